@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use tool_runtime::catalog::ToolLock;
 use tool_runtime::{Capabilities, ToolCall, ToolCatalog, ToolPolicy, ToolRunner, testing};
 
 use {{crate_name}}::shelf::{Book, ShelfReader, ShelfWriter};
@@ -68,4 +69,14 @@ fn the_policy_fits_the_tools() {
         .capabilities(capabilities())
         .build();
     assert!(runner.is_ok(), "{runner:?}");
+}
+
+#[test]
+fn the_definitions_are_the_locked_ones() {
+    let lock = ToolLock::parse(include_str!("../tools.lock")).unwrap();
+    let report = lock.compare(&ToolLock::of(&ToolCatalog::collect().unwrap()));
+    assert!(
+        report.is_current(),
+        "{report}\nwrite it with `cargo run -- check --lock tools.lock --write`"
+    );
 }

@@ -41,14 +41,19 @@ part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{}
 } >corpus/chat/ag_ui
 mkdir -p corpus/pick
 printf 'listTasks of a project, e-mails in HTTPServer_v2; na\303\257ve \346\235\261\344\272\254\343\201\256\345\244\251\346\260\227' >corpus/pick/words
-# The lock of the example, and two of its tools of which one changed.
+# The lock of the example, and each of its tools beside itself with a change.
 mkdir -p corpus/lock
-cp ../../examples/toolbox/tools.lock corpus/lock/office
-{
-    cat ../../examples/toolbox/tools.lock
-    printf '\000'
-    sed -e 's/"maximum": 50/"maximum": 20/' -e 's/"format": "uuid"/"pattern": "a+"/' ../../examples/toolbox/tools.lock
-} >corpus/lock/changed
+lock=../../examples/toolbox/tools.lock
+cp "$lock" corpus/lock/office
+sed -n 's/^    "\(.*__.*\)": {$/\1/p' "$lock" | while read -r tool; do
+    one=$(sed -n "/^    \"$tool\": {/,/^    }/p" "$lock" | sed '$s/,$//')
+    printf '{"tools":{%s},"version":1}' "$one" >"corpus/lock/$tool"
+    for edit in 's/"maximum": 50/"maximum": 20/' 's/"format": "uuid"/"pattern": "a+"/' 's/"string"/["string","null"]/' \
+        's/"required"/"x-required"/' 's/"enum"/"anyOf"/' 's/"additionalProperties": false/"$ref": "#"/' 's/_only/_write/'; do
+        at=$((${at:-0} + 1))
+        { cat "corpus/lock/$tool" && printf '\000' && sed -e "$edit" "corpus/lock/$tool"; } >"corpus/lock/$tool-$at"
+    done
+done
 # An output under an allowlist, and arguments that are broken in each way that a repairer knows.
 mkdir -p corpus/redact corpus/repair
 printf '{"allowlist":["id","rows.name","*.at"],"output":{"id":7,"rows":[{"name":"a","key":"b"}],"x":{"at":1.5}}}' >corpus/redact/row
@@ -56,6 +61,11 @@ printf '```json\n{"a":1}\n```' >corpus/repair/fence
 printf '"{\\"a\\":\\"\\\\u00e9\\"}"' >corpus/repair/twice
 printf '{"a":[1,2,],}\nDone.' >corpus/repair/junk
 printf "{'a': 'b', 'c': [true]}" >corpus/repair/quotes
+# What was found before.
+for case in cases/*/*; do
+    mkdir -p "corpus/$(basename "$(dirname "$case")")"
+    cp "$case" "corpus/$(basename "$(dirname "$case")")/"
+done
 # With the folder of the large corpora as its argument: their rows too.
 if [ $# -gt 0 ]; then
     split -l 1 -a 6 "$1/redaction.jsonl" corpus/redact/row-

@@ -72,9 +72,26 @@ impl Hostile {
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => self.initialize(&id),
             "server/discover" if self.scenario.starts_with("stateless") => {
-                let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": self.scenario.contains("flood")}},
                     "ttlMs": 0, "cacheScope": "private"});
                 vec![answer(&id, &result)]
+            }
+            "subscriptions/listen" if self.scenario == "stateless-flood" => {
+                let of = |method: &str, subscription: Value| {
+                    let meta = json!({"io.modelcontextprotocol/subscriptionId": subscription});
+                    let params = json!({"_meta": meta, "notifications": {"toolsListChanged": true}});
+                    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
+                };
+                let acknowledged = "notifications/subscriptions/acknowledged";
+                let changed = "notifications/tools/list_changed";
+                vec![
+                    Act::Flood(of(changed, json!(999)), 1000),
+                    Act::Flood(of(acknowledged, json!(999)), 1000),
+                    Act::Say(of(acknowledged, id.clone())),
+                    Act::Flood(of(acknowledged, id.clone()), 1000),
+                    Act::Say(of(changed, id.clone())),
+                    Act::Flood(of(changed, id.clone()), 20_000),
+                ]
             }
             "tools/list" => {
                 self.lists += 1;
@@ -96,7 +113,7 @@ impl Hostile {
         match &*self.scenario {
             "never-initialize" => Vec::new(),
             "bad-version" => vec![answer(id, &result("1999-01-01"))],
-            "stateless" | "stateless-tasks" => vec![refuse(id, -32601, "unknown")],
+            name if name.starts_with("stateless") => vec![refuse(id, -32601, "unknown")],
             "garbage-answer" => vec![answer(id, &json!("hello"))],
             "changed-at-once" => {
                 vec![answer(id, &result("2025-11-25")), Act::Say(changed())]

@@ -7,12 +7,14 @@ pub mod hooked;
 pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
+pub mod modern;
 #[cfg(unix)]
 pub mod postgres;
 pub mod processes;
 pub mod provider;
 pub mod recorded;
 pub mod rig;
+mod same;
 pub mod server;
 pub mod six_turns;
 pub mod spans;

@@ -9,6 +9,8 @@ use serde_json::Value;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
 
+pub use crate::same::same;
+
 /// The folder of fixtures.
 #[must_use]
 pub fn fixtures(folder: &str) -> PathBuf {
@@ -50,22 +52,6 @@ pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
         decoder.push(piece);
     }
     decoder.finish()
-}
-
-/// JSON as values: numbers by what they mean, key order free.
-#[must_use]
-pub fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
-        }
-        _ => left == right,
-    }
 }
 
 /// The decode result with generated ids checked for being fresh and written as null.

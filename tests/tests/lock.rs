@@ -100,6 +100,14 @@ fn arguments() -> Vec<Case> {
         (LIST, vec![states(json!(["todo", "in_progress", "waiting", "done", null]))], "major", "/enum: with"),
         (LIST, vec![states(json!([null, "done", "blocked", "in_progress", "todo"]))], "patch", "the same values fit"),
         (LIST, vec![Remove("/input_schema/properties/state/enum")], "minor", "-> none"),
+        // The list still has `null`, which the type has no more.
+        (LIST, vec![Set("/input_schema/properties/state/type", json!("string"))], "major", "/enum: without null"),
+        (
+            LIST,
+            vec![Set("/input_schema/properties/state/type", json!(["integer", "null", "string"]))],
+            "patch",
+            "the same values fit",
+        ),
         (DOCS, vec![Set("/input_schema/properties/limit/maximum", json!(20))], "major", "/limit/maximum: 50 -> 20"),
         (DOCS, vec![Set("/input_schema/properties/limit/maximum", json!(100))], "minor", "50 -> 100"),
         (DOCS, vec![Remove("/input_schema/properties/limit/minimum")], "minor", "1 -> none"),
@@ -293,6 +301,26 @@ fn rewritten() -> Vec<Case> {
     let without_null: Vec<_> = state["enum"].as_array().unwrap().iter().filter(|value| !value.is_null()).collect();
     vec![
         (LIST, branches(json!(without_null)), "patch", "the same values fit"),
+        (
+            DOCS,
+            vec![Set(
+                "/input_schema/properties/query",
+                json!({ "description": "Words to look for.", "anyOf": [
+                    { "type": "integer" }, { "type": "string", "minLength": 1, "description": "As text." }] }),
+            )],
+            "minor",
+            "/query/anyOf: there are alternatives now",
+        ),
+        (
+            DOCS,
+            vec![Set(
+                "/input_schema/properties/query",
+                json!({ "description": "Words to look for.", "anyOf": [
+                    { "type": "integer" }, { "type": "string", "minLength": 2 }] }),
+            )],
+            "major",
+            "/query/anyOf: it was added",
+        ),
         (LIST, branches(json!([without_null[0]])), "major", "/state/enum: without"),
         (
             LIST,
@@ -357,6 +385,31 @@ fn an_edit_and_its_undoing_are_both_reported() {
         edits.iter().for_each(|one| edit(&mut edited["tools"][tool], one));
         let (there, back) = (lock(&office).compare(&lock(&edited)), lock(&edited).compare(&lock(&office)));
         assert!(!there.is_current() && !back.is_current(), "{tool}: {there}\n{back}");
+    }
+}
+
+#[test]
+fn allowlists_are_compared_by_what_they_show() {
+    let with = |redaction: &Value| {
+        let mut document = office();
+        document["tools"][LIST]["redaction"] = redaction.clone();
+        lock(&document)
+    };
+    let people = json!({"allow": ["task_id", "title"]});
+    let model = json!({"allow": ["task_id"], "model": ["title"]});
+    let all = json!({"allow": ["*"]});
+    let below = json!({"allow": ["*", "title.text"]});
+    for (before, now, expected, says) in [
+        (&people, &model, "major", "`title` is shown to the model only"),
+        (&model, &people, "minor review", "`title` is shown to people, too"),
+        (&people, &all, "minor review", "`*` is shown now"),
+        (&all, &people, "major", "`*` is no longer shown"),
+        (&all, &below, "minor review", "`title.text` is shown now"),
+    ] {
+        let report = with(before).compare(&with(now));
+        assert_eq!(verdict(&report), expected, "{report}");
+        assert!(report.to_string().contains(says), "{report}");
+        assert_eq!(report.tools()[0].changes.len(), 1, "{report}");
     }
 }
 

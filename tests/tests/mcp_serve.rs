@@ -10,6 +10,9 @@ mod calls;
 mod ends;
 #[path = "mcp_serve/http.rs"]
 mod http;
+#[cfg(unix)]
+#[path = "mcp_serve/killed.rs"]
+mod killed;
 #[path = "mcp_serve/rig.rs"]
 mod rig;
 #[path = "mcp_serve/scripts.rs"]

@@ -8,6 +8,8 @@ mod accounts;
 mod calls;
 #[path = "mcp_source/http.rs"]
 mod http;
+#[path = "mcp_source/listens.rs"]
+mod listens;
 #[path = "mcp_source/lists.rs"]
 mod lists;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "picking/loaded.rs"]
+mod loaded;
+
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,14 +39,25 @@ const TOOLS: &[(&str, &str)] = &[
     ("tasks__list", "Lists open tasks."),
 ];
 
+fn tool(name: &str, text: &str) -> DynamicTool {
+    let schema = json!({"type": "object", "properties": {}});
+    DynamicTool::new(name, text, schema, ToolEffect::ReadOnly, Arc::new(Done)).redact(["done"])
+}
+
+/// The tools, and the one that looks for tools.
+fn catalog(tools: impl IntoIterator<Item = DynamicTool>) -> ToolCatalog {
+    let tools = tools.into_iter().fold(ToolCatalog::builder(), CatalogBuilder::dynamic);
+    tools.dynamic(search_tools()).build().unwrap()
+}
+
 fn runner(allowed: &[&str], failures: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> ToolRunner {
-    let tool = |(name, text): &(&str, &str)| {
-        let schema = json!({"type": "object", "properties": {}});
-        DynamicTool::new(*name, *text, schema, ToolEffect::ReadOnly, Arc::new(Done)).redact(["done"])
-    };
-    let catalog = TOOLS.iter().map(tool).fold(ToolCatalog::builder(), CatalogBuilder::dynamic).dynamic(search_tools());
     let policy = ToolPolicy::allow(allowed.iter().copied());
-    ToolRunner::builder(catalog.build().unwrap(), policy).failures(failures).build().unwrap()
+    let catalog = catalog(TOOLS.iter().map(|(name, text)| tool(name, text)));
+    ToolRunner::builder(catalog, policy).failures(failures).build().unwrap()
+}
+
+fn runner_of<'n>(catalog: ToolCatalog, allowed: impl IntoIterator<Item = &'n str>) -> ToolRunner {
+    ToolRunner::builder(catalog, ToolPolicy::allow(allowed)).build().unwrap()
 }
 
 const ALL: &[&str] = &["geo__weather", "mail__send", "money__convert", "tasks__list", "tools__search"];

@@ -116,7 +116,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
     (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/args/mcp.rs", "cli/mcp/", "mcp/serve/"]),
     (&["std::process", "tokio::signal"], &["cli/", "mcp/source/stdio.rs"]),
-    (&["tokio::process", "rustix"], &["mcp/source/stdio.rs"]),
+    (&["tokio::process", "rustix"], &["cli/mcp/connections.rs", "mcp/source/stdio.rs"]),
     (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
     (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &["cli/"]),
     (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),

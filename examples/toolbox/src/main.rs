@@ -30,7 +30,22 @@ fn main() -> ExitCode {
 
 /// The linked tools, and the one that searches them.
 fn catalog() -> Result<ToolCatalog, CatalogError> {
-    ToolCatalog::builder().collect().dynamic(search_tools()).build()
+    let catalog = ToolCatalog::builder().collect().dynamic(search_tools());
+    #[cfg(feature = "code-mode")]
+    let catalog = catalog.dynamic(scripts());
+    catalog.build()
+}
+
+/// A tool that runs a script over tools that only read. `code.toml` is a policy for it.
+#[cfg(feature = "code-mode")]
+fn scripts() -> tool_runtime::agent::CodeMode {
+    tool_runtime::agent::CodeMode::new("code", "1").tools([
+        "core__get_current_time",
+        "docs__search",
+        "notes__list_notes",
+        "tasks__list_tasks",
+        "weather__get_forecast",
+    ])
 }
 
 #[cfg(not(feature = "otlp"))]
@@ -58,7 +73,7 @@ fn run(app: App) -> ExitCode {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "code-mode")))]
 mod tests {
     use tool_runtime::catalog::ToolLock;
 

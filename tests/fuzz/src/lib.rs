@@ -1,22 +1,26 @@
 //! What the targets check. A broken promise is a panic, which is what libFuzzer looks for.
 //!
 //! `./seeds.sh [CORPORA]`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
-//! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
+//! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`. What is found is kept as a file of
+//! `cases`, in the folder of its target; the test `fuzzed` of the package `tests`, which includes this file, runs them.
 
 pub mod chat;
 pub mod lock;
 pub mod pick;
 pub mod redact;
 pub mod repair;
+#[path = "../../src/same.rs"]
+mod same;
 
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tests::wire::same;
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::wire::history::{Carried, Part};
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message, WireErrorKind};
+
+use self::same::same;
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
@@ -52,7 +56,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
                 started.push(id);
             }
             DisplayEvent::ArgumentsDelta { id, .. } => {
-                assert!(started.contains(&id), "a call starts before its arguments")
+                assert!(started.contains(&id), "a call starts before its arguments");
             }
             _ => {}
         });

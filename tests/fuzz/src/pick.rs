@@ -22,7 +22,8 @@ impl DynamicHandler for Never {
 /// tool that came and went leaves no trace.
 pub fn picks_are_sound(text: &str) {
     let tool = |name: &str, description: &str, argument: &str| {
-        let schema = json!({"type": "object", "properties": {argument: {"type": "string", "description": description}}});
+        let schema =
+            json!({"type": "object", "properties": {argument: {"type": "string", "description": description}}});
         DynamicTool::new(name, description, schema, ToolEffect::ReadOnly, Arc::new(Never))
     };
     let catalog = ToolCatalog::builder()

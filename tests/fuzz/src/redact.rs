@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tests::wire::same;
 use tool_runtime::__workspace::Projector;
+
+use super::same::same;
 
 #[derive(Deserialize)]
 struct Row {
@@ -17,10 +18,8 @@ pub fn only_what_is_listed_is_shown(text: &str) {
     if allowlist.iter().any(|path| path == "$media" || path == "$error") {
         return;
     }
-    let paths: Vec<Vec<&str>> = allowlist
-        .iter()
-        .map(|path| if path == "$" { Vec::new() } else { path.split('.').collect() })
-        .collect();
+    let paths: Vec<Vec<&str>> =
+        allowlist.iter().map(|path| if path == "$" { Vec::new() } else { path.split('.').collect() }).collect();
     let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
     let expected = listed(&output, &paths).unwrap_or_else(|| empty(&output));
 
@@ -48,10 +47,9 @@ fn listed(value: &Value, paths: &[&[&str]]) -> Option<Value> {
         Value::Object(members) => {
             let mut kept = Map::new();
             for (name, member) in members.iter().filter(|_| !is_leaf) {
-                let below = |segment: &str| paths.iter().filter(move |path| path[0] == segment).map(|path| &path[1..]);
-                let mut rest: Vec<_> = below(name).collect();
+                let mut rest = below(paths, name);
                 if rest.is_empty() {
-                    rest = below("*").collect();
+                    rest = below(paths, "*");
                 }
                 if !rest.is_empty()
                     && let Some(member) = listed(member, &rest)
@@ -63,6 +61,11 @@ fn listed(value: &Value, paths: &[&[&str]]) -> Option<Value> {
         }
         scalar => is_leaf.then(|| scalar.clone()),
     }
+}
+
+/// What is left of the paths that begin with a segment.
+fn below<'p>(paths: &[&'p [&'p str]], segment: &str) -> Vec<&'p [&'p str]> {
+    paths.iter().filter(|path| path[0] == segment).map(|path| &path[1..]).collect()
 }
 
 /// What is shown of a value of which nothing may be shown.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -13,7 +15,7 @@ use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, Secret};
 
 use crate::http::{initialize, listening, raw};
-use crate::rig::runner;
+use crate::rig::{outcomes, records, runner};
 
 const RESOURCE: &str = "https://tools.example.org/mcp";
 
@@ -65,7 +67,7 @@ async fn rig() -> Rig {
     tokens.add("elsewhere", of("ada", "https://other.example/mcp", 2999).scope("tools"));
     tokens.add("little", of("ada", RESOURCE, 2999));
     let authorization = Authorization::new(RESOURCE, Shared(Arc::clone(&tokens))).unwrap();
-    let authorization = authorization.issuer("https://login.example.org").scope("tools");
+    let authorization = authorization.issuer("https://login.example.org").scope("tools").unwrap();
     let store = Arc::<MemoryStore>::default();
     let admit = |peer: &Peer<'_>| {
         assert_eq!(peer.header("authorization"), None, "a token is seen by nobody else");
@@ -168,6 +170,71 @@ async fn a_client_learns_who_issues_tokens() {
     let open = McpServer::builder(runner(&rig.store), |_: &Peer<'_>| None).build().unwrap();
     let address = listening(&open, &HttpOptions::new()).await;
     assert_eq!(fetch(address, "/.well-known/oauth-protected-resource/mcp").await.0, 404);
+}
+
+/// Asks for something with a token that expires soon, and returns how long the answer was open.
+async fn open_for(rig: &Rig, token: &str, request: String) -> (Duration, String) {
+    let soon = Timestamp::now() + Duration::from_millis(1200);
+    let verified = Verified::new(RunOptions::new().principal("ada").tenant("acme"), RESOURCE, soon);
+    rig.tokens.add(token, verified.scope("tools"));
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut response)).await;
+    assert!(read.is_ok(), "the stream outlives its token: {}", String::from_utf8_lossy(&response));
+    (begun.elapsed(), String::from_utf8_lossy(&response).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_token_of_its_request() {
+    let rig = rig().await;
+    let (_, response) = rig.asks("Authorization: Bearer CANARY-ada\r\n", &initialize()).await;
+    let session =
+        response.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let head = |token: &str| {
+        format!(
+            "Host: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\n",
+            rig.address
+        )
+    };
+    let call = |meta: Value| {
+        let params = json!({"name": "slow__read", "arguments": {}, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
+    };
+    let waits = Duration::from_millis(900)..Duration::from_secs(5);
+    // A stream that waits for notifications.
+    let of_session = format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let (open, response) = open_for(&rig, "one", format!("GET /mcp HTTP/1.1\r\n{}{of_session}\r\n", head("one"))).await;
+    assert!(response.starts_with("HTTP/1.1 200") && waits.contains(&open), "{open:?} {response}");
+    // A call of a session: nobody gets its result with that token any more.
+    let body = call(json!({}));
+    let posted = |head: String, body: &str| {
+        let length = body.len();
+        format!("POST /mcp HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let (open, response) = open_for(&rig, "two", posted(format!("{}{of_session}", head("two")), &body)).await;
+    assert!(response.starts_with("HTTP/1.1 200") && waits.contains(&open), "{open:?} {response}");
+    // A call of a request without a session ends with its stream.
+    let body = call(json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}}));
+    let modern = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: slow__read\r\n";
+    let (open, response) = open_for(&rig, "three", posted(format!("{}{modern}", head("three")), &body)).await;
+    assert!(response.starts_with("HTTP/1.1 ") && waits.contains(&open), "{open:?} {response}");
+    let records = records(&rig.store, 1).await;
+    assert_eq!(outcomes(&records), [json!(["slow__read", "cancelled"])]);
+}
+
+#[test]
+fn a_scope_that_a_header_cannot_hold_is_refused_where_it_is_written() {
+    for scope in ["a\"b", "a\\b", "two words", ""] {
+        let error = Authorization::new(RESOURCE, Tokens::default()).unwrap().scope(scope).unwrap_err();
+        assert!(
+            matches!(&error, McpServerError::Scope { .. }) && error.to_string().contains("is not a scope"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use rmcp::model::{ErrorCode, PaginatedRequestParams};
 use rmcp::service::ServiceError;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+use tool_runtime::ToolCall;
+use tool_runtime::mcp::serve::HttpOptions;
 use tool_runtime::store::MemoryStore;
 
-use crate::rig::{call, outcomes, piped, records, server, text};
+use crate::http::{listening, raw};
+use crate::rig::{call, outcomes, piped, records, runner, server, text};
 
 #[tokio::test]
 async fn the_list_is_what_the_run_may_use() {
@@ -75,4 +79,59 @@ async fn what_may_not_be_seen_reads_like_what_does_not_exist() {
         json!(["math__add", "unavailable"]),
     ];
     assert_eq!(outcomes(&records(&store, 3).await), expected);
+}
+
+/// What the gate says of arguments does not depend on the way that they came.
+#[tokio::test]
+async fn arguments_are_read_as_they_were_written() {
+    let store = Arc::<MemoryStore>::default();
+    let server = server(&store);
+    let address = listening(&server, &HttpOptions::new()).await;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let head = format!(
+        "Host: {address}\r\nx-user: ada\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: add\r\n"
+    );
+    for (at, arguments) in [
+        r#"{"a":1,"a":2,"b":3}"#,
+        r#"{"a":1,"b":2,"\u0061":3}"#,
+        r#"{"a":1,"b":18446744073709551617}"#,
+        r#"{"a":1,"b":"\ud800"}"#,
+        r#"{ "a" : 2 , "b" : 3 }"#,
+        "{}",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // A run of its own each time: one tells its model how often it was wrong.
+        let run = runner(&store).run(tool_runtime::RunOptions::new().principal("ada").tenant("acme"));
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(theirs);
+        let piped = server.clone();
+        tokio::spawn(async move { piped.stream(read, write).await });
+        let mut pipe = tokio::io::BufReader::new(ours);
+        let here = run.exec(ToolCall::text(format!("c{at}"), "math__add", arguments)).await;
+        let expected = if here.is_ok() { "5".to_owned() } else { here.to_model() };
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{at},"method":"tools/call","params":{{"_meta":{meta},"name":"add","arguments":{arguments}}}}}"#
+        );
+        pipe.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        pipe.read_line(&mut line).await.unwrap();
+        let piped: Value = serde_json::from_str(&line).unwrap();
+        let (status, response) = raw(address, &head, &message).await;
+        assert_eq!(status, 200, "{response}");
+        let posted = response.lines().filter_map(|line| line.strip_prefix("data: ").or(Some(line)));
+        let posted = posted.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let posted = posted.into_iter().find(|message| message["id"] == at).expect("an answer");
+        for answer in [piped, posted] {
+            assert_eq!(answer["result"]["content"][0]["text"], expected, "{arguments}");
+            assert_eq!(answer["result"]["isError"] == true, !here.is_ok(), "{arguments}: {answer}");
+        }
+    }
+    let records = records(&store, 18).await;
+    for three in [[0, 1, 2], [3, 4, 5]].map(|three| three.map(|at| &records[at])) {
+        assert!(three.iter().all(|record| record.outcome.code() == "invalid_json"), "{three:?}");
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rmcp::model::ProtocolVersion;
-use rmcp::service::{ClientLifecycleMode, ServiceExt as _};
+use rmcp::model::{ErrorCode, ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{ClientLifecycleMode, ServiceError, ServiceExt as _};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
@@ -168,6 +168,19 @@ async fn values_that_are_no_objects_are_what_the_era_knows() {
     let listed = now.list_tools(None).await.unwrap();
     let add = listed.tools.iter().find(|tool| tool.name == "add").unwrap();
     assert_eq!(add.output_schema.as_ref().unwrap()["type"], "integer");
+}
+
+/// The list of a catalog does not change, so nobody is told that it did.
+#[tokio::test]
+async fn a_server_without_changes_announces_none() {
+    let address = listening(&server(&Arc::default()), &HttpOptions::new()).await;
+    let now = without_session(address, "ada").await;
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let refused = now.listen(filter).await.unwrap_err();
+    let ServiceError::McpError(error) = refused else { panic!("{refused}") };
+    assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND);
+    let tools = now.peer_info().and_then(|info| info.capabilities.tools.clone()).expect("tools");
+    assert_ne!(tools.list_changed, Some(true));
 }
 
 /// So many calls wait at the same time, on as many connections; `MCP_CALLS` says how many.

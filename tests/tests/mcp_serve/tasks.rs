@@ -508,6 +508,32 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_principal_leaves_room_for_others() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), POLICY).max_tasks_per_principal(2).build().unwrap();
+    let (ada, again) = (over_http(&served, "ada").await, over_http(&served, "ada").await);
+    let first = task(&ada, "letters__send", json!({"text": "1"})).await;
+    task(&again, "letters__send", json!({"text": "2"})).await;
+    for client in [&ada, &again] {
+        let refused = client.call_tool_once(request("letters__send", json!({"text": "3"}))).await.unwrap_err();
+        let ServiceError::McpError(error) = refused else { panic!("{refused}") };
+        let expected = json!({"code": "too_many_tasks", "limit": 2});
+        assert_eq!((error.code.0, error.data), (-32000, Some(expected)));
+        assert!(error.message.contains("(2)"), "{}", error.message);
+    }
+    // Nobody can decide on what was refused.
+    assert_eq!(waiting(&*store).await.len(), 2);
+    let cancelled = json!(["letters__send", "cancelled"]);
+    assert_eq!(recorded(&*store).await, [cancelled.clone(), cancelled.clone()]);
+    let bob = over_http(&served, "bob").await;
+    task(&bob, "letters__send", json!({"text": "4"})).await;
+    // One that has ended can still be asked for.
+    ada.cancel_task(CancelTaskParams::new(&first.task_id)).await.unwrap();
+    assert!(ada.call_tool_once(request("letters__send", json!({"text": "5"}))).await.is_err());
+    assert_eq!(get(&ada, &first.task_id).await.unwrap().status(), TaskStatus::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_does_not_last_for_ever() {
     let store = Arc::<MemoryStore>::default();
     let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap()));

@@ -1,10 +1,12 @@
 //! Servers that are called on the account of whom a run acts for.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tests::spans::Traced;
 use tool_runtime::capability::{
     BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
 };
@@ -173,4 +175,45 @@ async fn a_token_goes_to_its_server_alone() {
     );
     let of_operator = requests.iter().filter(|request| request.contains("authorization: bearer tok\r\n"));
     assert!(of_operator.count() >= 2, "lists are read with the headers alone: {requests:?}");
+}
+
+/// Everything is listened to, at every level, on both sides of a connection with tokens.
+#[tokio::test]
+async fn a_token_is_in_no_trace() {
+    let traced = Traced::default();
+    let _guard = tracing::subscriber::set_default(traced.subscriber());
+    let (tokens, vault) = (Issuer::default(), Issuer::default());
+    tokens.set("CANARY-operator", "operator");
+    tokens.set("CANARY-ada", "ada");
+    vault.set("ada@tickets", "CANARY-ada");
+    let (url, theirs) = tickets(&tokens).await;
+    let server =
+        || RemoteServer::url("s", &url).connection("tickets").header("authorization", "Bearer CANARY-operator");
+    let servers = ToolSource::connect([server()]).await.unwrap();
+    let runner = runner(&servers, vault.clone());
+    let ada = run(&runner, "ada", "ada@tickets");
+    let mut printed = format!("{servers:?} {:?} {runner:?} {ada:?} {:?}", server(), servers.tools());
+    assert_eq!(call(&ada, NAME, "{}").await.outcome(), Outcome::Ok);
+    // Refused by the server, and one that cannot be sent.
+    tokens.remove("CANARY-ada");
+    for token in ["CANARY-ada", "CANARY-ada\n"] {
+        vault.set("ada@tickets", token);
+        let refused = call(&ada, NAME, "{}").await;
+        assert!(!refused.is_ok());
+        let _ = write!(printed, "{refused:?} {:?} {}", refused.detail(), refused.to_model());
+    }
+    let closed = ToolSource::connect([RemoteServer::url("s", &url).header("authorization", "Bearer CANARY-stranger")]);
+    let _ = write!(printed, "{:?}", closed.await.unwrap().notes());
+    let verified = Verified::new(RunOptions::new().principal("ada"), RESOURCE, "2999-01-01T00:00:00Z".parse().unwrap());
+    let authorization = Authorization::new(RESOURCE, tokens.clone()).unwrap();
+    let _ =
+        write!(printed, "{verified:?} {authorization:?} {:?}", HttpOptions::new().authorization(authorization.clone()));
+    let _ = write!(printed, "{:?}", theirs.records(&RecordFilter::default()).await.unwrap());
+    servers.shutdown().await;
+    let traces = traced.text();
+    assert!(traces.contains("a server is down") && traces.contains("rmcp"), "both sides were listened to");
+    for (what, text) in [("a trace", &traces), ("what is printed", &printed)] {
+        let at = text.find("CANARY").map(|at| text.get(at.saturating_sub(300)..at + 20));
+        assert_eq!(at, None, "a token is in {what}");
+    }
 }

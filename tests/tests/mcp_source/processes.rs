@@ -46,7 +46,7 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn floods_and_requests_of_a_server_are_nothing() {
-    for scenario in ["stderr-flood", "asks", "changed-at-once", "stateless"] {
+    for scenario in ["stderr-flood", "asks", "changed-at-once", "stateless", "stateless-flood"] {
         let servers = connect(scenario).await;
         assert!(servers.notes().is_empty(), "{scenario}: {:?}", servers.notes());
         echoes(&servers).await;

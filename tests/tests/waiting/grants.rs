@@ -73,6 +73,25 @@ async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store
 }
 
 #[tokio::test]
+async fn a_grant_covers_the_call_that_was_looked_at() {
+    for (conditions, pointer) in [
+        (r#"[{"pointer":"/to","equals":"bob"}]"#, "/to"),
+        (r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":0}]"#, "/pages"),
+        (r#"[{"pointer":"/nowhere","equals":"ada"}]"#, "/nowhere"),
+    ] {
+        for remember in
+            [Remember::allow(GrantScope::Tenant).uses(2).expires_in(WEEK), Remember::deny(GrantScope::Tenant)]
+        {
+            let rig = rig();
+            let remember = remember.matching(conditions).expect("conditions");
+            let error = remembered(&rig, remember).await.expect_err("nobody looked at such a call");
+            assert!(matches!(&error, GrantError::Unmet(unmet) if unmet == pointer), "{error}");
+            assert!(error.to_string().contains(pointer) && !error.to_string().contains("ada"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_grant_covers_what_it_says_and_is_used_up() {
     let to_ada = r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":3}]"#;
     let rig = rig();

@@ -1,4 +1,4 @@
-//! The namespaces of discovered tools and of graphs.
+//! The namespaces of discovered tools and of graphs, and the name of a tool of the library.
 
 use tool_runtime::{tool, ToolError};
 
@@ -11,6 +11,12 @@ fn add() -> Result<(), ToolError> {
 /// Adds.
 #[tool(name = "graph__add", effect = read_only, redact = [])]
 fn add_more() -> Result<(), ToolError> {
+    Ok(())
+}
+
+/// Searches.
+#[tool(name = "tools__search", effect = read_only, redact = [])]
+fn search() -> Result<(), ToolError> {
     Ok(())
 }
 

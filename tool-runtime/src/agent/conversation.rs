@@ -179,8 +179,9 @@ impl Conversation {
 
     /// Takes what comes from outside. Returns why a decision or an answer did not fit.
     async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
-        let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
-        let decisions = decisions.into_iter().map(|(id, decision, decider)| (id, Action::Decide(decision, decider)));
+        let Incoming { text, media, settings, decisions, about, expired, answers, typed } = incoming;
+        let decided = |(id, decision, decider)| (id, Action::Decide(decision, decider, about.clone()));
+        let decisions = decisions.into_iter().map(decided);
         let decisions = decisions.chain(expired.into_iter().map(|id| (id, Action::Expire)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;

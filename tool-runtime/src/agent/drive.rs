@@ -21,9 +21,9 @@ const TOO_EARLY: &str = "The other calls of this turn come first. Give the answe
 impl Conversation {
     /// Asks the model for one turn, accounts it, and takes its answer into the history.
     pub(super) async fn request(&mut self) -> Result<(), StopReason> {
-        let offered = self.offered().await;
-        self.prepare();
         let settings = self.settings();
+        let offered = self.offered(&settings).await;
+        self.prepare();
         let typed = self.expected();
         let client = &*self.agent.model;
         let answering = Answering::of(client);

@@ -1,6 +1,7 @@
 //! [`Incoming`]: what comes in from outside between two turns of the model.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub struct Incoming {
     pub(super) media: Vec<Media>,
     pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision, Decider)>,
+    /// What the calls of posted decisions waited for; `None` for decisions that were not posted.
+    #[serde(skip)]
+    pub(super) about: Option<Arc<[Arc<str>]>>,
     pub(super) expired: Vec<CallId>,
     pub(super) answers: Vec<ClientAnswer>,
     /// What the answer to the message has to be.

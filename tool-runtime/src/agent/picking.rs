@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::agent::{Agent, Conversation};
 use crate::catalog::{CatalogView, PickOptions, Scorer};
-use crate::runner::SEARCH;
+use crate::tool::SEARCH;
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// How an agent picks.
 #[derive(Clone)]
@@ -51,15 +52,19 @@ impl Conversation {
         let Some(Picking { options, scorer }) = &self.agent.picking else { return };
         let picks = self.run.pick_scored(query, options, scorer.as_ref()).await;
         let (always, picked): (Vec<_>, Vec<_>) = picks.iter().partition(|pick| pick.always);
-        self.run.offer(always.iter().map(|pick| pick.name.as_str()).chain([SEARCH]));
-        self.run.offer(picked.iter().map(|pick| pick.name.as_str()));
+        self.run.load_all(always.iter().map(|pick| pick.name.as_str()).chain([SEARCH]));
+        self.run.load(picked.iter().map(|pick| pick.name.as_str()));
     }
 
     /// What the next request offers; `None` for all that the run may see.
-    pub(super) async fn offered(&self) -> Option<Arc<CatalogView>> {
+    pub(super) async fn offered(&self, settings: &RequestSettings) -> Option<Arc<CatalogView>> {
         // A conversation that did not begin with a message.
         if self.agent.picking.is_some() && !self.run.is_picking() {
             self.pick("").await;
+        }
+        // Nobody can choose a tool that is not offered.
+        if self.run.is_picking() {
+            self.run.load_all(settings.tool_choice.iter().flat_map(ToolChoice::names));
         }
         self.run.offered()
     }

@@ -1,5 +1,7 @@
 //! Calls of the last turn that have no result yet: those that wait, and those that were interrupted.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::agent::state::{Progress, State};
@@ -10,7 +12,8 @@ use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
 pub(super) enum Action {
-    Decide(ApprovalDecision, Decider),
+    /// A decision, and what it is about if it was posted.
+    Decide(ApprovalDecision, Decider, Option<Arc<[Arc<str>]>>),
     Expire,
     Answer(ClientAnswer),
     Abandon,
@@ -27,7 +30,9 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision, decider) => Box::pin(self.run.resume(id.as_str(), decision, &decider)).await,
+            Action::Decide(decision, decider, about) => {
+                Box::pin(self.run.resume_for(None, id.as_str(), decision, &decider, about.as_deref())).await
+            }
             Action::Expire => Box::pin(self.run.expire(id.as_str())).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => {
                 Box::pin(self.run.client_result(id.as_str(), &json)).await

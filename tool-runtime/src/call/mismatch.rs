@@ -27,6 +27,8 @@ pub enum Mismatch {
     Labels,
     /// The clock shows a time before the call was suspended.
     Clock,
+    /// The decision was posted on what the call waited for before.
+    Posted,
     /// The decider is the principal that the run acts for.
     OwnCall,
     /// The decider has no role that the policy asks for.
@@ -49,6 +51,7 @@ impl Mismatch {
             Self::Caller => "caller",
             Self::Labels => "labels",
             Self::Clock => "clock",
+            Self::Posted => "posted",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
             Self::DeciderTenant => "decider_tenant",
@@ -69,6 +72,7 @@ impl fmt::Display for Mismatch {
             Self::Caller => "the call comes from another caller",
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",
+            Self::Posted => "the decision was posted on what the call waited for before",
             Self::OwnCall => {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }

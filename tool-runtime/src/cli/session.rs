@@ -161,6 +161,8 @@ impl Cli<'_> {
         let adapters = (self.app.bind)(data).map_err(|error| {
             Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
         })?;
+        #[cfg(feature = "mcp-client")]
+        let adapters = settings::connected(adapters, &self.settings.mcp, &self.party());
         let store = self.store().await?;
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)

@@ -1,6 +1,7 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ use crate::runner::stages;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::{Purpose, refused};
 use crate::runner::{CallClient, Continued, ResumeError, Run, exec, graph, waiting};
-use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall, posts};
 use crate::text::sentence;
 
 /// What a person decides on a call that waits.
@@ -82,23 +83,30 @@ impl Run {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<ToolExecResult, ResumeError> {
-        self.resume_for(None, call_id, decision, decider).await
+        self.resume_for(None, call_id, decision, decider, None).await
     }
 
-    /// As [`resume`](Self::resume); a tool that begins has what the client at the other end of a connection offers.
+    /// As [`resume`](Self::resume); a tool that begins has what the client at the other end of a connection offers. A
+    /// decision that was posted is `about` what its call waited for then, and fits nothing else.
     pub(crate) async fn resume_for(
         &self,
         client: Option<Box<CallClient>>,
         call_id: &str,
         decision: ApprovalDecision,
         decider: &Decider,
+        about: Option<&[Arc<str>]>,
     ) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
         let given = Given { purpose, kind: decision.kind(), decider: Some(decider) };
-        match reopen(self, call_id, given, |pending, record| read(self, pending, decision, decider, record)).await? {
+        // What is read here is what is taken: the transaction that takes the call compares it with what waits then.
+        let compared = |pending: &PendingCall, record: &mut DecisionRecord| match about {
+            Some(about) if !posts::is_about(about, pending) => Err(refused(pending, Mismatch::Posted)),
+            _ => read(self, pending, decision, decider, record),
+        };
+        match reopen(self, call_id, given, compared).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 open.client = client;
@@ -270,3 +278,6 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,6 @@ pub use remember::{GrantError, Remember};
 pub use restore::RestoreError;
 pub use resume_error::ResumeError;
 pub use run::Run;
-pub(crate) use search::SEARCH;
 pub use search::search_tools;
 pub use snapshot::RunSnapshot;
 pub(crate) use spans::METRICS;

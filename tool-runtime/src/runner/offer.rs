@@ -11,21 +11,54 @@ use crate::catalog::pick::scores;
 use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
-use crate::runner::search::SEARCH;
-use crate::tool::ToolSpec;
+use crate::tool::{SEARCH, ToolSpec};
 
-/// The tools that were offered, in the order in which they were.
+/// The most tools that are loaded by picking and by looking for them. OpenAI and Gemini refuse a request with more than
+/// 128, one of which may be that of a typed answer.
+const MOST: usize = 127;
+
+/// What a model reads when there is no room for a tool.
+pub(super) const FULL: &str = "There is no room for more tools in this conversation: use those that you have.";
+
+/// The tools that are loaded, in the order in which they were.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Offered {
-    pub(super) tools: Vec<String>,
+    tools: Vec<String>,
     /// How many of them the first request had: the rules for them stay in the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
+    /// How many of them the latest request had: the model has read the definitions of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shown: Option<usize>,
     /// The tools of a view, until there are more, and the id of that view. A snapshot may be restored where less is
     /// visible.
     #[serde(skip)]
     view: Option<(u64, Arc<CatalogView>)>,
+}
+
+impl Offered {
+    fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|known| known == name)
+    }
+
+    /// Whether the tool was in the latest request, or is to be in the first.
+    pub(super) fn is_shown(&self, name: &str) -> bool {
+        self.tools.iter().take(self.shown.unwrap_or(usize::MAX)).any(|known| known == name)
+    }
+
+    /// Loads a tool, and returns whether it is loaded now.
+    fn load(&mut self, name: &str, most: usize) -> bool {
+        if self.has(name) {
+            return true;
+        }
+        let has_room = self.tools.len() < most;
+        if has_room {
+            self.tools.push(name.to_owned());
+            self.view = None;
+        }
+        has_room
+    }
 }
 
 impl Run {
@@ -65,17 +98,22 @@ impl Run {
         }
     }
 
-    /// Offers tools in addition to those that were offered before. From now on the model is offered no others.
-    pub(crate) fn offer<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+    /// Loads visible tools in addition to those that were loaded before, and returns those that are loaded now. From now
+    /// on the model is offered no others.
+    pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+        self.load_up_to(MOST, names)
+    }
+
+    /// Loads the tools that the application asks for, however many they are.
+    pub(crate) fn load_all<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        self.load_up_to(usize::MAX, names);
+    }
+
+    fn load_up_to<'n>(&self, most: usize, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         self.remembered().offer(|offered| {
             let offered = offered.get_or_insert_default();
-            for name in names {
-                if self.catalog().get(name).is_some() && offered.tools.iter().all(|known| known != name) {
-                    offered.tools.push(name.to_owned());
-                    offered.view = None;
-                }
-            }
-        });
+            names.into_iter().filter(|name| self.catalog().get(name).is_some() && offered.load(name, most)).collect()
+        })
     }
 
     /// Whether the model is offered some of its tools only.
@@ -89,6 +127,7 @@ impl Run {
             // With every tool loaded there is none to look for.
             let Some(offered) = offered else { return self.catalog().without(SEARCH).cloned() };
             offered.first.get_or_insert(offered.tools.len());
+            offered.shown = Some(offered.tools.len());
             let of = self.catalog().id();
             if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
                 return Some(Arc::clone(view));
@@ -114,15 +153,19 @@ impl Run {
         text
     }
 
-    /// A visible tool that the model was not offered does not run, because the model has not read its definition.
+    /// A visible tool does not run before the model was offered it, because the model has not read its definition.
     pub(super) fn check_offered(&self, name: &str) -> Result<(), Stop> {
         if self.remembered().is_offered(name) || self.catalog().get(name).is_none() {
             return Ok(());
         }
-        let message = if self.catalog().get(SEARCH).is_some() {
+        let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
+        let (is_loaded, is_full) = self.state().offered().map(state).unwrap_or_default();
+        let message = if is_full && !is_loaded {
+            format!("This tool is not loaded, so the call did not run. {FULL}")
+        } else if !is_loaded && self.catalog().get(SEARCH).is_some() {
             format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
         } else {
-            self.offer([name]);
+            self.load([name]);
             "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
                 .to_owned()
         };

@@ -175,11 +175,16 @@ impl RunOptions {
         self.run_id.as_ref()
     }
 
+    /// Whether both act for the same principal of the same tenant, whatever it may use.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
+        self.principal == other.principal && self.tenant == other.tenant
+    }
+
     /// Whether both act for the same party, and that party is and may use the same.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {
-        self.principal == other.principal
-            && self.tenant == other.tenant
+        self.is_principal_of(other)
             && are_same(&self.roles, &other.roles)
             && are_same(&self.attributes, &other.attributes)
             && self.connections == other.connections

@@ -114,6 +114,10 @@ impl Remember {
         if verdict == Verdict::Allow && reaches_out && (uses.is_none() || expires_in.is_none()) {
             return Err(GrantError::Unbounded);
         }
+        let covers = matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching);
+        if let Some(pointer) = covers.unmet(call.arguments.as_str()) {
+            return Err(GrantError::Unmet(pointer));
+        }
         let grant = Grant {
             id: uuid::Uuid::new_v4().simple().to_string().into(),
             tool: call.tool.clone(),
@@ -123,7 +127,7 @@ impl Remember {
             principal: call.principal.clone(),
             labels: call.labels.clone(),
             verdict,
-            covers: matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching),
+            covers,
             uses,
             expires_at: expires_in.map(|time| now.saturating_add(time).unwrap_or(Timestamp::MAX)),
             decider: decider.clone(),
@@ -160,10 +164,14 @@ pub enum GrantError {
     Scope,
     /// The conditions are none.
     Conditions(String),
+    /// The call that waits does not meet the condition on the argument at this pointer, so nobody looked at a call that
+    /// the grant would cover.
+    Unmet(String),
 }
 
 impl GrantError {
-    /// Returns a stable word: `grant_unbounded`, `grant_scope`, `grant_conditions`, or that of the [`ResumeError`].
+    /// Returns a stable word: `grant_unbounded`, `grant_scope`, `grant_conditions`,
+    /// `grant_unmet`, or that of the [`ResumeError`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -171,6 +179,7 @@ impl GrantError {
             Self::Unbounded => "grant_unbounded",
             Self::Scope => "grant_scope",
             Self::Conditions(_) => "grant_conditions",
+            Self::Unmet(_) => "grant_unmet",
         }
     }
 }
@@ -182,6 +191,11 @@ impl fmt::Display for GrantError {
             Self::Unbounded => f.write_str("the tool reaches outside; give the grant a number of uses and an end"),
             Self::Scope => f.write_str("the scope, the number of uses or the time does not fit the call that waits"),
             Self::Conditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
+            Self::Unmet(pointer) => write!(
+                f,
+                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
+                pointer.escape_debug()
+            ),
         }
     }
 }

@@ -9,15 +9,14 @@ use crate::call::Violation;
 use crate::capability::Requirement;
 use crate::catalog::PickOptions;
 use crate::component::Bindings;
+use crate::error::ToolError;
 use crate::json::{self, DeError, Tree};
 use crate::redact::Projector;
 use crate::registration::{Behaviour, DynamicTool, Instance, Purpose, RunFailure, Running};
+use crate::runner::offer::FULL;
 use crate::runner::{Host, Run};
 use crate::text::sentence;
-use crate::tool::ToolEffect;
-
-/// The name of the tool.
-pub(crate) const SEARCH: &str = "tools__search";
+use crate::tool::{SEARCH, ToolEffect};
 
 const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: from your next turn on you can call \
                            what it returns. Say in a few words what the tool has to do.";
@@ -114,27 +113,31 @@ impl Instance for Search {
     ) -> Option<Running> {
         let host = Arc::clone(bindings.host.as_ref()?).downcast::<Host>().ok()?;
         Some(Box::pin(async move {
-            let found = self.search(host.run());
+            let found = self.search(host.run()).map_err(RunFailure::Tool)?;
             projector.project(&found, max_bytes).map_err(RunFailure::Output)
         }))
     }
 }
 
 impl Search {
-    /// Finds tools and offers them. Under the least score too: a model that looks for something gets what there is.
-    fn search(&self, run: &Run) -> Found {
-        // It never finds itself.
+    /// Finds tools and loads them. Under the least score too: a model that looks for something gets what there is.
+    fn search(&self, run: &Run) -> Result<Found, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
+        // It never finds itself.
         let names = picks.iter().map(|pick| pick.name.as_str()).filter(|name| *name != SEARCH).take(self.limit);
-        let names: Vec<_> = names.collect();
+        let mut names: Vec<_> = names.collect();
         if run.is_picking() {
-            run.offer(names.iter().copied());
+            let loaded = run.load(names.iter().copied());
+            if loaded.is_empty() && !names.is_empty() {
+                return Err(ToolError::safe(FULL));
+            }
+            names = loaded;
         }
         let tools = names.iter().filter_map(|name| run.catalog().get(name));
         let tools = tools.map(|spec| FoundTool {
             name: spec.name.to_string(),
             description: sentence(&spec.description, MAX_DESCRIPTION_BYTES),
         });
-        Found { tools: tools.collect() }
+        Ok(Found { tools: tools.collect() })
     }
 }

@@ -87,10 +87,10 @@ impl Remembered {
         self.change(|state| offer(&mut state.offered))
     }
 
-    /// Whether the model was offered the tool, or all.
+    /// Whether the latest request offered the tool, or all.
     pub(super) fn is_offered(&self, name: &str) -> bool {
-        let is_among = |offered: &Offered| offered.tools.iter().any(|one| one == name);
-        self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_among))
+        let is_shown = |offered: &Offered| offered.is_shown(name);
+        self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_shown))
     }
 }
 

@@ -129,6 +129,15 @@ impl Grant {
 }
 
 impl Covered {
+    /// The pointer of the first condition that these arguments do not meet. `None` if they meet all.
+    pub(crate) fn unmet(&self, arguments: &str) -> Option<String> {
+        let Self::Matching(rules) = self else { return None };
+        match json::parse(arguments, &Limits::UNBOUNDED) {
+            Ok(arguments) => rules.iter().find(|rule| rule.fires(&arguments)).map(|rule| rule.pointer.clone()),
+            Err(_) => Some(String::new()),
+        }
+    }
+
     fn has(&self, asked: &Asked<'_>) -> bool {
         match self {
             Self::Exactly(digest) => *digest == asked.digest,

@@ -40,6 +40,11 @@ impl LedgerEntry {
         (!self.is_finished()).then_some(&*self.record)
     }
 
+    /// Whether a worker had the run when the call began.
+    pub(crate) const fn is_of_worker(&self) -> bool {
+        self.worker.is_some()
+    }
+
     /// Whether the process that began it can no longer write: its time is over, or the run has another worker since.
     fn is_deserted(&self, now: Timestamp, worker: Option<u64>) -> bool {
         now >= self.until || self.worker.zip(worker).is_some_and(|(before, now)| before < now)

@@ -60,5 +60,7 @@ pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::{SqlOptions, SqlStore};
+#[cfg(feature = "mcp-server")]
+pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;
 pub use transaction::{Change, Transaction, Writes};

@@ -128,7 +128,9 @@ impl PendingCall {
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
+        let [next, compared_next] = [self, compared].map(|call| call.graph.as_ref().map(|graph| &graph.call_id));
         of(self) == of(compared)
+            && next == compared_next
             && self.principal == compared.principal
             && self.tenant == compared.tenant
             && self.arguments == compared.arguments

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-#[cfg(any(feature = "cli", feature = "mcp-server"))]
 use crate::json;
-#[cfg(any(feature = "cli", feature = "mcp-server"))]
-use crate::store::PendingCall;
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
 
 /// How much may wait in the post of a run.
 const MOST: u32 = 256;
@@ -45,12 +42,16 @@ pub(crate) enum Posted {
 }
 
 /// What a post is known by that finishes a call: the call as it waits now, and not as it may wait again.
-#[cfg(any(feature = "cli", feature = "mcp-server"))]
 pub(crate) fn finishes(call: &PendingCall) -> Result<Arc<str>, StoreError> {
     let next = call.graph.as_ref().map(|graph| &graph.call_id);
     let of_call = serde_json::to_vec(&(&call.call_id, call.created_at, next));
     let of_call = of_call.map_err(|error| StoreError::Corrupt(error.into()))?;
     Ok(json::digest(of_call).to_string().into())
+}
+
+/// Whether a decision that was posted on these is about the call as it waits now.
+pub(crate) fn is_about(posted: &[Arc<str>], call: &PendingCall) -> bool {
+    finishes(call).is_ok_and(|waits| posted.contains(&waits))
 }
 
 /// Posts something to a run that finishes these calls. It counts whole or not at all; an error if something else waits

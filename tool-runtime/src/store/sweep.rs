@@ -1,12 +1,15 @@
 //! [`sweep`]: removes what means nothing any more, so that a store does not grow with everybody who ever came by.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
-use crate::store::{Clock as _, Document, Key, Query, Space, Store, StoreError, SystemClock, Transaction};
+use crate::store::{
+    Clock as _, Document, Key, Listed, Query, Space, Store, StoreError, SystemClock, Transaction, ledger,
+};
 
 /// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
 const KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -14,8 +17,34 @@ const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// How many documents one transaction removes at most, so that nobody waits long for their locks.
 const BATCH: usize = 64;
 
+/// Closes calls that began and whose process is gone: their records say that nobody saw their end. Calls of a run that
+/// workers share are left to a worker, which continues the run. Returns how many it closed.
+///
+/// # Errors
+/// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
+pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<u64, StoreError> {
+    let mut query = Query { due: Some(now), limit: BATCH, ..Query::new(Space::Call) };
+    let mut closed = 0;
+    loop {
+        let page = store.list(&query).await?;
+        let Some(last) = page.last() else { return Ok(closed) };
+        query.after = last.position;
+        for Listed { key, document, .. } in page {
+            if matches!(&document, Document::Call(entry) if entry.is_of_worker()) {
+                continue;
+            }
+            let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+            let (change, returned) = returning(move |transaction| ledger::close_unseen(transaction, &key, None));
+            store.update(keys, change).await?;
+            closed += u64::from(returned()?);
+        }
+    }
+}
+
 /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
 /// have expired a week ago. Returns how many it removed.
+///
+/// Calls that began and whose process is gone are closed as `outcome_unknown`, but for those of runs that workers share.
 ///
 /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
 /// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is
@@ -36,7 +65,9 @@ const BATCH: usize = 64;
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was removed before stays removed.
 pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
-    let due = SystemClock.now().saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let now = SystemClock.now();
+    close_deserted(store, now).await?;
+    let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
     for space in [Space::Account, Space::Grant, Space::Decided] {
         let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(space) };

@@ -19,6 +19,6 @@ pub(crate) use hash::Hashing;
 pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
 pub use name::ToolName;
-pub(crate) use name::{graph, graph_of, is_discovered, is_graph};
+pub(crate) use name::{SEARCH, graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

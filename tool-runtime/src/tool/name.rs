@@ -24,10 +24,17 @@ pub(crate) const RESERVED: ParseError =
     ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
 pub(crate) const GRAPH: ParseError =
     ParseError::new("name_reserved", "the namespace `graph` is reserved for graphs; make it with `agent::Graph::new`");
+pub(crate) const BUILT_IN: ParseError = ParseError::new(
+    "name_reserved",
+    "the name `tools__search` is reserved for the tool that `runner::search_tools` makes; choose another one",
+);
 pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "name_discovered",
     "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
 );
+
+/// The tool with which a model looks for tools.
+pub(crate) const SEARCH: &str = "tools__search";
 
 /// The name of a tool.
 ///
@@ -46,7 +53,8 @@ pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
-    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools, and `graph__` for graphs.
+    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools,
+    /// `graph__` for graphs, and `tools__search` for the tool of that name.
     ///
     /// # Errors
     /// The text is not such a name; the error says which part is wrong.
@@ -66,6 +74,9 @@ impl ToolName {
         }
         if namespace == "graph" {
             return Err(GRAPH);
+        }
+        if name == SEARCH {
+            return Err(BUILT_IN);
         }
         Ok(Self(name.into()))
     }

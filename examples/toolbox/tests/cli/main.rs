@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 #![allow(unused_crate_dependencies, reason = "the program's own dependencies are not the tests'")]
 
+mod accounts;
 mod audit;
 mod calls;
 mod chat;
@@ -18,6 +19,8 @@ mod recorded;
 #[cfg(unix)]
 mod refused;
 mod rig;
+#[cfg(feature = "code-mode")]
+mod scripts;
 mod secrets;
 mod settings;
 #[cfg(unix)]

@@ -81,12 +81,20 @@ impl Drop for Interpreter {
 impl Interpreter {
     /// Starts a script. It holds the permit until its thread ends.
     pub(super) fn start(source: Source, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+        Self::running(permit, move |ask, stop| run(&source, ask, stop))
+    }
+
+    /// Runs on a thread of its own. A panic ends the script, and nothing else.
+    fn running(
+        permit: OwnedSemaphorePermit,
+        work: impl FnOnce(mpsc::Sender<Asked>, Arc<AtomicBool>) -> Result<Left, Failure> + Send + 'static,
+    ) -> std::io::Result<Self> {
         let (ask, asked) = mpsc::channel(1);
         let (end, ended) = oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         thread::Builder::new().name("script".into()).stack_size(STACK).spawn(move || {
-            let _ = end.send(caught(|| run(&source, ask, stopped)).unwrap_or(Err(FAILED)));
+            let _ = end.send(caught(|| work(ask, stopped)).unwrap_or(Err(FAILED)));
             drop(permit);
         })?;
         Ok(Self { asked, ended, stop })
@@ -219,5 +227,37 @@ impl Port {
     fn stop(&self, failure: Failure) -> EvalAltResult {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A defect of the interpreter ends the script that met it, says nothing, and keeps no place.
+    #[tokio::test]
+    async fn a_panic_of_the_interpreter_ends_its_script_alone() {
+        let slots = Arc::new(Semaphore::new(1));
+        for _ in 0..3 {
+            let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
+            let mut broken = Interpreter::running(permit, |ask, _| {
+                let (reply, _) = reply::sync_channel(1);
+                let asked = Asked { tool: "lab__read".to_owned(), arguments: "{}".to_owned(), reply };
+                ask.blocking_send(asked).unwrap_or_default();
+                panic!("a value of the script");
+            })
+            .unwrap();
+            assert!(broken.asked.recv().await.is_some());
+            assert!(broken.asked.recv().await.is_none(), "it asks nothing more");
+            let failure = broken.end().await.unwrap_err();
+            assert_eq!(failure.code, "script_error");
+            assert!(!format!("{failure:?}").contains("value"), "{failure:?}");
+        }
+        let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
+        let source = Source { text: "6 * 7".to_owned(), tools: Vec::new(), operations: 1000 };
+        let left = Interpreter::start(source, permit).unwrap().end().await.unwrap();
+        assert_eq!(left.value, 42);
     }
 }

@@ -35,7 +35,8 @@ impl Hold {
     /// Returns the oldest of the run's post. `None` if there is none.
     pub(super) async fn post(&self) -> Result<Option<(Key, Incoming)>, StoreError> {
         let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
-        let incoming = serde_json::from_str(&post.body).map_err(corrupt)?;
+        let mut incoming: Incoming = serde_json::from_str(&post.body).map_err(corrupt)?;
+        incoming.about = (!post.finishes.is_empty()).then(|| post.finishes.into());
         Ok(Some((key, incoming)))
     }
 

@@ -10,6 +10,7 @@ use crate::catalog::lock::locked::Locked;
 use crate::catalog::lock::shape::{self, Use};
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::text::{plain, pointer};
+use crate::tool::Redaction;
 use crate::tool::sentence::{Piece, pieces};
 
 /// The most characters of a value in a message.
@@ -86,30 +87,48 @@ fn redaction(old: &Locked, new: &Locked, changes: &mut Changes) {
         }
         (None, Some(_)) => return changes.push(LockChange::new("/redaction", Major, None, "it has an allowlist now")),
     };
-    let shown = |path: &String, lists: [&[String]; 2]| lists.iter().any(|list| list.contains(path));
+    let all = |one: &Redaction| one.allow.iter().chain(&one.model).cloned().collect::<Vec<_>>();
+    let (all_before, all_after) = (all(before), all(after));
+    for path in before.allow.iter().filter(|path| !shows(&after.allow, path)) {
+        let is_left = shows(&all_after, path);
+        let meaning = if is_left { "is shown to the model only" } else { "is no longer shown" };
+        changes.push(shown_or_not("/redaction/allow", Major, None, path, meaning));
+    }
+    for path in after.allow.iter().filter(|path| !shows(&before.allow, path)) {
+        let was_read = shows(&all_before, path);
+        let meaning = if was_read { "is shown to people, too" } else { "is shown now" };
+        changes.push(shown_or_not("/redaction/allow", Minor, Some(Review), path, meaning));
+    }
     let lists = [
-        ("allow", &before.allow, &after.allow),
-        ("model", &before.model, &after.model),
-        ("prepare", &before.prepare, &after.prepare),
+        ("/redaction/model", [&before.model, &all_before], [&after.model, &all_after]),
+        ("/redaction/prepare", [&before.prepare, &before.prepare], [&after.prepare, &after.prepare]),
     ];
-    for (key, before_list, after_list) in lists {
-        let at = format!("/redaction/{key}");
-        for path in gone(before_list, after_list) {
-            // A leaf that only the model sees now is hidden from people, a narrower list.
-            let still = key != "prepare" && shown(path, [&after.allow, &after.model]);
-            let message = if still {
-                format!("`{}` is shown to fewer", plain(path, SHOWN))
-            } else {
-                format!("`{}` is no longer shown", plain(path, SHOWN))
-            };
-            let verdict = if still && key == "model" { Patch } else { Major };
-            changes.push(LockChange::new(&at, verdict, None, message));
+    for (at, [before, all_before], [after, all_after]) in lists {
+        for path in before.iter().filter(|path| !shows(all_after, path)) {
+            changes.push(shown_or_not(at, Major, None, path, "is no longer shown"));
         }
-        for path in gone(after_list, before_list) {
-            let message = format!("`{}` is shown now", plain(path, SHOWN));
-            changes.push(LockChange::new(&at, Minor, Review, message));
+        for path in after.iter().filter(|path| !shows(all_before, path)) {
+            changes.push(shown_or_not(at, Minor, Some(Review), path, "is shown now"));
         }
     }
+}
+
+fn shown_or_not(at: &str, verdict: LockVerdict, mark: Option<LockMark>, path: &str, meaning: &str) -> LockChange {
+    LockChange::new(at, verdict, mark, format!("`{}` {meaning}", plain(path, SHOWN)))
+}
+
+/// Whether an allowlist shows the leaf of a path. A member that it names is not looked for under `*`.
+fn shows(list: &[String], path: &str) -> bool {
+    let mut left: Vec<std::str::Split<'_, char>> = list.iter().map(|path| path.split('.')).collect();
+    for segment in path.split('.') {
+        let step = |wanted: &str| -> Vec<_> {
+            let rest = left.iter().cloned().filter_map(|mut rest| (rest.next() == Some(wanted)).then_some(rest));
+            rest.collect()
+        };
+        let named = step(segment);
+        left = if named.is_empty() { step("*") } else { named };
+    }
+    left.into_iter().any(|mut rest| rest.next().is_none())
 }
 
 fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {

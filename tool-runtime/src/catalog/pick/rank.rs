@@ -49,11 +49,13 @@ struct Wanted<'i> {
 }
 
 impl Index {
-    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned.
+    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned. One
+    /// whose name the query has comes first: other names may be made of the same words.
     pub(super) fn rank(&self, query: &str, among: &dyn Fn(usize) -> bool, most: usize) -> Vec<Ranked> {
         let wanted = self.wanted(query);
         let possible: f64 = wanted.iter().map(|word| word.worth).sum();
-        if possible <= 0.0 || most == 0 {
+        let named = self.named(query);
+        if (possible <= 0.0 && named.is_empty()) || most == 0 {
             return Vec::new();
         }
         let discounts = self.discounts();
@@ -65,11 +67,12 @@ impl Index {
                 scores[posting.slot as usize] += word.worth * frequency / (SATURATION + frequency);
             }
         }
+        named.into_iter().for_each(|slot| scores[slot] = f64::INFINITY);
         let ranked = scores.into_iter().enumerate().filter(|(slot, score)| *score > 0.0 && among(*slot));
         let mut ranked: Vec<_> = ranked
             .filter_map(|(slot, score)| {
                 // Rounded, so that the order of two equal tools never depends on the last bit of a logarithm.
-                let score = (score / possible * 1e6).round() / 1e6;
+                let score = if score.is_finite() { (score / possible * 1e6).round() / 1e6 } else { 1.0 };
                 Some(Ranked { slot, name: self.tool(slot)?.name.clone(), score, reasons: Vec::new() })
             })
             .collect();
@@ -81,6 +84,13 @@ impl Index {
         ranked.sort_by(order);
         self.explain(&wanted, &discounts, &mut ranked);
         ranked
+    }
+
+    /// The tools whose names the query has: as words with `_` or `-` in them, or as the whole of it.
+    fn named(&self, query: &str) -> Vec<usize> {
+        let is_in_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+        let words = halves(query).flat_map(|half| half.split(|char| !is_in_name(char)));
+        words.filter(|word| word.contains(['_', '-']) || *word == query).filter_map(|word| self.slot(word)).collect()
     }
 
     fn wanted(&self, query: &str) -> Vec<Wanted<'_>> {

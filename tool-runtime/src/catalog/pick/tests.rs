@@ -70,6 +70,21 @@ fn the_tool_that_fits_comes_first() {
 }
 
 #[test]
+fn a_tool_that_is_called_by_its_name_comes_first() {
+    let same = "Gets the order of a shop, and the shop of an order.";
+    let others = (0..60).map(|at| tool(&format!("shop{at}__get_order_of_shop"), same, &[]));
+    let named = ["shop__get_order", "-", "x__--", "weather"].map(|name| tool(name, "Nothing else.", &[]));
+    let catalog = catalog(others.chain(named));
+    let first = |query: &str| Some(catalog.pick(query, &PickOptions::new(1)).first()?.name.to_string());
+    assert_eq!(first("shop__get_order").as_deref(), Some("shop__get_order"));
+    let asked = "Load `shop__get_order`, please: get the order of shop 7 of shop 8.";
+    assert_eq!(first(asked).as_deref(), Some("shop__get_order"));
+    assert_eq!(first("x__--").as_deref(), Some("x__--"));
+    assert_eq!(first("weather").as_deref(), Some("weather"));
+    assert!(catalog.pick("x__--", &PickOptions::new(9)).iter().all(|pick| pick.score <= 1.0));
+}
+
+#[test]
 fn what_fits_nothing_picks_nothing() {
     let catalog = catalog(office());
     for query in ["", " \n", "🙂🙃👩‍👩‍👧", "\u{200b}\u{301}", "quux", "!?"] {

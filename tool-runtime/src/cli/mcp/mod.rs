@@ -1,6 +1,8 @@
 //! `mcp`: the Model Context Protocol at the command line.
 
 #[cfg(feature = "mcp-client")]
+mod connections;
+#[cfg(feature = "mcp-client")]
 mod edit;
 #[cfg(feature = "mcp-client")]
 mod pin;

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::cli::app::Adapters;
 use crate::cli::args::Servers;
 use crate::cli::exit::Failure;
+use crate::cli::mcp::connections::{self, Account};
+use crate::cli::session::Party;
 use crate::mcp::source::RemoteServer;
 
 /// The table `[mcp]`.
@@ -15,6 +18,7 @@ use crate::mcp::source::RemoteServer;
 #[serde(default, deny_unknown_fields)]
 pub(in crate::cli) struct McpSettings {
     servers: BTreeMap<String, ServerSettings>,
+    connections: BTreeMap<String, Account>,
 }
 
 /// A server: a command or a URL.
@@ -30,13 +34,22 @@ struct ServerSettings {
     url: Option<String>,
     /// Headers, each with the variable of the environment that holds its value.
     header_env: Option<BTreeMap<String, String>>,
+    /// The kind of the connection whose token each call has.
+    connection: Option<String>,
     connect_timeout_ms: Option<u64>,
     call_timeout_ms: Option<u64>,
 }
 
 /// The servers of the configuration file.
 pub(in crate::cli) fn servers(settings: &McpSettings) -> Result<Vec<RemoteServer>, Failure> {
+    let used: Vec<_> = settings.servers.values().filter_map(|server| server.connection.as_deref()).collect();
+    connections::check(&settings.connections, &used)?;
     settings.servers.iter().map(|(id, settings)| server(id, settings)).collect()
+}
+
+/// Lets runs of this party use the accounts of the configuration file.
+pub(in crate::cli) fn connected(adapters: Adapters, settings: &McpSettings, party: &Party) -> Adapters {
+    connections::bound(adapters, &settings.connections, party)
 }
 
 /// The server that a command line names; `None` if it names none.
@@ -52,6 +65,7 @@ pub(super) fn named(servers: &Servers) -> Result<Option<RemoteServer>, Failure> 
         folder: None,
         url: servers.url.clone(),
         header_env: None,
+        connection: None,
         connect_timeout_ms: None,
         call_timeout_ms: None,
     };
@@ -65,8 +79,8 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
             let Some((program, args)) = command.split_first() else {
                 return wrong("`command` is empty; write the program and its arguments");
             };
-            if settings.header_env.is_some() {
-                return wrong("a command has no headers; remove `header_env`");
+            if settings.header_env.is_some() || settings.connection.is_some() {
+                return wrong("a command has no headers; remove `header_env` and `connection`");
             }
             let names = settings.env.clone().unwrap_or_else(|| vec!["PATH".to_owned()]);
             let variables = names.iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
@@ -90,7 +104,11 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
                 };
                 server = server.header(header, value);
             }
-            server
+            match &settings.connection {
+                // Once for each server: the names of kinds are part of the program elsewhere.
+                Some(kind) => server.connection(kind.clone().leak()),
+                None => server,
+            }
         }
         _ => return wrong("write `command` or `url`, and not both"),
     };

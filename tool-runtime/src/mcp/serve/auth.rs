@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
@@ -20,6 +21,9 @@ use crate::runner::RunOptions;
 
 /// Where a resource says how it is protected, before the path of the resource itself.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// The longest time that is waited for the end of a token; timers end somewhere.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Verifies bearer tokens: their signature, or with the server that issued them.
 ///
@@ -82,8 +86,12 @@ impl Verified {
 
 /// Lets in requests with a bearer token only.
 ///
-/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata), one whose token lacks a
-/// scope 403. Tokens that have expired or are for another resource are not valid, whatever verifies them.
+/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata), one whose
+/// token lacks a scope 403. Tokens that have expired or are for another resource are not valid, whatever verifies them.
+///
+/// What a request gets ends when its token expires: the stream of an answer, and one that waits for notifications, ends as
+/// if the client had closed it. In the revision 2026-07-28 that cancels the call; in a session the call runs within its
+/// own limits, and a request with a new token gets its answer.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -138,10 +146,18 @@ impl Authorization {
         self
     }
 
-    /// Adds a scope that every token needs.
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scopes.push(scope.into());
-        self
+    /// Adds a scope that every token needs. A scope that only some tools need is a role: `VerifyToken` gives it to the
+    /// run, and the policy says what a role may use.
+    ///
+    /// # Errors
+    /// It is not a scope as RFC 6749 has them: printable ASCII without spaces, `"` and `\\`.
+    pub fn scope(mut self, scope: impl Into<String>) -> Result<Self, McpServerError> {
+        let scope = scope.into();
+        if !is_scope(&scope) {
+            return Err(McpServerError::Scope { scope });
+        }
+        self.scopes.push(scope);
+        Ok(self)
     }
 
     /// Returns the document that says who issues tokens for the server, as JSON (RFC 9728).
@@ -165,12 +181,13 @@ impl Authorization {
         &self.described.1
     }
 
-    /// Takes the token out of the headers of a request, and says whom it stands for, or how the request is answered.
+    /// Takes the token out of the headers of a request, and says whom it stands for and for how long, or how the request
+    /// is answered.
     pub(super) async fn check(
         &self,
         server: &McpServer,
         headers: &mut HeaderMap,
-    ) -> Result<Verified, Box<Response<Body>>> {
+    ) -> Result<(Verified, Duration), Box<Response<Body>>> {
         let token = token(headers);
         while headers.remove(AUTHORIZATION).is_some() {}
         let Some(token) = token else { return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, None))) };
@@ -184,9 +201,15 @@ impl Authorization {
             return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))));
         };
         if self.scopes.iter().all(|scope| verified.scopes.contains(scope)) {
-            return Ok(verified);
+            let lasts = Duration::try_from(verified.expires.duration_since(now)).unwrap_or_default();
+            return Ok((verified, lasts.min(LONGEST)));
         }
         Err(Box::new(self.refuse(StatusCode::FORBIDDEN, Some("insufficient_scope"))))
+    }
+
+    /// The answer to a request whose token expired before there was another.
+    pub(super) fn expired(&self) -> Response<Body> {
+        self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))
     }
 
     fn refuse(&self, status: StatusCode, error: Option<&str>) -> Response<Body> {
@@ -206,6 +229,11 @@ impl Authorization {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         response
     }
+}
+
+/// Whether a text is a scope (RFC 6749, section 3.3).
+fn is_scope(scope: &str) -> bool {
+    !scope.is_empty() && scope.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
 }
 
 /// Reads the one bearer token of a request. `None` if there is none, or anything else.
@@ -244,48 +272,4 @@ impl fmt::Debug for Verified {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_metadata_of_a_resource_lies_before_its_path() {
-        let at = |resource: &str| metadata_of(resource).map(|(address, _)| address);
-        let expected = Some("https://a.example/.well-known/oauth-protected-resource/mcp".to_owned());
-        assert_eq!(at("https://a.example/mcp"), expected);
-        let root = Some("http://127.0.0.1:80/.well-known/oauth-protected-resource".to_owned());
-        assert_eq!((at("http://127.0.0.1:80"), at("http://127.0.0.1:80/")), (root.clone(), root));
-        for wrong in [
-            "",
-            "a.example/mcp",
-            "ftp://a/x",
-            "https://",
-            "https:///x",
-            "https://a/x?y",
-            "https://a/#x",
-            "https://u@a/",
-            "https://a/\"x",
-            "https://a/x y",
-            "https://a/\u{e4}",
-        ] {
-            assert_eq!(at(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn one_bearer_token_is_read() {
-        let read = |values: &[&str]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(AUTHORIZATION, value.parse().unwrap());
-            }
-            token(&headers).map(|token| token.expose().clone())
-        };
-        assert_eq!(read(&["Bearer abc"]), Some("abc".to_owned()));
-        assert_eq!(read(&["bearer  abc "]), Some("abc".to_owned()));
-        for wrong in
-            [&[][..], &["abc"], &["Basic abc"], &["Bearer"], &["Bearer "], &["Bearer a b"], &["Bearer a", "Bearer b"]]
-        {
-            assert_eq!(read(wrong), None, "{wrong:?}");
-        }
-    }
-}
+mod tests;

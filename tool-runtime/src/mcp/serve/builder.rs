@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 
@@ -21,6 +22,9 @@ const MAX_CALLS: usize = 1024;
 /// How many calls wait as tasks at a time, unless the application says otherwise.
 const MAX_TASKS: usize = 1024;
 
+/// How many of them one principal has, unless the application says otherwise.
+const MAX_TASKS_EACH: usize = 64;
+
 /// Collects the parts of a server. Made by [`McpServer::builder`].
 #[must_use]
 pub struct McpServerBuilder {
@@ -31,6 +35,7 @@ pub struct McpServerBuilder {
     exposed: BTreeMap<String, String>,
     max_calls: usize,
     max_tasks: usize,
+    max_tasks_each: usize,
     ask_clients: bool,
 }
 
@@ -45,6 +50,7 @@ impl McpServerBuilder {
             exposed: BTreeMap::new(),
             max_calls: MAX_CALLS,
             max_tasks: MAX_TASKS,
+            max_tasks_each: MAX_TASKS_EACH,
             ask_clients: false,
         }
     }
@@ -81,6 +87,14 @@ impl McpServerBuilder {
         self
     }
 
+    /// Sets how many tasks one principal of a tenant may have at a time; 64 by default. Those that ended less than ten
+    /// minutes ago count too. A call that would be one more is withdrawn, and refused with the error -32000,
+    /// `"code": "too_many_tasks"` and the limit.
+    pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
+        self.max_tasks_each = tasks;
+        self
+    }
+
     /// Says whether a client that fills in forms is asked to decide on a call of its own principal, where the policy lets
     /// the principal decide (`own_calls`); `false` by default. The client says that it asks its person, and nobody can
     /// check whether it does.
@@ -95,16 +109,26 @@ impl McpServerBuilder {
     /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
     /// or two tools have one name.
     pub fn build(self) -> Result<McpServer, McpServerError> {
-        let Self { runner, admit, name: (name, version), instructions, exposed, max_calls, max_tasks, ask_clients } =
-            self;
+        let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;
+        let Self { max_calls, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, &exposed)?;
         // Logging is deprecated in 2026-07-28, and still part of it.
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging();
+        let may_change = runner.catalog().may_change();
+        let capabilities = if may_change { capabilities.enable_tool_list_changed() } else { capabilities };
         let capabilities = if max_tasks > 0 { capabilities.enable_tasks().build() } else { capabilities.build() };
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
         config.instructions = instructions;
-        let (calls, tasks) = (Calls::new(max_calls), Tasks::new(max_tasks, ask_clients));
-        Ok(McpServer(Arc::new(Served { runner, admit, listing, config, calls, tasks })))
+        let (calls, tasks) = (Calls::new(max_calls), Tasks::new(max_tasks, max_tasks_each, ask_clients));
+        Ok(McpServer(Arc::new(Served {
+            runner,
+            admit,
+            listing,
+            config,
+            calls,
+            tasks,
+            looks_after: AtomicBool::new(false),
+        })))
     }
 }
 

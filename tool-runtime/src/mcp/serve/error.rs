@@ -42,6 +42,11 @@ pub enum McpServerError {
         /// The address.
         address: String,
     },
+    /// A scope is none that a token can have.
+    Scope {
+        /// The scope.
+        scope: String,
+    },
     /// The client did not begin as the protocol says.
     Handshake,
 }
@@ -63,6 +68,7 @@ impl McpServerError {
             Self::Client { .. } => "mcp_client_tool",
             Self::Listen { .. } => "mcp_listen",
             Self::Resource { .. } => "mcp_resource",
+            Self::Scope { .. } => "mcp_scope",
             Self::Handshake => "mcp_handshake",
         }
     }
@@ -91,6 +97,11 @@ impl fmt::Display for McpServerError {
                 "`{}` is not the address of a server; write one such as https://tools.example.org/mcp, without query \
                  and fragment",
                 address.escape_debug()
+            ),
+            Self::Scope { scope } => write!(
+                f,
+                "`{}` is not a scope; write printable ASCII without spaces, `\"` and `\\`, one scope at a time",
+                scope.escape_debug()
             ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }

@@ -9,22 +9,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::auth::Authorization;
+use crate::mcp::serve::expiry::Lasting;
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
+use crate::mcp::serve::raw;
 use crate::runner::RunOptions;
 
 /// The header with the id of a session.
@@ -40,7 +43,8 @@ pub(super) type Body = BoxBody<Bytes, Infallible>;
 ///
 /// A request whose `Origin` or `Host` is not allowed gets 403, a body that is too large 413, and a session too many 503.
 /// A session belongs to whom it began for: a request of another party gets 404. With
-/// [`HttpOptions::authorization`] a request without a valid token gets 401, before anything else of it is looked at.
+/// [`HttpOptions::authorization`] a request without a valid token gets 401, before anything else of it is looked at, and
+/// what a request gets ends when its token expires.
 ///
 /// ```no_run
 /// # fn mounted(server: &tool_runtime::mcp::serve::McpServer) {
@@ -58,6 +62,7 @@ pub struct HttpService {
     sessions: Arc<LocalSessionManager>,
     parties: Arc<Mutex<HashMap<String, RunOptions>>>,
     max_sessions: usize,
+    max_body: usize,
     authorization: Option<Authorization>,
 }
 
@@ -73,7 +78,7 @@ impl McpServer {
         let mut config = StreamableHttpServerConfig::default()
             .with_allowed_origins(origins)
             .enforce_origin_validation()
-            .with_max_request_body_bytes(options.max_body)
+            .with_max_request_body_bytes(raw::longest(options.max_body))
             .with_cancellation_token(ended);
         config.allowed_hosts.extend(options.hosts.iter().cloned());
         let sessions = Arc::new(LocalSessionManager::default());
@@ -85,6 +90,7 @@ impl McpServer {
             sessions,
             parties: Arc::default(),
             max_sessions: options.max_sessions,
+            max_body: options.max_body,
             authorization: options.authorization.clone(),
         }
     }
@@ -92,19 +98,32 @@ impl McpServer {
 
 impl HttpService {
     /// Answers one request.
-    pub(super) async fn answer<B>(&self, mut request: Request<B>) -> Response<Body>
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Error: fmt::Display,
     {
-        if let Some(authorization) = &self.authorization {
-            let (mut parts, body) = request.into_parts();
-            match authorization.check(&self.server, &mut parts.headers).await {
-                Ok(verified) => drop(parts.extensions.insert(verified)),
-                Err(response) => return *response,
-            }
-            request = Request::from_parts(parts, body);
+        self.server.look_after();
+        let Some(authorization) = &self.authorization else { return self.authorized(request).await };
+        let (mut parts, body) = request.into_parts();
+        let (verified, lasts) = match authorization.check(&self.server, &mut parts.headers).await {
+            Ok(checked) => checked,
+            Err(response) => return *response,
+        };
+        parts.extensions.insert(verified);
+        let until = Instant::now() + lasts;
+        match timeout(lasts, self.authorized(Request::from_parts(parts, body))).await {
+            Ok(response) => response.map(|body| Lasting::body(body, until.saturating_duration_since(Instant::now()))),
+            Err(_) => authorization.expired(),
         }
+    }
+
+    /// Answers a request that may be made.
+    async fn authorized<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: fmt::Display,
+    {
         let named = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
         let Some(id) = named else { return self.without_session(request).await };
         let (parts, body) = request.into_parts();
@@ -115,7 +134,7 @@ impl HttpService {
             // The same as for a session that has ended.
             return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
         }
-        self.inner.handle(request).await
+        self.handle(request).await
     }
 
     /// Answers a request that names no session. It may begin one.
@@ -130,7 +149,7 @@ impl HttpService {
         }
         let (parts, body) = request.into_parts();
         let party = if begins { self.party(&parts).await } else { None };
-        let response = self.inner.handle(Request::from_parts(parts, body)).await;
+        let response = self.handle(Request::from_parts(parts, body)).await;
         let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) else { return response };
         if let Some(party) = party {
             self.keep(id.to_owned(), party).await;
@@ -142,6 +161,31 @@ impl HttpService {
             tracing::debug!("a session of nobody had ended already");
         }
         refused(StatusCode::FORBIDDEN, "Forbidden: this request begins no session")
+    }
+
+    /// Hands a request on, with the arguments of a call as its client wrote them.
+    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: fmt::Display,
+    {
+        if request.method() != Method::POST {
+            return self.inner.handle(request).await;
+        }
+        let (mut parts, body) = request.into_parts();
+        let body = Limited::new(Box::pin(body.map_err(|error| error.to_string())), self.max_body);
+        let body = match body.collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return refused(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large");
+            }
+            Err(_) => return refused(StatusCode::BAD_REQUEST, "Bad Request"),
+        };
+        // Headers that repeat arguments are compared with them.
+        let repeats = parts.headers.keys().any(|name| name.as_str().starts_with("mcp-param-"));
+        let carried = if repeats { None } else { raw::carried(&body) };
+        parts.headers.remove(CONTENT_LENGTH);
+        self.inner.handle(Request::from_parts(parts, Full::new(carried.map_or(body, Bytes::from)))).await
     }
 
     /// Answers a request to another path than that of the server.

@@ -38,27 +38,31 @@
 //! A connection over standard input and output, or a session over HTTP, is one run. In the revision 2026-07-28 of the
 //! protocol HTTP has no sessions, and each request is a run of its own.
 //!
-//! `rmcp` parses the arguments before they come here: what its parser drops, such as a repeated key or the last digits
-//! of a long number, cannot be refused. It also traces whole requests and results, so a subscriber that must not see
-//! values filters its target `rmcp`.
+//! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
+//! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values filters its target `rmcp`.
 
 mod admit;
 mod answer;
 mod auth;
 mod builder;
+mod changes;
 mod client;
+mod deserted;
 mod error;
+mod expiry;
 mod handler;
 mod http;
 mod listener;
 mod listing;
 mod options;
+mod raw;
 mod session;
 mod shutdown;
 mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub use admit::{Admit, Peer};
 pub use auth::{Authorization, Verified, VerifyToken};
@@ -74,6 +78,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::listing::Listing;
+use crate::mcp::serve::raw::Lines;
 use crate::mcp::serve::shutdown::Calls;
 use crate::mcp::serve::tasks::Tasks;
 use crate::runner::ToolRunner;
@@ -95,6 +100,8 @@ struct Served {
     config: ServerConfig,
     calls: Calls,
     tasks: Tasks,
+    /// Whether it looks after calls of processes that are gone.
+    looks_after: AtomicBool,
 }
 
 impl McpServer {
@@ -122,7 +129,9 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+        self.look_after();
+        let transport =
+            AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
         let closed = self.0.calls.closed().child_token();
         let served =
             Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;

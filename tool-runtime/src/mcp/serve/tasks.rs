@@ -10,12 +10,12 @@ mod desk;
 mod keeper;
 mod question;
 mod running;
+mod said;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, JsonObject, Task, TaskPayload, TaskStatus};
-use serde::Serialize;
+use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, Task, TaskPayload};
 
 use crate::agent::{Incoming, RunQueue};
 use crate::call::{CallId, Outcome};
@@ -24,13 +24,11 @@ use crate::mcp::serve::answer::answer;
 use crate::mcp::serve::handler::broken;
 use crate::mcp::serve::tasks::desk::{Desk, Look, SavedDesk, SavedTask, State};
 use crate::runner::{RestoreError, Run, RunOptions};
-use crate::store::StoreError;
 use crate::store::posts::finishes;
 
-pub(super) use running::{Answered, Running, asking};
+use said::{described, failed, object, task_id, too_many, unknown};
 
-/// How often a client should ask, in milliseconds.
-const POLL_MILLIS: u64 = 1000;
+pub(super) use running::{Answered, Running, asking};
 
 /// The longest id of a task, in bytes.
 const MAX_ID_BYTES: usize = 256;
@@ -39,6 +37,8 @@ const MAX_ID_BYTES: usize = 256;
 pub(super) struct Tasks {
     desks: Mutex<HashMap<String, Arc<Desk>>>,
     max: usize,
+    /// Of one principal.
+    max_each: usize,
     /// Whether a client may be asked to decide on the calls of its principal.
     asks: bool,
 }
@@ -55,8 +55,8 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Tasks {
-    pub(super) fn new(max: usize, asks: bool) -> Self {
-        Self { desks: Mutex::default(), max, asks }
+    pub(super) fn new(max: usize, max_each: usize, asks: bool) -> Self {
+        Self { desks: Mutex::default(), max, max_each, asks }
     }
 
     fn desks(&self) -> MutexGuard<'_, HashMap<String, Arc<Desk>>> {
@@ -65,10 +65,28 @@ impl Tasks {
 
     /// Makes a task of a call that waits; `None` if there is no room, or the store failed: then the client is told that
     /// the call waits, as one that knows no tasks.
-    pub(super) async fn open(&self, server: &McpServer, waiting: Waiting<'_>) -> Option<Task> {
+    ///
+    /// # Errors
+    /// The principal has as many tasks as it may; the call waits no more.
+    pub(super) async fn open(&self, server: &McpServer, waiting: Waiting<'_>) -> Result<Option<Task>, ErrorData> {
+        let (run, call) = (waiting.run, waiting.call.clone());
+        match self.opened(server, waiting).await {
+            Ok(task) => Ok(Some(task)),
+            Err(Refused::Otherwise) => Ok(None),
+            Err(Refused::Each) => {
+                // Nobody decides on what its client cannot ask for.
+                if let Err(error) = run.abandon(call.as_str()).await {
+                    tracing::warn!(run = run.id(), error = error.code(), "a call that waits could not be withdrawn");
+                }
+                Err(too_many(self.max_each))
+            }
+        }
+    }
+
+    async fn opened(&self, server: &McpServer, waiting: Waiting<'_>) -> Result<Task, Refused> {
         let Waiting { run, party, call, name, asks } = waiting;
-        let id = task_id(run.id(), call).filter(|_| self.max > 0)?;
-        let pending = run.pending(call).await.ok()??;
+        let id = task_id(run.id(), call).filter(|_| self.max > 0).ok_or(Refused::Otherwise)?;
+        let pending = run.pending(call).await.ok().flatten().ok_or(Refused::Otherwise)?;
         let saved = SavedTask { name: name.to_owned(), created: pending.created_at, expires: pending.expires_at, asks };
         let (desk, is_new) = self.desk(run, &party, |desk| desk.add(call.clone(), saved, Arc::default(), None))?;
         if is_new {
@@ -80,18 +98,22 @@ impl Tasks {
             tracing::warn!(run = run.id(), error = error.code(), "a call that waits could not be made a task");
             desk.remove(call);
             desk.changed.notify_one();
-            return None;
+            return Err(Refused::Otherwise);
         }
-        let look = desk.look(&server.0, call).await.ok()??;
-        Some(described(id, &look))
+        let look = desk.look(&server.0, call).await.ok().flatten().ok_or(Refused::Otherwise)?;
+        Ok(described(id, &look))
     }
 
-    /// Adds a task to those of its run. Returns them, and whether it is the first. `None` if there is no room for it.
-    fn desk(&self, run: &Run, party: &RunOptions, add: impl FnOnce(&Desk)) -> Option<(Arc<Desk>, bool)> {
+    /// Adds a task to those of its run. Returns them, and whether it is the first.
+    fn desk(&self, run: &Run, party: &RunOptions, add: impl FnOnce(&Desk)) -> Result<(Arc<Desk>, bool), Refused> {
         let mut desks = self.desks();
+        let theirs = desks.values().filter(|desk| desk.party.is_principal_of(party));
+        if theirs.map(|desk| desk.len()).sum::<usize>() >= self.max_each {
+            return Err(Refused::Each);
+        }
         if desks.values().map(|desk| desk.len()).sum::<usize>() >= self.max {
             tracing::warn!(tasks = self.max, "as many calls of MCP clients wait as tasks as may");
-            return None;
+            return Err(Refused::Otherwise);
         }
         let known = desks.get(run.id()).cloned();
         let is_new = known.is_none();
@@ -99,7 +121,7 @@ impl Tasks {
         // Before anybody can see that there is none.
         add(&desk);
         desks.insert(run.id().to_owned(), Arc::clone(&desk));
-        Some((desk, is_new))
+        Ok((desk, is_new))
     }
 
     /// Says what a task is at this moment.
@@ -229,45 +251,10 @@ impl Tasks {
     }
 }
 
-/// What the protocol says of a task in each state.
-fn described(id: String, look: &Look) -> Task {
-    let (status, said) = match &look.state {
-        State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
-        State::Works if look.questions.is_empty() => (TaskStatus::Working, "The call runs."),
-        State::Works => (TaskStatus::InputRequired, "The call runs, and asks something."),
-        State::Ended(result) if result.outcome() == Outcome::Cancelled => {
-            (TaskStatus::Cancelled, "The call was cancelled.")
-        }
-        State::Ended(_) => (TaskStatus::Completed, "The call has ended."),
-    };
-    let (created, updated) = (look.saved.created, look.updated);
-    let lasts = look.until.duration_since(created).as_millis();
-    Task::new(id, status, created.to_string(), updated.to_string())
-        .with_status_message(said)
-        .with_ttl_ms(u64::try_from(lasts).unwrap_or_default())
-        .with_poll_interval_ms(POLL_MILLIS)
-}
-
-/// Names a task by its run and its call. `None` if a client could not send the id in a header.
-fn task_id(run_id: &str, call: &CallId) -> Option<String> {
-    let id = format!("{run_id}.{call}");
-    let is_sent = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
-    (is_sent && !call.as_str().contains('.')).then_some(id)
-}
-
-/// The same for a task that does not exist, is over, or belongs to somebody else.
-fn unknown() -> ErrorData {
-    ErrorData::invalid_params("There is no such task.", None)
-}
-
-fn failed(error: &StoreError) -> ErrorData {
-    tracing::warn!(error = error.code(), "a task could not be looked at");
-    broken()
-}
-
-fn object(value: &impl Serialize) -> Result<JsonObject, ErrorData> {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::Object(object)) => Ok(object),
-        _ => Err(broken()),
-    }
+/// Why a call does not become a task.
+enum Refused {
+    /// Its principal has as many as it may.
+    Each,
+    /// All clients together have, or the store failed.
+    Otherwise,
 }

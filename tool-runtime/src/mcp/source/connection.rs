@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::error::Failure;
+use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::message;
 use crate::mcp::source::stdio::{Program, Stdio};
@@ -26,6 +28,8 @@ pub(super) struct Connection {
     wire: Wire,
     next: AtomicU64,
     is_stateless: bool,
+    /// Whether the server offers to say when its tools change.
+    announces: bool,
 }
 
 enum Wire {
@@ -40,31 +44,32 @@ impl Connection {
         reach: &Reach,
         http: Option<&Http>,
         limits: &Limits,
-        changed: &Arc<Notify>,
+        hints: &Arc<Hints>,
     ) -> Result<Self, Failure> {
-        let wire = match (reach, http) {
-            (Reach::Command { program, args, env, folder }, _) => {
-                let program = Program { path: program, args, env, folder: folder.as_ref() };
-                let stdio = Stdio::start(Arc::clone(server), &program, limits.message, Arc::clone(changed))?;
-                Wire::Stdio(Box::new(stdio))
-            }
-            (Reach::Url { .. }, Some(http)) => {
-                http.forget();
-                Wire::Http(http.clone())
-            }
-            (Reach::Url { .. }, None) => return Err(Failure::NotSent("the URL cannot be used".to_owned())),
+        let Reach::Command { program, args, env, folder } = reach else {
+            let http = http.ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
+            http.forget();
+            return Self::agreed(Wire::Http(http.clone()), limits, true).await;
         };
-        Self::agreed(wire, limits).await
+        let program = Program { path: program, args, env, folder: folder.as_ref() };
+        let start = || Stdio::start(Arc::clone(server), &program, limits.message, Arc::clone(hints));
+        match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
+            // It ended because it was asked for a handshake that its revision does not have.
+            Err(Failure::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
+            agreed => agreed,
+        }
     }
 
     /// Agrees on a revision with a server behind a URL, for one account.
     pub(super) async fn to_account(http: Http, limits: &Limits) -> Result<Self, Failure> {
-        Self::agreed(Wire::Http(http), limits).await
+        Self::agreed(Wire::Http(http), limits, true).await
     }
 
-    async fn agreed(wire: Wire, limits: &Limits) -> Result<Self, Failure> {
-        let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false };
-        match tokio::time::timeout(limits.connect, connection.shake_hands()).await {
+    async fn agreed(wire: Wire, limits: &Limits, with_handshake: bool) -> Result<Self, Failure> {
+        let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false, announces: false };
+        let agreeing =
+            async { if with_handshake { connection.shake_hands().await } else { connection.discover().await } };
+        match tokio::time::timeout(limits.connect, agreeing).await {
             Ok(agreed) => agreed.map(|()| connection),
             Err(_) => Err(connection.silence()),
         }
@@ -81,15 +86,18 @@ impl Connection {
     async fn shake_hands(&mut self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Initialized {
+        struct Initialized<'a> {
             protocol_version: String,
+            #[serde(borrow)]
+            capabilities: Option<&'a RawValue>,
         }
         let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": offers(), "clientInfo": client()});
         match self.send("initialize", None, &params).await {
             Ok(result) => {
-                let initialized: Initialized = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+                let initialized: Initialized<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
                 let agreed = WITH_HANDSHAKE.into_iter().find(|version| *version == initialized.protocol_version);
                 let version = agreed.ok_or(Failure::Protocol("the server speaks no revision that is spoken here"))?;
+                self.announces = initialized.capabilities.is_some_and(|offered| announces(offered.get()));
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
                     Wire::Stdio(stdio) => stdio.notify(text),
@@ -101,7 +109,12 @@ impl Connection {
                 Ok(())
             }
             // A server of the revision without a handshake does not know the request.
-            Err(Failure::Refused { .. } | Failure::Status(400 | 405 | 422)) => self.discover().await,
+            Err(Failure::Refused { .. } | Failure::Status(400 | 405 | 422)) => match self.discover().await {
+                Err(Failure::Closed | Failure::NotSent(_)) if matches!(self.wire, Wire::Stdio(_)) => {
+                    Err(Failure::NoHandshake)
+                }
+                discovered => discovered,
+            },
             Err(failure) => Err(failure),
         }
     }
@@ -109,16 +122,21 @@ impl Connection {
     async fn discover(&mut self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Discovered {
+        struct Discovered<'a> {
             supported_versions: Vec<String>,
+            #[serde(borrow)]
+            capabilities: Option<&'a RawValue>,
         }
         self.is_stateless = true;
         if let Wire::Http(http) = &self.wire {
+            // A session that a refused handshake began is of no use.
+            http.forget();
             http.speak(STATELESS);
         }
         let result = self.send("server/discover", None, &self.described(json!({}))).await?;
-        let discovered: Discovered = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+        let discovered: Discovered<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
         if discovered.supported_versions.iter().any(|version| version == STATELESS) {
+            self.announces = discovered.capabilities.is_some_and(|offered| announces(offered.get()));
             return Ok(());
         }
         Err(Failure::Protocol("the server speaks no revision that is spoken here"))
@@ -139,8 +157,35 @@ impl Connection {
         }
     }
 
-    async fn send(&self, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
+    /// Whether the server says when its tools change, and has to be asked to: but for a process with a handshake, which
+    /// just says it.
+    pub(super) const fn has_subscriptions(&self) -> bool {
+        self.announces && (self.is_stateless || self.is_http())
+    }
+
+    /// Asks the server to say when its tools change. Returns what gets its acknowledgement, which is true if it does so,
+    /// and the request, which lasts as long as the subscription.
+    pub(super) fn listen<'a>(
+        &'a self,
+        hints: &Hints,
+    ) -> (oneshot::Receiver<bool>, impl Future<Output = Result<Box<str>, Failure>> + use<'a>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let acknowledged = hints.subscribe(id);
+        let params = self.described(json!({"notifications": {"toolsListChanged": true}}));
+        let lasts = async move {
+            match &self.wire {
+                Wire::Http(http) if !self.is_stateless => http.hear(id).await,
+                _ => self.send_as(id, "subscriptions/listen", None, &params).await,
+            }
+        };
+        (acknowledged, lasts)
+    }
+
+    async fn send(&self, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
+        self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, name, params).await
+    }
+
+    async fn send_as(&self, id: u64, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
         let text = message::request(id, method, params);
         match &self.wire {
             Wire::Stdio(stdio) => stdio.request(id, text).await,
@@ -191,6 +236,21 @@ impl Connection {
             Wire::Http(http) => http.shutdown().await,
         }
     }
+}
+
+/// Whether a server offers to say when its tools change.
+fn announces(capabilities: &str) -> bool {
+    #[derive(Default, Deserialize)]
+    struct Offered {
+        tools: Option<Tools>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Tools {
+        list_changed: bool,
+    }
+    let offered: Offered = serde_json::from_str(capabilities).unwrap_or_default();
+    offered.tools.is_some_and(|tools| tools.list_changed)
 }
 
 /// What a server may count on: it may make a task of a call, and ask for nothing.

@@ -49,6 +49,8 @@ pub(super) enum Failure {
     Closed,
     /// The process wrote to its standard output, and not one message of the protocol.
     NotMcp,
+    /// The process ended when it was asked to begin with a handshake.
+    NoHandshake,
     /// No answer in time.
     Timeout,
     /// The answer is longer than a message may be.
@@ -70,7 +72,12 @@ impl Failure {
     pub(super) const fn had_no_effect(&self) -> bool {
         matches!(
             self,
-            Self::NotSent(_) | Self::NotMcp | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499)
+            Self::NotSent(_)
+                | Self::NotMcp
+                | Self::NoHandshake
+                | Self::Refused { .. }
+                | Self::Unauthorized
+                | Self::Status(300..=499)
         )
     }
 }
@@ -79,7 +86,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(why) => f.write_str(why),
-            Self::Closed => f.write_str("the connection ended"),
+            Self::Closed | Self::NoHandshake => f.write_str("the connection ended"),
             Self::NotMcp => f.write_str(
                 "the command wrote something to its standard output that is not MCP; check that it is a server, and its \
                  arguments",

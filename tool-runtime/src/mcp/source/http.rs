@@ -1,16 +1,18 @@
 //! [`Http`]: a server behind a URL, spoken to by streamable HTTP: one POST for each message, answered as JSON or as a
 //! stream of events. Nothing is redirected and no proxy is read from the environment.
 
+mod hear;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url, redirect};
-use tokio::sync::Notify;
 
 use crate::agent::http::tls_config;
 use crate::capability::Secret;
 use crate::mcp::source::error::Failure;
+use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::wire::EventStream;
 
@@ -44,7 +46,7 @@ struct Inner {
     token: Option<HeaderValue>,
     max: usize,
     session: Mutex<Session>,
-    changed: Arc<Notify>,
+    hints: Arc<Hints>,
 }
 
 /// What the handshake settled.
@@ -62,7 +64,7 @@ impl Http {
         headers: &[(String, Secret<String>)],
         max: usize,
         connect: Duration,
-        changed: Arc<Notify>,
+        hints: Arc<Hints>,
     ) -> Result<Self, String> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or("the URL does not begin with http:// or https://, or names no host; correct it")?;
@@ -88,7 +90,7 @@ impl Http {
             .build()
             .map_err(|error| error.to_string())?;
         let session = Mutex::default();
-        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, changed })))
+        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, hints })))
     }
 
     /// The same server, with the token of an account and a session of its own.
@@ -96,7 +98,7 @@ impl Http {
         let unfit = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(unfit)?;
         value.set_sensitive(true);
-        let Inner { client, url, headers, max, changed, .. } = &*self.0;
+        let Inner { client, url, headers, max, hints, .. } = &*self.0;
         Ok(Self(Arc::new(Inner {
             client: client.clone(),
             url: url.clone(),
@@ -104,7 +106,7 @@ impl Http {
             token: Some(value),
             max: *max,
             session: Mutex::default(),
-            changed: Arc::clone(changed),
+            hints: Arc::clone(hints),
         })))
     }
 
@@ -186,20 +188,20 @@ impl Http {
 
     async fn stream(&self, id: u64, response: &mut Response) -> Result<Box<str>, Failure> {
         let mut events = EventStream::new(self.0.max);
-        let (mut found, mut asked) = (None, Vec::new());
+        let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
         while let Some(chunk) = response.chunk().await.map_err(|_| Failure::Closed)? {
             let pushed = events.push(&chunk, &mut |frame| {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {
                     Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
                     Some(Incoming::Request { id, is_ping }) if asked.len() < 16 => asked.push((id, is_ping)),
-                    Some(Incoming::Notification { is_list_changed: true }) => self.0.changed.notify_one(),
+                    Some(Incoming::Notification(said)) => ended |= self.0.hints.hear(said) == Some(id),
                     _ => {}
                 }
-                found.is_none()
+                found.is_none() && !ended
             });
             pushed.map_err(|_| Failure::TooLarge)?;
-            if let Some(result) = found.take() {
-                return result;
+            if ended || found.is_some() {
+                return found.unwrap_or(Err(Failure::Closed));
             }
             asked.drain(..).for_each(|(id, is_ping)| self.notify(message::answer(&id, is_ping)));
         }

@@ -21,7 +21,20 @@ pub(super) enum Incoming {
     /// A request, with its id as it was written.
     Request { id: String, is_ping: bool },
     /// A notification.
-    Notification { is_list_changed: bool },
+    Notification(Said),
+}
+
+/// What a notification says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The tools changed; with the subscription that was opened for that, in the revision that has them.
+    Changed { subscription: Option<u64> },
+    /// A subscription is open; `of_tools` is true if the server says on it when its tools change.
+    Acknowledged { subscription: Option<u64>, of_tools: bool },
+    /// The server ended what this request opened.
+    Cancelled { request: Option<u64> },
+    /// Nothing that counts here.
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -30,6 +43,8 @@ struct Envelope<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -47,7 +62,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
                 Incoming::Request { id: id.get().to_owned(), is_ping: method == "\"ping\"" }
             }
             Some(_) => return None,
-            None => Incoming::Notification { is_list_changed: method == "\"notifications/tools/list_changed\"" },
+            None => Incoming::Notification(said(method, envelope.params.map_or("{}", RawValue::get))),
         });
     }
     let id = envelope.id?.get().parse().ok()?;
@@ -57,6 +72,50 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
         (None, None) => Err(Failure::Unreadable),
     };
     Some(Incoming::Answer(id, result))
+}
+
+/// Reads a notification. One whose parameters cannot be read belongs to no subscription that is open.
+fn said(method: &str, params: &str) -> Said {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<Meta<'a>>,
+        #[serde(borrow)]
+        request_id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        notifications: Option<&'a RawValue>,
+    }
+    #[derive(Default, Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "io.modelcontextprotocol/subscriptionId")]
+        subscription: Option<&'a RawValue>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Filter {
+        tools_list_changed: bool,
+    }
+    // Of this side's requests each has a number; 0 is none of them.
+    let number = |id: &RawValue| id.get().parse().unwrap_or(0);
+    let read = || serde_json::from_str::<Params<'_>>(params).ok();
+    let subscription = |params: &Option<Params<'_>>| match params {
+        Some(params) => params.meta.as_ref().and_then(|meta| meta.subscription).map(number),
+        None => Some(0),
+    };
+    match method {
+        "\"notifications/tools/list_changed\"" => Said::Changed { subscription: subscription(&read()) },
+        "\"notifications/subscriptions/acknowledged\"" => {
+            let params = read();
+            let filter = params.as_ref().and_then(|params| params.notifications).map_or("{}", RawValue::get);
+            let of_tools = serde_json::from_str::<Filter>(filter).is_ok_and(|filter| filter.tools_list_changed);
+            Said::Acknowledged { subscription: subscription(&params), of_tools }
+        }
+        "\"notifications/cancelled\"" => {
+            Said::Cancelled { request: read().and_then(|params| params.request_id).map(number) }
+        }
+        _ => Said::Other,
+    }
 }
 
 /// Reads a JSON-RPC error.
@@ -123,6 +182,46 @@ mod tests {
         }
         assert_eq!(answered(r#"{"id":1}"#), Some((1, Err(Failure::Unreadable))));
         assert_eq!(answered(r#"{"id":1,"result":null}"#), Some((1, Err(Failure::Unreadable))));
+    }
+
+    #[test]
+    fn a_notification_says_what_it_belongs_to() {
+        let said = |text: &str| match read(text) {
+            Some(Incoming::Notification(said)) => said,
+            _ => panic!("{text}"),
+        };
+        let meta = r#""_meta":{"io.modelcontextprotocol/subscriptionId":7,"x":"\ud800"}"#;
+        let changed = r#"{"method":"notifications/tools/list_changed""#;
+        for (text, expected) in [
+            (format!("{changed}}}"), Said::Changed { subscription: None }),
+            (format!("{changed},\"params\":{{}}}}"), Said::Changed { subscription: None }),
+            (format!("{changed},\"params\":{{{meta}}}}}"), Said::Changed { subscription: Some(7) }),
+            (format!("{changed},\"params\":[]}}"), Said::Changed { subscription: Some(0) }),
+            (
+                format!("{changed},\"params\":{{{}}}}}", meta.replace('7', "\"7\"")),
+                Said::Changed { subscription: Some(0) },
+            ),
+            (
+                format!(
+                    r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":{{"toolsListChanged":true}}}}}}"#
+                ),
+                Said::Acknowledged { subscription: Some(7), of_tools: true },
+            ),
+            (
+                format!(
+                    r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":7}}}}"#
+                ),
+                Said::Acknowledged { subscription: Some(7), of_tools: false },
+            ),
+            (
+                r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#.to_owned(),
+                Said::Cancelled { request: Some(7) },
+            ),
+            (r#"{"method":"notifications/cancelled"}"#.to_owned(), Said::Cancelled { request: None }),
+            (r#"{"method":"notifications/progress","params":{"progress":1}}"#.to_owned(), Said::Other),
+        ] {
+            assert_eq!(said(&text), expected, "{text}");
+        }
     }
 
     #[test]

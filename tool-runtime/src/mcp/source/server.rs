@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::list::list;
+use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::State;
 use crate::registration::NotReady;
 
@@ -70,6 +71,7 @@ struct Task {
     listed: Option<Instant>,
     /// When the list has to be read again, because the server said so.
     due: Option<Instant>,
+    listening: Listening,
     /// Attempts to connect that failed in a row, and when the next may be made.
     failed: u32,
     next: Instant,
@@ -77,7 +79,7 @@ struct Task {
 
 impl Task {
     fn new(state: Arc<State>) -> Self {
-        Self { state, listed: None, due: None, failed: 0, next: Instant::now() }
+        Self { state, listed: None, due: None, listening: Listening::default(), failed: 0, next: Instant::now() }
     }
 
     async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
@@ -91,6 +93,7 @@ impl Task {
                         let _ = done.send(ready);
                     }
                     Some(Order::Shutdown(done)) => {
+                        self.listening.end().await;
                         let connection = self.state.down(Some("it was shut down".to_owned()));
                         // A connection that a call still uses ends with the call.
                         if let Some(connection) = connection.and_then(Arc::into_inner) {
@@ -103,7 +106,7 @@ impl Task {
                     None => break,
                 },
                 // However often a server says it, its list is read once in each interval.
-                () = self.state.changed.notified(), if due.is_none() => {
+                () = self.state.hints.changed.notified(), if due.is_none() => {
                     let now = Instant::now();
                     self.due = Some(self.listed.map_or(now, |listed| now.max(listed + INTERVAL)));
                 }
@@ -142,14 +145,18 @@ impl Task {
     }
 
     async fn connect(&mut self) -> Result<Arc<Connection>, NotReady> {
-        (self.listed, self.due) = (None, None);
+        (self.listed, self.due, self.listening) = (None, None, Listening::default());
         if Instant::now() < self.next {
             let why = self.state.note().unwrap_or_default();
             return Err(NotReady(format!("the server `{}` is {why}; it is tried again soon", self.state.id)));
         }
-        let State { id, reach, http, limits, changed, .. } = &*self.state;
-        match Connection::open(id, reach, http.as_ref(), limits, changed).await {
-            Ok(connection) => Ok(Arc::new(connection)),
+        let State { id, reach, http, limits, hints, .. } = &*self.state;
+        match Connection::open(id, reach, http.as_ref(), limits, hints).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                self.listening = Listening::start(&connection, hints).await;
+                Ok(connection)
+            }
             Err(failure) => Err(self.failed(&failure.to_string())),
         }
     }
@@ -162,7 +169,7 @@ impl Task {
         let share = u32::try_from(random % 512).unwrap_or_default();
         self.next = Instant::now() + wait / 2 + (wait / 1024) * share;
         self.failed = self.failed.saturating_add(1);
-        self.listed = None;
+        (self.listed, self.listening) = (None, Listening::default());
         tracing::warn!(server = &*self.state.id, why, "a server is down");
         drop(self.state.down(Some(why.to_owned())));
         NotReady(format!("the server `{}`: {why}", self.state.id))

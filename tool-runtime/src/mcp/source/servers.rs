@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::sync::Notify;
-
 use crate::catalog::{CatalogBuilder, look_alike};
 use crate::mcp::source::config::{Reach, RemoteServer};
 use crate::mcp::source::definition::Definition;
 use crate::mcp::source::error::SourceError;
+use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::remote::Remote;
 use crate::mcp::source::result;
@@ -128,16 +127,16 @@ impl ToolSource {
 }
 
 fn state(server: RemoteServer) -> Result<State, SourceError> {
-    let changed = Arc::new(Notify::new());
+    let hints = Arc::<Hints>::default();
     let RemoteServer { id, reach, limits } = server;
     let http = match &reach {
         Reach::Url { url, headers, .. } => {
-            let http = Http::new(url, headers, limits.message, limits.connect, Arc::clone(&changed));
+            let http = Http::new(url, headers, limits.message, limits.connect, Arc::clone(&hints));
             Some(http.map_err(|message| SourceError::Url { server: id.clone(), message })?)
         }
         Reach::Command { .. } => None,
     };
-    Ok(State::new(id.into(), reach, http, limits, changed))
+    Ok(State::new(id.into(), reach, http, limits, hints))
 }
 
 fn dynamic(server: &Server, raw: &str, definition: &Definition) -> DynamicTool {

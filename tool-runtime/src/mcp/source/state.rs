@@ -4,12 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tokio::sync::Notify;
-
 use crate::mcp::source::accounts::Accounts;
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Definition, Listed};
+use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::list::Listing;
 use crate::tool::Hash;
@@ -27,8 +26,7 @@ pub(super) struct State {
     pub(super) http: Option<Http>,
     pub(super) limits: Limits,
     pub(super) accounts: Accounts,
-    /// Told when the server says that its tools changed.
-    pub(super) changed: Arc<Notify>,
+    pub(super) hints: Arc<Hints>,
     /// How often something of what is known was written.
     pub(super) changes: Arc<AtomicU64>,
     known: RwLock<Known>,
@@ -54,9 +52,9 @@ struct History {
 }
 
 impl State {
-    pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, changed: Arc<Notify>) -> Self {
+    pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, hints: Arc<Hints>) -> Self {
         let (accounts, changes, known) = (Accounts::default(), Arc::default(), RwLock::default());
-        Self { id, reach, http, limits, accounts, changed, changes, known }
+        Self { id, reach, http, limits, accounts, hints, changes, known }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::mcp::source::error::Failure;
+use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::mcp::source::scan::IdScan;
 
@@ -45,8 +46,7 @@ pub(super) struct Shared {
     /// Whether it wrote something other than messages, and whether it wrote a message.
     wrote: [AtomicBool; 2],
     ended: Notify,
-    /// Told when the server says that its tools changed.
-    changed: Arc<Notify>,
+    hints: Arc<Hints>,
 }
 
 /// A process that ends with its group when it is dropped.
@@ -81,7 +81,7 @@ impl Stdio {
         server: Arc<str>,
         program: &Program<'_>,
         max_line: usize,
-        changed: Arc<Notify>,
+        hints: Arc<Hints>,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(program.path);
         command.args(program.args).env_clear().envs(program.env);
@@ -111,7 +111,7 @@ impl Stdio {
             closed: AtomicBool::new(false),
             wrote: Default::default(),
             ended: Notify::new(),
-            changed,
+            hints,
         });
         let (outgoing, lines) = mpsc::channel(OUTGOING);
         tokio::spawn(write(stdin, lines));
@@ -264,8 +264,9 @@ impl Shared {
                     let _ = answers.try_send(message::answer(&id, is_ping));
                 }
             }
-            Some(Incoming::Notification { is_list_changed: true }) => self.changed.notify_one(),
-            Some(Incoming::Notification { is_list_changed: false }) => {}
+            Some(Incoming::Notification(said)) => {
+                self.hints.hear(said).into_iter().for_each(|ended| self.end(ended, Err(Failure::Closed)));
+            }
             None => {
                 // Its request would wait for nothing.
                 let mut scan = IdScan::default();

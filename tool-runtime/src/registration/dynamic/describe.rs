@@ -26,9 +26,11 @@ impl DynamicTool {
         let lower = written.to_ascii_lowercase();
         let reserved = is_discovered(&lower) && !self.discovered;
         let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
+        let taken = lower == name::SEARCH && !matches!(self.runs, Runs::BuiltIn(_));
         let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
+            _ if taken => Err(name::BUILT_IN),
             // A namespace of its own would take it out of every rule for discovered tools.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),

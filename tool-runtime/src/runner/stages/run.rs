@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, ToolError};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
+use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::forsaken::Forsaken;
@@ -21,9 +22,8 @@ use crate::runner::spans::Execution;
 use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
-use crate::runner::{Host, SEARCH};
 use crate::text::sentence;
-use crate::tool::{ToolEffect, is_graph};
+use crate::tool::{SEARCH, ToolEffect, is_graph};
 
 /// A tool that ran.
 pub(in crate::runner) struct Ran {

@@ -84,6 +84,16 @@ impl ToolChoice {
         }
     }
 
+    /// The tools that the choice names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::Named(name) => std::slice::from_ref(name),
+            Self::Allowed { names, .. } => names.as_slice(),
+            Self::Auto | Self::None | Self::Required => &[],
+        };
+        names.iter().map(String::as_str)
+    }
+
     /// Whether the model has to call a tool.
     pub(crate) const fn forces(&self) -> bool {
         matches!(self, Self::Required | Self::Named(_) | Self::Allowed { required: true, .. })

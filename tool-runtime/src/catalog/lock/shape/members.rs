@@ -10,7 +10,7 @@ use crate::catalog::lock::shape::{Comparison, Shift, Use};
 /// What fits where a schema says nothing.
 static ANYTHING: Value = Value::Bool(true);
 
-/// The most alternatives that are compared each with each.
+/// The most alternatives that are compared each with each, or looked through.
 const MAX_BRANCHES: usize = 64;
 
 impl<'a> Comparison<'a, '_> {
@@ -81,6 +81,40 @@ impl<'a> Comparison<'a, '_> {
         if !std::ptr::eq(old, new) {
             self.below(&["items"], |below| below.schemas(old, new));
         }
+    }
+
+    /// Whether what was the schema is one of several alternatives now, or the other way round: a difference of its own.
+    pub(super) fn is_alternative(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
+        let (shift, message) = match (one.alternatives(), other.alternatives()) {
+            (None, Some(now))
+                if now.iter().take(MAX_BRANCHES).any(|now| self.has_rules_of(one, &View::of(self.roots.1, now))) =>
+            {
+                (Shift::Wider, "there are alternatives now")
+            }
+            (Some(before), None)
+                if before
+                    .iter()
+                    .take(MAX_BRANCHES)
+                    .any(|old| self.has_rules_of(&View::of(self.roots.0, old), other)) =>
+            {
+                (Shift::Narrower, "the other alternatives were removed")
+            }
+            _ => return false,
+        };
+        self.below(&["anyOf"], |below| below.add(shift, message));
+        true
+    }
+
+    /// Whether two schemas have the same rules, whatever they are described as.
+    fn has_rules_of(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
+        let rules = one.rules();
+        let is_same =
+            |rule: &str| matches!((one.get(rule), other.get(rule)), (Some(old), Some(new)) if self.same(old, new));
+        !one.is_opaque
+            && !other.is_opaque
+            && one.has_null_of(other)
+            && rules == other.rules()
+            && rules.into_iter().all(is_same)
     }
 
     /// Alternatives are the same in any order. One that has no equal is compared with what is left on the other side.

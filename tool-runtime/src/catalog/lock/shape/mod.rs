@@ -219,6 +219,9 @@ impl<'a> Comparison<'a, '_> {
             (false, true) => return self.add(Shift::Narrower, "no value fits any more"),
             (false, false) => {}
         }
+        if self.is_alternative(&one, &other) {
+            return;
+        }
         self.types(&one, &other);
         self.bounds(&one, &other);
         self.members(&one, &other);

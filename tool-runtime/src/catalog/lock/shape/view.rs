@@ -1,5 +1,7 @@
 //! A schema as a comparison sees it: references followed, types as a set.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::catalog::lock::shape::{RULES, WHOLE};
@@ -85,30 +87,56 @@ impl<'a> View<'a> {
         self.chain.iter().flat_map(|members| members.keys().map(String::as_str))
     }
 
+    /// The keywords that decide which values fit, each once.
+    pub(super) fn rules(&self) -> BTreeSet<&'a str> {
+        let rules = self.keywords().filter(|key| RULES.contains(key) || WHOLE.contains(key));
+        rules.filter(|key| *key != "default").collect()
+    }
+
+    /// Whether both or neither of them are written as one of two branches beside `null`.
+    pub(super) const fn has_null_of(&self, other: &Self) -> bool {
+        self.or_null == other.or_null
+    }
+
+    /// The alternatives, if they are the only rule.
+    pub(super) fn alternatives(&self) -> Option<&'a [Value]> {
+        let is_only = !self.or_null && self.rules().iter().eq(["anyOf"].iter());
+        self.get("anyOf").filter(|_| is_only)?.as_array().map(Vec::as_slice)
+    }
+
     /// The types of values that fit, as a set.
     pub(super) fn types(&self) -> u8 {
-        let types = match (self.get("type"), self.constants()) {
-            (Some(Value::String(name)), _) => bits(name),
-            (Some(Value::Array(names)), _) => {
-                names.iter().filter_map(Value::as_str).fold(0, |all, name| all | bits(name))
+        let types = match self.constants() {
+            Some(values) if self.get("type").is_none() => {
+                values.iter().fold(0, |all, value| all | bits(type_of(value)))
             }
-            (_, Some(values)) => values.iter().fold(0, |all, value| all | bits(type_of(value))),
-            _ => ANY,
+            _ => self.declared(),
         };
         if self.or_null { types | NULL_TYPE } else { types }
+    }
+
+    /// The types that `type` names; all if there is none.
+    fn declared(&self) -> u8 {
+        match self.get("type") {
+            Some(Value::String(name)) => bits(name),
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).fold(0, |all, name| all | bits(name)),
+            _ => ANY,
+        }
     }
 
     pub(super) fn is_integer(&self) -> bool {
         self.types() & NUMBER == INTEGER
     }
 
-    /// The values of `enum`, or that of `const`.
+    /// The values of `enum`, or that of `const`, as far as `type` has them.
     pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
-        let mut values = match (self.get("enum"), self.get("const")) {
+        let mut values: Vec<_> = match (self.get("enum"), self.get("const")) {
             (Some(Value::Array(values)), None) => values.iter().collect(),
             (_, Some(value)) => vec![value],
             _ => return None,
         };
+        let declared = self.declared();
+        values.retain(|value| declared & bits(type_of(value)) != 0);
         if self.or_null {
             values.push(&NULL);
         }

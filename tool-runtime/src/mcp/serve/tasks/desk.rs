@@ -204,6 +204,7 @@ impl Desk {
         id: &CallId,
         decision: ApprovalDecision,
         decider: &Decider,
+        about: Option<&[Arc<str>]>,
     ) -> Result<(), ResumeError> {
         let mut cancellation = self.run.cancellation().child_token();
         let mut offers = Capabilities::new();
@@ -219,7 +220,7 @@ impl Desk {
         // Whatever becomes of the future, the task does not stay at work; until it has its end, nobody asks the store.
         let _stopped = Stopped { desk: self, id };
         let client = CallClient { is_offered: true, offers, cancellation: Arc::new(cancellation.clone()) };
-        let resumed = self.run.resume_for(Some(Box::new(client)), id.as_str(), decision, decider);
+        let resumed = self.run.resume_for(Some(Box::new(client)), id.as_str(), decision, decider, about);
         let mut resumed = Box::pin(resumed);
         let result = tokio::select! {
             result = &mut resumed => result,

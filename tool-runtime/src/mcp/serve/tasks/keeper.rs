@@ -12,7 +12,7 @@ use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ResumeError;
-use crate::store::posts::finishes;
+use crate::store::posts::is_about;
 use crate::store::{Key, Post, Store, StoreError};
 
 /// How long what could not be carried out waits for the next attempt.
@@ -78,6 +78,7 @@ async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Ar
 async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Incoming>(&post.body) {
         Ok(incoming) => {
+            let about = Some(&*post.finishes).filter(|about| !about.is_empty());
             for (call, decision, decider) in incoming.into_decisions() {
                 match is_late(desk, &call, post).await {
                     Ok(true) => continue,
@@ -92,7 +93,9 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
                     }
                 }
                 // Of a decision that was refused there is a record.
-                if let Err(ResumeError::Store(error)) = Box::pin(desk.decide(served, &call, decision, &decider)).await {
+                if let Err(ResumeError::Store(error)) =
+                    Box::pin(desk.decide(served, &call, decision, &decider, about)).await
+                {
                     tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
                     return false;
                 }
@@ -112,8 +115,7 @@ async fn is_late(desk: &Desk, call: &CallId, post: &Post) -> Result<bool, StoreE
     if post.finishes.is_empty() {
         return Ok(false);
     }
-    let waits = desk.run.pending(call).await?.map(|pending| finishes(&pending)).transpose()?;
-    Ok(waits.is_some_and(|waits| !post.finishes.contains(&waits)))
+    Ok(desk.run.pending(call).await?.is_some_and(|pending| !is_about(&post.finishes, &pending)))
 }
 
 /// Waits until there may be something new in the store.

@@ -87,7 +87,7 @@ impl Tasks {
         let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true };
         let (questions, cancellation) = (Arc::clone(&running.questions), running.cancellation.clone());
         let add = |desk: &Desk| desk.add(running.call.clone(), saved, questions, Some(cancellation));
-        let Some((desk, is_new)) = self.desk(&running.run, &running.party, add) else { return Err(running) };
+        let Ok((desk, is_new)) = self.desk(&running.run, &running.party, add) else { return Err(running) };
         if is_new {
             keeper::start(server, &desk);
         }

@@ -1,0 +1,161 @@
+//! Each library as it ranks best here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bm25::{Document, Language, SearchEngine, SearchEngineBuilder};
+use serde_json::Value;
+use tantivy::collector::TopDocs;
+use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, OwnedValue, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
+use tantivy::tokenizer::{
+    AsciiFoldingFilter, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
+};
+use tantivy::{Index, IndexReader, TantivyDocument, Term};
+use tool_runtime::catalog::PickOptions;
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
+
+use crate::tools::{Tool, split};
+
+pub trait Ranker {
+    /// The places of the tools that fit best.
+    fn rank(&self, query: &str, most: usize) -> Vec<usize>;
+}
+
+type Build = fn(&[Tool]) -> Box<dyn Ranker>;
+
+pub const ENGINES: [(&str, Build); 3] = [("tool-runtime", ours), ("tantivy", tantivy), ("bm25", bm25)];
+
+/// How much a word counts in a name, a description, an argument, its description and its values.
+fn weights() -> [f32; 5] {
+    let text = std::env::var("WEIGHTS").unwrap_or_else(|_| "3,1,0.75,0.4,0.5".to_owned());
+    let mut numbers = text.split(',').map(|number| number.parse().unwrap_or(1.0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(1.0))
+}
+
+fn texts(tool: &Tool) -> [String; 5] {
+    let [names, descriptions, values] = &tool.arguments;
+    [split(tool.own_name()), tool.description.clone(), split(names), descriptions.clone(), split(values)]
+}
+
+struct Ours {
+    index: tool_runtime::__workspace::Index,
+    places: HashMap<String, usize>,
+}
+
+struct Never;
+
+#[async_trait]
+impl DynamicHandler for Never {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Err(ToolError::safe("never run"))
+    }
+}
+
+fn ours(tools: &[Tool]) -> Box<dyn Ranker> {
+    let mut ours = Ours { index: Default::default(), places: HashMap::new() };
+    for (at, tool) in tools.iter().enumerate() {
+        let description = if tool.description.trim().is_empty() { "-" } else { &tool.description };
+        let dynamic =
+            DynamicTool::new(&tool.name, description, tool.schema.clone(), ToolEffect::ReadOnly, Arc::new(Never));
+        let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic).build() else { continue };
+        for spec in catalog.specs() {
+            ours.index.insert(spec);
+            ours.places.insert(spec.name.to_string(), at);
+        }
+    }
+    Box::new(ours)
+}
+
+impl Ranker for Ours {
+    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
+        let picks = self.index.pick(query, &PickOptions::new(most).min_score(0.0), &|_| true);
+        picks.iter().filter_map(|pick| self.places.get(pick.name.as_str())).copied().collect()
+    }
+}
+
+struct Tantivy {
+    reader: IndexReader,
+    analyzer: TextAnalyzer,
+    fields: [Field; 5],
+    place: Field,
+}
+
+fn tantivy(tools: &[Tool]) -> Box<dyn Ranker> {
+    let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
+        .filter(RemoveLongFilter::limit(64))
+        .filter(LowerCaser)
+        .filter(AsciiFoldingFilter)
+        .filter_dynamic(StopWordFilter::new(tantivy::tokenizer::Language::English).expect("they are known"))
+        .filter_dynamic(Stemmer::new(tantivy::tokenizer::Language::English))
+        .build();
+    let mut schema = Schema::builder();
+    let indexing = TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
+    let options = TextOptions::default().set_indexing_options(indexing);
+    let fields = ["name", "description", "argument", "argument_description", "value"]
+        .map(|name| schema.add_text_field(name, options.clone()));
+    let place = schema.add_u64_field("place", STORED);
+    let index = Index::create_in_ram(schema.build());
+    index.tokenizers().register("words", analyzer.clone());
+    let mut writer = index.writer_with_num_threads(1, 100_000_000).expect("a writer");
+    for (at, tool) in tools.iter().enumerate() {
+        let mut document = TantivyDocument::default();
+        for (field, text) in fields.into_iter().zip(texts(tool)) {
+            document.add_text(field, text);
+        }
+        document.add_u64(place, at as u64);
+        writer.add_document(document).expect("a document");
+    }
+    writer.commit().expect("a commit");
+    Box::new(Tantivy { reader: index.reader().expect("a reader"), analyzer, fields, place })
+}
+
+impl Ranker for Tantivy {
+    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
+        let mut analyzer = self.analyzer.clone();
+        let text = split(query);
+        let mut stream = analyzer.token_stream(&text);
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        while let Some(token) = stream.next() {
+            for (field, weight) in self.fields.into_iter().zip(weights()) {
+                let term = Term::from_field_text(field, &token.text);
+                let term = TermQuery::new(term, IndexRecordOption::WithFreqs);
+                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), weight))));
+            }
+        }
+        let searcher = self.reader.searcher();
+        let found = searcher
+            .search(&BooleanQuery::new(clauses), &TopDocs::with_limit(most).order_by_score())
+            .expect("a search");
+        let place = |address| {
+            let document: TantivyDocument = searcher.doc(address).expect("a document");
+            document.get_first(self.place).and_then(|value| value.as_u64()).expect("a place") as usize
+        };
+        found.into_iter().map(|(_, address)| place(address)).collect()
+    }
+}
+
+struct Bm25(SearchEngine<u32>);
+
+/// One text a tool, in which what counts more is repeated.
+fn bm25(tools: &[Tool]) -> Box<dyn Ranker> {
+    let document = |(at, tool): (usize, &Tool)| {
+        let mut all = String::new();
+        for (text, weight) in texts(tool).iter().zip(weights()) {
+            for _ in 0..weight as usize {
+                all.extend([text.as_str(), "\n"]);
+            }
+        }
+        Document::new(at as u32, all)
+    };
+    let documents: Vec<_> = tools.iter().enumerate().map(document).collect();
+    Box::new(Bm25(SearchEngineBuilder::<u32>::with_documents(Language::English, documents).b(0.75).k1(1.2).build()))
+}
+
+impl Ranker for Bm25 {
+    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
+        self.0.search(&split(query), most).iter().map(|found| found.document.id as usize).collect()
+    }
+}

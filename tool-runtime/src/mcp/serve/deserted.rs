@@ -1,0 +1,37 @@
+//! Calls of a process that is gone: a server over the same store closes them, so that each has its record.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::mcp::serve::{McpServer, Served};
+use crate::store::close_deserted;
+
+/// How often a server looks.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+impl McpServer {
+    /// Begins to look after such calls, the first time. It ends with the server.
+    pub(super) fn look_after(&self) {
+        if !self.0.looks_after.swap(true, Ordering::Relaxed) {
+            tokio::spawn(look_after(Arc::downgrade(&self.0)));
+        }
+    }
+}
+
+async fn look_after(server: Weak<Served>) {
+    loop {
+        let Some(served) = server.upgrade() else { return };
+        let closing = served.calls.closing().clone();
+        match close_deserted(&**served.runner.store(), served.runner.now()).await {
+            Ok(0) => {}
+            Ok(calls) => tracing::warn!(calls, "nobody saw the end of calls whose process is gone"),
+            Err(error) => tracing::warn!(error = error.code(), "calls whose process is gone could not be looked for"),
+        }
+        drop(served);
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            () = closing.cancelled() => return,
+        }
+    }
+}

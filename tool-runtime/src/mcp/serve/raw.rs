@@ -1,0 +1,183 @@
+//! The arguments of a call as its client wrote them.
+//!
+//! `rmcp` parses a message before it is a call. Its parser keeps the last of repeated keys and not all digits of a number,
+//! which the gate would refuse or keep. So the arguments travel through it as one text, under a key that no client knows,
+//! and the gate reads that text.
+
+use std::borrow::Cow;
+use std::io;
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, ready};
+
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::mcp::serve::MAX_MESSAGE_BYTES;
+
+/// The key of the text. A client that knew it could write arguments that nothing in front of this server reads.
+static KEY: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().to_string());
+
+/// What is read at a time, in bytes.
+const CHUNK: usize = 16 * 1024;
+
+/// Returns a message with the arguments of its call as one text. `None` if it is no call, or has no such arguments.
+pub(super) fn carried(message: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        #[serde(borrow)]
+        params: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        arguments: &'a RawValue,
+    }
+    let message = std::str::from_utf8(message).ok()?;
+    let Message { method, params } = serde_json::from_str(message).ok()?;
+    if method != "tools/call" {
+        return None;
+    }
+    let Params { arguments } = serde_json::from_str(params.get()).ok()?;
+    let arguments = arguments.get();
+    let at = (arguments.as_ptr() as usize).checked_sub(message.as_ptr() as usize)?;
+    let (before, after) = (message.get(..at)?, message.get(at + arguments.len()..)?);
+    arguments.starts_with('{').then(|| format!("{before}{}{after}", json!({KEY.as_str(): arguments})))
+}
+
+/// How long a message of this many bytes is at most once it is carried: in a text, a quote and a backslash are two bytes.
+pub(super) const fn longest(bytes: usize) -> usize {
+    bytes.saturating_mul(2).saturating_add(1024)
+}
+
+/// Returns the arguments as they were written; as they were parsed, if they did not come as text. `None` if they cannot
+/// be written.
+pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
+    match arguments.remove(KEY.as_str()) {
+        Some(Value::String(text)) => Some(text),
+        _ => serde_json::to_string(&arguments).ok(),
+    }
+}
+
+/// A stream of lines, each of which is [carried], but for those that are too long: they are dropped.
+pub(super) struct Lines<R> {
+    stream: R,
+    buffer: Box<[u8]>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+    /// What can be read, from here on.
+    ready: (Vec<u8>, usize),
+    is_long: bool,
+    is_over: bool,
+}
+
+impl<R> Lines<R> {
+    pub(super) fn new(stream: R) -> Self {
+        let (line, ready) = (Vec::new(), (Vec::new(), 0));
+        Self { stream, buffer: vec![0; CHUNK].into(), line, ready, is_long: false, is_over: false }
+    }
+
+    /// Takes what was read from the stream.
+    fn take(&mut self, count: usize) {
+        let read = self.buffer.get(..count).unwrap_or_default();
+        self.is_over = read.is_empty();
+        let out = &mut self.ready.0;
+        for part in read.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.last() == Some(&b'\n') {
+                match carried(&self.line) {
+                    _ if self.is_long => {}
+                    Some(line) => out.extend_from_slice(line.as_bytes()),
+                    None => out.append(&mut self.line),
+                }
+                self.line.clear();
+                self.is_long = false;
+            } else if self.is_long || self.line.len() > MAX_MESSAGE_BYTES {
+                self.is_long = true;
+                self.line.clear();
+            }
+        }
+        if self.is_over && !self.is_long {
+            out.append(&mut self.line);
+        }
+        self.line.shrink_to(CHUNK);
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            let (ready, at) = &mut this.ready;
+            let rest = ready.get(*at..).unwrap_or_default();
+            if !rest.is_empty() {
+                let count = rest.len().min(out.remaining());
+                out.put_slice(rest.get(..count).unwrap_or_default());
+                *at += count;
+                return Poll::Ready(Ok(()));
+            }
+            if this.is_over {
+                return Poll::Ready(Ok(()));
+            }
+            (*ready, *at) = (Vec::new(), 0);
+            let mut buffer = ReadBuf::new(&mut this.buffer);
+            ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer))?;
+            let count = buffer.filled().len();
+            this.take(count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    fn arguments_of(message: &str) -> Option<String> {
+        let carried = carried(message.as_bytes())?;
+        let mut message: Value = serde_json::from_str(&carried).unwrap();
+        let Value::Object(object) = message["params"]["arguments"].take() else { panic!("{carried}") };
+        arguments(object)
+    }
+
+    #[test]
+    fn arguments_stay_as_they_were_written() {
+        for written in [r#"{"a":1,"a":2}"#, "{}", r#"{ "n" : 1.00000000000000000000000001, "t":"\ud800\\\"}{" }"#] {
+            for message in [
+                format!(r#"{{"method":"tools/call","params":{{"name":"x","arguments":{written}}},"id":1}}"#),
+                format!(r#"{{"params": {{"argum\u0065nts": {written} ,"_meta":{{}}}},"method":"tools\/call"}}"#),
+            ] {
+                assert_eq!(arguments_of(&message).as_deref(), Some(written), "{message}");
+            }
+        }
+        for other in [
+            "",
+            "[]",
+            r#"{"method":"tools/list","params":{"arguments":{}}}"#,
+            r#"{"method":"tools/call"}"#,
+            r#"{"method":"tools/call","params":{"name":"x"}}"#,
+            r#"{"method":"tools/call","params":{"arguments":7}}"#,
+        ] {
+            assert_eq!(carried(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(arguments(JsonObject::from_iter([("a".to_owned(), json!(1))])).as_deref(), Some(r#"{"a":1}"#));
+    }
+
+    #[tokio::test]
+    async fn lines_are_carried_one_by_one() {
+        let call = "{\"method\":\"tools/call\",\"params\":{\"arguments\":{\"a\":1,\"a\":2}}}\n";
+        let long = format!("{{\"x\":\"{}\"}}\n", "y".repeat(MAX_MESSAGE_BYTES + CHUNK));
+        let text = format!("{{}}\n{call}{long}{call}no line");
+        let mut read = String::new();
+        Lines::new(text.as_bytes()).read_to_string(&mut read).await.unwrap();
+        let lines: Vec<_> = read.split_inclusive('\n').collect();
+        let carried = carried(call.as_bytes()).unwrap();
+        assert_eq!(lines, ["{}\n", &carried, &carried, "no line"]);
+    }
+}

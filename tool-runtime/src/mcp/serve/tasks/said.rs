@@ -1,0 +1,63 @@
+//! What clients are told of tasks.
+
+use rmcp::model::{ErrorData, JsonObject, Task, TaskStatus};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::call::{CallId, Outcome};
+use crate::mcp::serve::handler::{SERVER_ERROR, broken};
+use crate::mcp::serve::tasks::MAX_ID_BYTES;
+use crate::mcp::serve::tasks::desk::{Look, State};
+use crate::store::StoreError;
+
+/// How often a client should ask, in milliseconds.
+const POLL_MILLIS: u64 = 1000;
+
+/// What the protocol says of a task in each state.
+pub(super) fn described(id: String, look: &Look) -> Task {
+    let (status, said) = match &look.state {
+        State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
+        State::Works if look.questions.is_empty() => (TaskStatus::Working, "The call runs."),
+        State::Works => (TaskStatus::InputRequired, "The call runs, and asks something."),
+        State::Ended(result) if result.outcome() == Outcome::Cancelled => {
+            (TaskStatus::Cancelled, "The call was cancelled.")
+        }
+        State::Ended(_) => (TaskStatus::Completed, "The call has ended."),
+    };
+    let (created, updated) = (look.saved.created, look.updated);
+    let lasts = look.until.duration_since(created).as_millis();
+    Task::new(id, status, created.to_string(), updated.to_string())
+        .with_status_message(said)
+        .with_ttl_ms(u64::try_from(lasts).unwrap_or_default())
+        .with_poll_interval_ms(POLL_MILLIS)
+}
+
+/// Names a task by its run and its call. `None` if a client could not send the id in a header.
+pub(super) fn task_id(run_id: &str, call: &CallId) -> Option<String> {
+    let id = format!("{run_id}.{call}");
+    let is_sent = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_sent && !call.as_str().contains('.')).then_some(id)
+}
+
+/// A principal has as many tasks as it may.
+pub(super) fn too_many(limit: usize) -> ErrorData {
+    let message = format!("As many calls as may ({limit}) wait for this principal. Try again when some have ended.");
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
+}
+
+/// The same for a task that does not exist, is over, or belongs to somebody else.
+pub(super) fn unknown() -> ErrorData {
+    ErrorData::invalid_params("There is no such task.", None)
+}
+
+pub(super) fn failed(error: &StoreError) -> ErrorData {
+    tracing::warn!(error = error.code(), "a task could not be looked at");
+    broken()
+}
+
+pub(super) fn object(value: &impl Serialize) -> Result<JsonObject, ErrorData> {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::Object(object)) => Ok(object),
+        _ => Err(broken()),
+    }
+}

@@ -1,0 +1,94 @@
+//! [`Hints`]: what a server says without being asked, of which only that its tools changed counts.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::mcp::source::message::Said;
+
+/// What a server said. Shared by its connections; however much it says, it is one hint.
+#[derive(Default)]
+pub(super) struct Hints {
+    /// Told when the server says that its tools changed.
+    pub(super) changed: Notify,
+    open: Mutex<Option<Open>>,
+}
+
+/// The subscription that is open.
+struct Open {
+    id: u64,
+    /// Gets whether the server says when its tools change.
+    acknowledged: Option<oneshot::Sender<bool>>,
+}
+
+impl Hints {
+    fn open(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the subscription that this request opens, in the place of the one before. Returns what gets its
+    /// acknowledgement.
+    pub(super) fn subscribe(&self, id: u64) -> oneshot::Receiver<bool> {
+        let (acknowledged, receiver) = oneshot::channel();
+        *self.open() = Some(Open { id, acknowledged: Some(acknowledged) });
+        receiver
+    }
+
+    /// Takes what a server said. Returns the subscription that it ended with that.
+    pub(super) fn hear(&self, said: Said) -> Option<u64> {
+        let mut open = self.open();
+        match said {
+            // The revisions with a handshake know no subscriptions; elsewhere only the one that is open counts.
+            Said::Changed { subscription: None } => self.changed.notify_one(),
+            Said::Changed { subscription } => {
+                if subscription == open.as_ref().map(|open| open.id) {
+                    self.changed.notify_one();
+                }
+            }
+            Said::Acknowledged { subscription, of_tools } => {
+                let open = open.as_mut().filter(|open| subscription == Some(open.id));
+                if let Some(acknowledged) = open.and_then(|open| open.acknowledged.take()) {
+                    // A connection that ended meanwhile does not wait for it.
+                    let _ = acknowledged.send(of_tools);
+                }
+            }
+            Said::Cancelled { request } => {
+                return open.take_if(|open| request == Some(open.id)).map(|open| open.id);
+            }
+            Said::Other => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_told(hints: &Hints) -> bool {
+        use std::future::Future as _;
+        let told = std::pin::pin!(hints.changed.notified());
+        told.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn only_the_open_subscription_counts() {
+        let hints = Hints::default();
+        let changed = |subscription| Said::Changed { subscription };
+        assert_eq!((hints.hear(changed(Some(7))), is_told(&hints)), (None, false), "nobody asked");
+        assert_eq!((hints.hear(changed(None)), is_told(&hints)), (None, true), "an older revision");
+        let mut acknowledged = hints.subscribe(7);
+        for (subscription, of_tools) in [(Some(8), true), (None, true), (Some(7), false), (Some(7), true)] {
+            hints.hear(Said::Acknowledged { subscription, of_tools });
+        }
+        assert_eq!(acknowledged.try_recv(), Ok(false), "the first acknowledgement of the subscription");
+        hints.hear(changed(Some(8)));
+        assert!(!is_told(&hints), "another subscription");
+        (0..1000).for_each(|_| assert_eq!(hints.hear(changed(Some(7))), None));
+        assert_eq!((is_told(&hints), is_told(&hints)), (true, false), "one hint");
+        assert_eq!(hints.hear(Said::Cancelled { request: Some(8) }), None, "a server cancels nothing else");
+        assert_eq!(hints.hear(Said::Cancelled { request: Some(7) }), Some(7));
+        hints.hear(changed(Some(7)));
+        assert!(!is_told(&hints), "it has ended");
+    }
+}

@@ -1,0 +1,94 @@
+//! The subscription through which a server says that its tools changed: a request of the revision without a handshake, and
+//! the stream of a session over HTTP.
+//!
+//! It enables nothing: what a server says here makes its list be read again, once in each interval at most. A subscription
+//! that ended is opened again after growing waits, for as long as the connection is open.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::mcp::source::connection::Connection;
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::hints::Hints;
+
+/// How long the first list waits for the subscription, so that no change falls between the two.
+const ACKNOWLEDGED: Duration = Duration::from_secs(1);
+
+/// The first wait before a subscription that ended is opened again; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The longest wait, and how long a subscription lasts before the next wait is the first again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// JSON-RPC's code for a method that the server does not have.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// The subscription of a connection. It ends when this is dropped.
+#[derive(Default)]
+pub(super) struct Listening(JoinSet<()>);
+
+impl Listening {
+    /// Opens the subscription of a connection, if its server has one. Returns once the server acknowledged it, or does
+    /// not in time.
+    pub(super) async fn start(connection: &Arc<Connection>, hints: &Arc<Hints>) -> Self {
+        let mut task = JoinSet::new();
+        if connection.has_subscriptions() {
+            let (settled, first) = oneshot::channel();
+            task.spawn(listen(Arc::clone(connection), Arc::clone(hints), settled));
+            // A later acknowledgement makes the list be read again.
+            let _ = timeout(ACKNOWLEDGED, first).await;
+        }
+        Self(task)
+    }
+
+    /// Ends it and waits until it holds the connection no more.
+    pub(super) async fn end(&mut self) {
+        self.0.shutdown().await;
+    }
+}
+
+/// Keeps a subscription open. `settled` gets the first acknowledgement.
+async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot::Sender<()>) {
+    let (mut settled, mut wait) = (Some(settled), FIRST_WAIT);
+    loop {
+        let begun = Instant::now();
+        let (acknowledged, ended) = connection.listen(&hints);
+        let mut ended = pin!(ended);
+        let ended = tokio::select! {
+            ended = &mut ended => ended,
+            Ok(of_tools) = acknowledged => {
+                if !of_tools {
+                    return;
+                }
+                if settled.take().is_none_or(|settled| settled.send(()).is_err()) {
+                    // What changed while nobody listened was said to nobody.
+                    hints.changed.notify_one();
+                }
+                ended.await
+            }
+        };
+        if connection.is_closed() || is_final(&ended) {
+            return;
+        }
+        if begun.elapsed() > LONGEST_WAIT {
+            wait = FIRST_WAIT;
+        }
+        sleep(wait).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Whether the server has no subscriptions, whatever it said.
+const fn is_final(ended: &Result<Box<str>, Failure>) -> bool {
+    match ended {
+        Err(Failure::Refused { code, .. }) => *code == METHOD_NOT_FOUND,
+        Err(Failure::Status(status)) => matches!(*status, 300..=428 | 430..=499),
+        Err(Failure::Unauthorized) => true,
+        _ => false,
+    }
+}
