@@ -12,6 +12,7 @@ use tests::server::{Reply, Server};
 use tokio::runtime::Runtime;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::policy::{PolicyContext, Subject};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
@@ -87,6 +88,15 @@ fn b_run_next(bencher: Bencher, tools: usize) {
 fn b_run_with_three_tools(bencher: Bencher, tools: usize) {
     let runner = runner(tools);
     bencher.bench(|| runner.run(RunOptions::new().tools(["bench__tool_1", "bench__tool_5", "bench__tool_7"])));
+}
+
+#[divan::bench(args = TOOLS)]
+fn b_look_up_and_decide(bencher: Bencher, tools: usize) {
+    let (runner, context) = (runner(tools), PolicyContext::default());
+    bencher.bench(|| {
+        let spec = runner.catalog().get("bench__tool_7").unwrap();
+        runner.policy().admit(&context, &Subject::of(spec))
+    });
 }
 
 #[divan::bench(args = TOOLS, sample_count = 5, sample_size = 1)]

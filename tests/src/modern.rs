@@ -10,7 +10,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, JsonObject, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -24,6 +24,10 @@ struct Shared {
     /// What subscriptions are told.
     told: watch::Sender<Told>,
     counts: [AtomicUsize; 3],
+    /// Whether it knows the revisions with a handshake alone.
+    is_old: bool,
+    /// Those who shook hands.
+    peers: Mutex<Vec<Peer<RoleServer>>>,
 }
 
 /// How often the tools changed, and how often all subscriptions were ended.
@@ -35,8 +39,7 @@ struct Told {
 
 impl Default for Modern {
     fn default() -> Self {
-        let tools = ["add", "change", "hush", "die", "pay"].map(|name| tool(name, "A tool.")).into();
-        Self(Arc::new(Shared { tools: Mutex::new(tools), told: watch::Sender::default(), counts: Default::default() }))
+        Self::of(false)
     }
 }
 
@@ -50,6 +53,27 @@ impl Modern {
         self.0.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A server of the revisions with a handshake.
+    #[must_use]
+    pub fn old() -> Self {
+        Self::of(true)
+    }
+
+    fn of(is_old: bool) -> Self {
+        let tools = ["add", "change", "hush", "die", "pay"].map(|name| tool(name, "A tool.")).into();
+        let (tools, told) = (Mutex::new(tools), watch::Sender::default());
+        Self(Arc::new(Shared { tools, told, counts: Default::default(), is_old, peers: Mutex::default() }))
+    }
+
+    /// Tells everybody that the tools changed.
+    fn tell(&self) {
+        self.0.told.send_modify(|told| told.changes += 1);
+        let peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for peer in peers {
+            tokio::spawn(async move { peer.notify_tool_list_changed().await });
+        }
+    }
+
     /// How often the server was discovered, its tools were listed, and a subscription was opened.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
@@ -60,19 +84,20 @@ impl Modern {
         self.0.counts[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn act(&self, name: &str) {
+    /// Does what the tool of this name does.
+    pub fn act(&self, name: &str) {
         match name {
             "add" => {
                 let name = if self.tools().iter().any(|tool| tool.name == "late") { "later" } else { "late" };
                 self.tools().push(tool(name, "A tool that was added."));
-                self.0.told.send_modify(|told| told.changes += 1);
+                self.tell();
             }
             "change" => {
                 self.tools()
                     .iter_mut()
                     .filter(|tool| tool.name == "pay")
                     .for_each(|pay| *pay = tool("pay", "Another."));
-                self.0.told.send_modify(|told| told.changes += 1);
+                self.tell();
             }
             // Adds a tool after all subscriptions were ended, and tells nobody.
             "hush" => {
@@ -88,12 +113,18 @@ impl Modern {
 impl ServerHandler for Modern {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
-        ServerConfig::new(capabilities).with_protocol_version(ProtocolVersion::V_2026_07_28)
+        let version = if self.0.is_old { ProtocolVersion::V_2025_11_25 } else { ProtocolVersion::V_2026_07_28 };
+        ServerConfig::new(capabilities).with_protocol_version(version)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        const ONLY: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28];
-        Cow::Borrowed(ONLY)
+        const NEW: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28];
+        const OLD: &[ProtocolVersion] = &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25];
+        Cow::Borrowed(if self.0.is_old { OLD } else { NEW })
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).push(context.peer);
     }
 
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {

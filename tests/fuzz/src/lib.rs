@@ -56,7 +56,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
                 started.push(id);
             }
             DisplayEvent::ArgumentsDelta { id, .. } => {
-                assert!(started.contains(&id), "a call starts before its arguments")
+                assert!(started.contains(&id), "a call starts before its arguments");
             }
             _ => {}
         });

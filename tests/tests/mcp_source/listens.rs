@@ -1,13 +1,17 @@
-//! Servers of the revision without a handshake, which say that their tools changed to those who asked for it.
+//! Servers that say that their tools changed to those who asked for it: on a subscription, or on the stream of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::transport::StreamableHttpService;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService};
 use tests::modern::Modern;
-use tool_runtime::Outcome;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolRunner};
 
 use crate::http::{Way, endpoint, source};
 use crate::{SOON, call, policy, run_under, tool};
@@ -15,7 +19,7 @@ use crate::{SOON, call, policy, run_under, tool};
 const NAMES: [&str; 5] = ["mcp__s__add", "mcp__s__change", "mcp__s__hush", "mcp__s__die", "mcp__s__pay"];
 
 /// Nothing but what the server says makes the list be read again.
-const NEVER: Duration = Duration::from_secs(3600);
+const NEVER: Duration = Duration::from_hours(1);
 
 /// The server as a process.
 fn process() -> RemoteServer {
@@ -30,7 +34,7 @@ async fn url(server: &Modern) -> RemoteServer {
     let service = StreamableHttpService::<_, LocalSessionManager>::new(
         move || Ok(server.clone()),
         Arc::default(),
-        Default::default(),
+        StreamableHttpServerConfig::default(),
     );
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await });
     RemoteServer::url("s", url).refresh(NEVER)
@@ -101,6 +105,19 @@ async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_behind_a_url_says_what_changed() {
+    let server = Modern::old();
+    let servers = ToolSource::connect([url(&server).await]).await.unwrap();
+    changes_are_seen(&servers).await;
+    assert_eq!(
+        server.counts(),
+        [0, 3, 0],
+        "the list was read twice more, without a subscription of the other revision"
+    );
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_is_one_hint_and_a_subscription_that_ends_is_opened_again_after_growing_waits() {
     let endpoint = endpoint("stateless-flood", Way::Events).await;
     let servers = ToolSource::connect([source(&endpoint).refresh(NEVER)]).await.unwrap();
@@ -112,4 +129,45 @@ async fn a_flood_is_one_hint_and_a_subscription_that_ends_is_opened_again_after_
     assert!((2..=4).contains(&listens), "after 0, 0.5, 1.5 and 3.5 seconds: {listens}");
     assert!((2..=5).contains(&lists), "once in each second at most: {lists}");
     servers.shutdown().await;
+}
+
+/// A client that knows what a server says of its list.
+struct Guest;
+
+impl ClientHandler for Guest {}
+
+/// A server that passes tools of another one on says when they change, to those who asked and may see them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_is_passed_on() {
+    let modern = Modern::default();
+    let servers = ToolSource::connect([url(&modern).await]).await.unwrap();
+    let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
+    let pinned = policy(&servers, &["mcp__s__pay", "mcp__s__hush"], "");
+    let admit = |_: &Peer<'_>| Some(RunOptions::new().principal("ada"));
+    let server = McpServer::builder(ToolRunner::builder(catalog, pinned).build().unwrap(), admit).build().unwrap();
+    let listener = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
+    let uri = format!("http://{}/mcp", listener.address());
+    tokio::spawn(listener.serve());
+    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let transport = StreamableHttpClientTransport::from_uri(uri);
+    let client = rmcp::service::serve_client_with_lifecycle(Guest, transport, mode).await.expect("a server");
+    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().build();
+    let mut heard = client.listen(filter).await.expect("a subscription");
+    assert_eq!(heard.acknowledged(), &SubscriptionFilter::builder().tools_list_changed().build());
+    let names = async || {
+        let listed = client.list_tools(None).await.unwrap().tools;
+        listed.into_iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["mcp__s__hush", "mcp__s__pay"]);
+    // What nobody here may see changes nothing that a client sees.
+    modern.act("add");
+    until("a tool that was added is listed", || lists(&servers, "late")).await;
+    assert!(tokio::time::timeout(Duration::from_secs(3), heard.next()).await.is_err(), "nothing changed");
+    modern.act("change");
+    let said = tokio::time::timeout(SOON, heard.next()).await.expect("a change").unwrap();
+    assert!(matches!(said, Some(ServerNotification::ToolListChangedNotification(_))), "{said:?}");
+    assert_eq!(names().await, ["mcp__s__hush"]);
+    server.close(Duration::from_secs(1)).await;
+    assert!(!matches!(tokio::time::timeout(SOON, heard.next()).await.expect("an end"), Ok(Some(_))));
 }

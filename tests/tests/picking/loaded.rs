@@ -31,9 +31,10 @@ fn results(conversation: &Conversation) -> Vec<String> {
 async fn what_is_found_in_a_turn_runs_in_the_next() {
     let search = r#"{"query":"send an email"}"#;
     for is_first in [true, false] {
-        let both = match is_first {
-            true => ScriptedTurn::call("c1", SEARCH, search).and_call("c2", MAIL, "{}"),
-            false => ScriptedTurn::call("c2", MAIL, "{}").and_call("c1", SEARCH, search),
+        let both = if is_first {
+            ScriptedTurn::call("c1", SEARCH, search).and_call("c2", MAIL, "{}")
+        } else {
+            ScriptedTurn::call("c2", MAIL, "{}").and_call("c1", SEARCH, search)
         };
         let turns = [both, ScriptedTurn::call("c3", MAIL, "{}"), ScriptedTurn::text("Sent.")];
         let model = Watched::new(turns);

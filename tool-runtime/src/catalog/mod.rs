@@ -89,6 +89,12 @@ impl ToolCatalog {
         self.servers.iter().fold(0, |sum, server| sum.wrapping_add(server.load(Ordering::Acquire)))
     }
 
+    /// Whether it has tools of servers, of which what may be seen changes.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn may_change(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
     /// Returns the definition of a tool; `None` if the catalog has no tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {

@@ -107,7 +107,7 @@ fn a_token_comes_from_a_variable_or_a_command_and_is_in_no_file() {
         assert_eq!(tickets.take(), [""; 0], "nothing is sent without a token");
         rig.set("TICKETS_TOKEN", TOKEN);
         let called = run(&rig, &["call", NAME, "{}"]).code(0);
-        assert!(called.stdout.contains("7"), "{called:?}");
+        assert!(called.stdout.contains('7'), "{called:?}");
         assert_eq!(tickets.take(), [format!("Bearer {TOKEN}")]);
         rig.set("TICKETS_TOKEN", "revoked");
         let refused = run(&rig, &["call", NAME, "{}"]);

@@ -25,13 +25,15 @@ fn a_client_runs_a_script_over_tools_that_only_read() {
     assert!(names.contains(&"graph__code") && !names.contains(&"mail__send_email"), "{names:?}");
     let mut run =
         |id: u64, script: &str| ask(id, "tools/call", json!({"name": "graph__code", "arguments": {"script": script}}));
-    let script = "let calls = 0; for at in 0..3 { core__get_current_time(#{}); calls += 1; } calls";
+    let script = "let calls = 0; for at in 0..3 { docs__search(#{ query: `word ${at}` }); calls += 1; } calls";
     let counted = run(3, script);
     assert_eq!(counted["structuredContent"], json!({"value": "3", "printed": "", "calls": 3}), "{counted}");
     // What the policy does not name does not exist, whatever the catalog has.
-    let denied =
-        run(4, r#"try { call_tool("notes__add_note", #{ text: "x" }) } catch (failure) { failure.errorCode }"#);
-    assert_eq!(denied["structuredContent"]["value"], r#""unavailable""#, "{denied}");
+    let script = r#"let told = []; for tool in ["notes__add_note", "nothing__there"] {
+        try { call_tool(tool, #{ text: "x" }); told.push("ran"); } catch (failure) { told.push(failure.errorCode); }
+    } told"#;
+    let denied = run(4, script);
+    assert_eq!(denied["structuredContent"]["value"], r#"["unavailable","unavailable"]"#, "{denied}");
     drop(input);
     server.wait().unwrap();
     let records = rig.run(&["--policy", "code.toml", "--json", "call", "notes__list_notes", "{}"]).code(0);

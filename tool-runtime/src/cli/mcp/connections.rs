@@ -48,11 +48,10 @@ pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Resu
             (Some(_), None) if account.env.is_some() => {
                 return wrong("only a command has an environment; remove `env`");
             }
-            (Some(_), None) => {}
             (None, Some(command)) if command.is_empty() => {
                 return wrong("`token_command` is empty; write the program and its arguments");
             }
-            (None, Some(_)) => {}
+            (Some(_), None) | (None, Some(_)) => {}
             _ => return wrong("write `token_env` or `token_command`, and not both"),
         }
         if !used.contains(&kind.as_str()) {

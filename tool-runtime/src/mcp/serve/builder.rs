@@ -114,6 +114,8 @@ impl McpServerBuilder {
         let listing = Listing::of(&runner, &exposed)?;
         // Logging is deprecated in 2026-07-28, and still part of it.
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging();
+        let may_change = runner.catalog().may_change();
+        let capabilities = if may_change { capabilities.enable_tool_list_changed() } else { capabilities };
         let capabilities = if max_tasks > 0 { capabilities.enable_tasks().build() } else { capabilities.build() };
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
         config.instructions = instructions;

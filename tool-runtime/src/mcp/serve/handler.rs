@@ -9,9 +9,9 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, CreateTaskResult, ErrorCode,
     ErrorData, GetTaskParams, GetTaskResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerConfig,
-    SetLevelRequestParams, Tool, UpdateTaskParams,
+    SetLevelRequestParams, SubscriptionFilter, Tool, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::answer::{answer, unknown};
+use crate::mcp::serve::changes;
 use crate::mcp::serve::client::{Outbox, fills_in_forms};
 use crate::mcp::serve::raw;
 use crate::mcp::serve::session::Session;
@@ -204,6 +205,17 @@ impl ServerHandler for Handler {
         self.server.0.tasks.cancel(&self.server, party, &request.task_id).await
     }
 
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // `rmcp` leaves of it what was asked for and what the server offers.
+        self.server.0.runner.catalog().may_change().then(|| requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let request = context.request_context();
+        let (party, is_http) = (self.party(request).await?, Peer::of(&request.extensions).is_http());
+        changes::listen(&self.server.0, &party, &context, !is_http).await
+    }
+
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.session.set_level(request.level);
         Ok(())
@@ -220,7 +232,7 @@ fn not_admitted() -> ErrorData {
     ErrorData::invalid_request("This client may not use the tools of this server.", None)
 }
 
-fn full(why: Full) -> ErrorData {
+pub(super) fn full(why: Full) -> ErrorData {
     let (code, message) = match why {
         Full::Busy => ("busy", "The server runs as many calls as it may. Try again later."),
         Full::Closing => ("closing", "The server is closing. Try again later."),

@@ -45,6 +45,7 @@ mod admit;
 mod answer;
 mod auth;
 mod builder;
+mod changes;
 mod client;
 mod deserted;
 mod error;

@@ -14,6 +14,8 @@ const RECORDS: Duration = Duration::from_secs(5);
 /// The calls of a server, of all its clients together.
 pub(super) struct Calls {
     room: Arc<Semaphore>,
+    /// For subscriptions, of which there may be as many.
+    listeners: Arc<Semaphore>,
     max: u32,
     closing: CancellationToken,
     stopped: CancellationToken,
@@ -32,6 +34,7 @@ impl Calls {
         let max = u32::try_from(max.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         Self {
             room: Arc::new(Semaphore::new(max as usize)),
+            listeners: Arc::new(Semaphore::new(max as usize)),
             max,
             closing: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -45,6 +48,11 @@ impl Calls {
             return Err(Full::Closing);
         }
         Arc::clone(&self.room).try_acquire_owned().map_err(|_| Full::Busy)
+    }
+
+    /// Lets a subscription begin. It counts until what is returned is dropped.
+    pub(super) fn listen(&self) -> Result<OwnedSemaphorePermit, Full> {
+        Arc::clone(&self.listeners).try_acquire_owned().map_err(|_| Full::Busy)
     }
 
     /// Fires when no new client is served.

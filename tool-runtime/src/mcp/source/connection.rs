@@ -86,15 +86,18 @@ impl Connection {
     async fn shake_hands(&mut self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Initialized {
+        struct Initialized<'a> {
             protocol_version: String,
+            #[serde(borrow)]
+            capabilities: Option<&'a RawValue>,
         }
         let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": offers(), "clientInfo": client()});
         match self.send("initialize", None, &params).await {
             Ok(result) => {
-                let initialized: Initialized = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+                let initialized: Initialized<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
                 let agreed = WITH_HANDSHAKE.into_iter().find(|version| *version == initialized.protocol_version);
                 let version = agreed.ok_or(Failure::Protocol("the server speaks no revision that is spoken here"))?;
+                self.announces = initialized.capabilities.is_some_and(|offered| announces(offered.get()));
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
                     Wire::Stdio(stdio) => stdio.notify(text),
@@ -154,9 +157,10 @@ impl Connection {
         }
     }
 
-    /// Whether the server says when its tools change, and has to be asked to.
+    /// Whether the server says when its tools change, and has to be asked to: but for a process with a handshake, which
+    /// just says it.
     pub(super) const fn has_subscriptions(&self) -> bool {
-        self.is_stateless && self.announces
+        self.announces && (self.is_stateless || self.is_http())
     }
 
     /// Asks the server to say when its tools change. Returns what gets its acknowledgement, which is true if it does so,
@@ -168,7 +172,12 @@ impl Connection {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let acknowledged = hints.subscribe(id);
         let params = self.described(json!({"notifications": {"toolsListChanged": true}}));
-        let lasts = async move { self.send_as(id, "subscriptions/listen", None, &params).await };
+        let lasts = async move {
+            match &self.wire {
+                Wire::Http(http) if !self.is_stateless => http.hear(id).await,
+                _ => self.send_as(id, "subscriptions/listen", None, &params).await,
+            }
+        };
         (acknowledged, lasts)
     }
 

@@ -1,6 +1,8 @@
 //! [`Http`]: a server behind a URL, spoken to by streamable HTTP: one POST for each message, answered as JSON or as a
 //! stream of events. Nothing is redirected and no proxy is read from the environment.
 
+mod hear;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

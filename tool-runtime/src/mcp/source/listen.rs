@@ -1,4 +1,5 @@
-//! The subscription through which a server of the revision without a handshake says that its tools changed.
+//! The subscription through which a server says that its tools changed: a request of the revision without a handshake, and
+//! the stream of a session over HTTP.
 //!
 //! It enables nothing: what a server says here makes its list be read again, once in each interval at most. A subscription
 //! that ended is opened again after growing waits, for as long as the connection is open.

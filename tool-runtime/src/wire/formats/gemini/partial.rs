@@ -78,7 +78,7 @@ impl PartialArguments {
 
     /// Adds a value. One whose place is unknown or taken is refused; one that says nothing is skipped (R6).
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
-        let Some(new) = value.new()? else { return Ok(()) };
+        let Some(new) = value.came()? else { return Ok(()) };
         let mut node = &mut self.root;
         let mut rest = value.path.get().strip_prefix('$').ok_or(Invalid)?;
         let mut depth = 0;
@@ -106,7 +106,7 @@ impl PartialArguments {
 }
 
 impl Value<'_> {
-    fn new(&self) -> Result<Option<New<'_>>, Invalid> {
+    fn came(&self) -> Result<Option<New<'_>>, Invalid> {
         let word = self.boolean.0.filter(|word| matches!(*word, "true" | "false"));
         Ok(if self.text.came() {
             Some(New::Text { text: self.text.get(), continues: self.continues.0 == Some("true") })

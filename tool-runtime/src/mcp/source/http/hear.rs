@@ -1,0 +1,30 @@
+//! The stream on which a server with a session says what nobody asked for.
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::http::Http;
+use crate::mcp::source::message::Said;
+
+impl Http {
+    /// Opens the stream and hears what is said on it until it ends. `id` is that of the subscription, which no message on
+    /// the stream has.
+    pub(in crate::mcp::source) async fn hear(&self, id: u64) -> Result<Box<str>, Failure> {
+        let request = self.described(self.0.client.get(self.0.url.clone())).header(ACCEPT, "text/event-stream");
+        let mut response = request.send().await.map_err(|_| Failure::Closed)?;
+        let status = response.status().as_u16();
+        if status == 404 && self.session().id.is_some() {
+            self.session().is_gone = true;
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if status >= 300 {
+            return Err(Failure::Status(status));
+        }
+        if !kind.starts_with("text/event-stream") {
+            // A server that offers no such stream should say 405.
+            return Err(Failure::Status(405));
+        }
+        self.0.hints.hear(Said::Acknowledged { subscription: Some(id), of_tools: true });
+        self.stream(id, &mut response).await
+    }
+}
