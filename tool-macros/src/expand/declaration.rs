@@ -1,6 +1,6 @@
 //! The constants of a tool, and the implementation of the runtime's hidden trait.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 use crate::attr::{Hook, NoSchemaMode, Reach};
@@ -16,13 +16,6 @@ pub(super) fn tool_impl(tool: &Checked, ty: &TokenStream) -> TokenStream {
         Execution::Client { answer, .. } => answer.to_token_stream(),
     };
     let declaration = declaration(tool);
-    let (generator, schema) = match tool.schema {
-        Schema::Derived => (
-            quote!(generator),
-            quote!(::core::option::Option::Some(<__Arguments as __rt::schemars::JsonSchema>::json_schema(generator))),
-        ),
-        Schema::None(_) => (quote!(_), quote!(::core::option::Option::None)),
-    };
     let validate = tool.validate.as_ref().map(|hook| {
         let call = hook_call(tool, hook);
         quote! {
@@ -37,11 +30,6 @@ pub(super) fn tool_impl(tool: &Checked, ty: &TokenStream) -> TokenStream {
             type Effect = #effect;
             type Answer = #answer;
             #declaration
-            fn input_schema(
-                #generator: &mut __rt::schemars::SchemaGenerator,
-            ) -> ::core::option::Option<__rt::schemars::Schema> {
-                #schema
-            }
             #validate
         }
     }
@@ -70,17 +58,35 @@ pub(super) fn effect(effect: Reach) -> TokenStream {
 }
 
 fn declaration(tool: &Checked) -> TokenStream {
-    let Checked { name, summary, redact, model, tags, idempotent, .. } = tool;
-    let title = option(tool.title.as_ref());
+    let Checked { name, redact, .. } = tool;
     let description = tool.docs.to_expr();
-    let timeout = option(tool.timeout.map(|timeout| {
+    let rest = rest(tool);
+    quote! {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
+            name: #name,
+            description: #description,
+            redact: &[#(#redact),*],
+            #(#rest)*
+            location: __rt::location(
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+            ),
+            ..__rt::Declaration::SILENT
+        };
+    }
+}
+
+/// What few tools say. Fields that are not written cost the compiler nothing.
+fn rest(tool: &Checked) -> Vec<TokenStream> {
+    let timeout = tool.timeout.map(|timeout| {
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         quote!(::core::time::Duration::from_millis(#millis))
-    }));
-    let max_result_bytes = option(tool.max_result_bytes.as_ref());
-    let (execution, prepare) = match &tool.execution {
-        Execution::Server => (quote!(Server), &[][..]),
-        Execution::Client { prepare, .. } => (quote!(Client), &prepare[..]),
+    });
+    let prepare = match &tool.execution {
+        Execution::Server => None,
+        Execution::Client { prepare, .. } => Some(prepare),
     };
     let require_any = tool.require_any.iter().filter_map(|index| tool.arguments.get(*index)).map(|one| &one.wire);
     let evidence = tool.arguments.iter().filter_map(|argument| {
@@ -88,41 +94,46 @@ fn declaration(tool: &Checked) -> TokenStream {
         Some(quote!((#wire, #lister)))
     });
     let sensitive = tool.arguments.iter().filter(|argument| argument.is_sensitive).map(|argument| &argument.wire);
-    let no_schema = option(match tool.schema {
+    let no_schema = match tool.schema {
         Schema::Derived => None,
         Schema::None(NoSchemaMode::RejectEffects) => Some(quote!(__rt::NoSchemaMode::RejectEffects)),
         Schema::None(NoSchemaMode::ApproveEach) => Some(quote!(__rt::NoSchemaMode::ApproveEach)),
-    });
-    quote! {
-        const DECLARATION: __rt::Declaration = __rt::Declaration {
-            name: #name,
-            title: #title,
-            summary: &[#(#summary),*],
-            description: #description,
-            redact: &[#(#redact),*],
-            model: &[#(#model),*],
-            prepare: &[#(#prepare),*],
-            tags: &[#(#tags),*],
-            timeout: #timeout,
-            max_result_bytes: #max_result_bytes,
-            execution: __rt::Execution::#execution,
-            idempotent: #idempotent,
-            require_any: &[#(#require_any),*],
-            evidence: &[#(#evidence),*],
-            sensitive: &[#(#sensitive),*],
-            no_schema: #no_schema,
-            location: __rt::location(
-                ::core::module_path!(),
-                ::core::file!(),
-                ::core::line!(),
-                ::core::column!(),
-            ),
-        };
-    }
+    };
+    let input = match tool.schema {
+        Schema::Derived => Some(quote!(<__Arguments as __rt::schemars::JsonSchema>::json_schema)),
+        Schema::None(_) => None,
+    };
+    let fields = [
+        one("input", input),
+        one("title", tool.title.as_ref()),
+        list("summary", &tool.summary),
+        list("model", &tool.model),
+        list("prepare", prepare.into_iter().flatten()),
+        list("tags", &tool.tags),
+        one("timeout", timeout),
+        one("max_result_bytes", tool.max_result_bytes.as_ref()),
+        prepare.map(|_| quote!(execution: __rt::Execution::Client,)),
+        tool.idempotent.then(|| quote!(idempotent: true,)),
+        list("require_any", require_any),
+        list("evidence", evidence),
+        list("sensitive", sensitive),
+        one("no_schema", no_schema),
+    ];
+    fields.into_iter().flatten().collect()
 }
 
-fn option(value: Option<impl ToTokens>) -> TokenStream {
-    value.map_or_else(|| quote!(::core::option::Option::None), |value| quote!(::core::option::Option::Some(#value)))
+/// A field that holds an `Option`; nothing for `None`.
+fn one(field: &str, value: Option<impl ToTokens>) -> Option<TokenStream> {
+    let (field, value) = (Ident::new(field, Span::call_site()), value?);
+    Some(quote!(#field: ::core::option::Option::Some(#value),))
+}
+
+/// A field that holds a list; nothing for an empty one.
+fn list(field: &str, values: impl IntoIterator<Item: ToTokens>) -> Option<TokenStream> {
+    let field = Ident::new(field, Span::call_site());
+    let mut values = values.into_iter().peekable();
+    values.peek()?;
+    Some(quote!(#field: &[#(#values),*],))
 }
 
 /// The call of the author's hook, at its path.

@@ -56,12 +56,15 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
         let probe = Ident::new(probe, at(target));
         quote_spanned!(at(target)=> __rt::BorrowProbe::<#target>::#probe::<#target, #effect>)
     });
-    let requirements = quote! {
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
-            use __rt::NotInjected as _;
-            &[#(#requirements),*]
-        };
-    };
+    let requirements: Vec<_> = requirements.collect();
+    let requirements = (!requirements.is_empty()).then(|| {
+        quote! {
+            const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+                use __rt::NotInjected as _;
+                &[#(#requirements),*]
+            };
+        }
+    });
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);
@@ -75,13 +78,13 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
                 __borrowed: __rt::Borrowed<Self>,
             ) -> impl ::core::future::Future<Output = ::core::option::Option<Self::Return>> + ::core::marker::Send {
                 use __rt::Otherwise as _;
-                __rt::FutureProbe::<#borrows>::send(async move { #call })
+                __rt::FutureProbe::<#borrows>::send(#call)
             }
         }
     }
 }
 
-/// The author's function, called with its parameters in its order: `None` if one of them is not bound.
+/// The future of the author's function, called with its parameters in its order: `None` if one of them is not bound.
 fn call(tool: &Checked, function: &Function) -> TokenStream {
     let mut position = 0_usize;
     let passed = function.parameters.iter().map(|parameter| match parameter {
@@ -96,10 +99,11 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     let name = generated(&tool.ident).to_token_stream();
     let call = quote!(#name(#(#passed),*));
     if function.is_blocking {
-        quote!(__rt::blocking(move || ::core::option::Option::Some(#call)).await)
+        quote!(__rt::blocking(move || ::core::option::Option::Some(#call)))
     } else if function.sig.asyncness.is_some() {
-        quote!(::core::option::Option::Some(#call.await))
+        let called = quote!(::core::option::Option::Some(#call.await));
+        quote_spanned!(at(&tool.ident)=> async move { #called })
     } else {
-        quote!(::core::option::Option::Some(#call))
+        quote!(__rt::call(move || ::core::option::Option::Some(#call)))
     }
 }

@@ -66,35 +66,19 @@ const _: () = {
         type Answer = ();
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__get_current_time",
-            title: ::core::option::Option::None,
-            summary: &[],
             description: "Current date and time.",
             redact: &["iso", "zone.name"],
-            model: &[],
-            prepare: &[],
-            tags: &[],
-            timeout: ::core::option::Option::None,
-            max_result_bytes: ::core::option::Option::None,
-            execution: __rt::Execution::Server,
-            idempotent: false,
-            require_any: &[],
-            evidence: &[],
-            sensitive: &[],
-            no_schema: ::core::option::Option::None,
+            input: ::core::option::Option::Some(
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema,
+            ),
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
                 ::core::line!(),
                 ::core::column!(),
             ),
+            ..__rt::Declaration::SILENT
         };
-        fn input_schema(
-            generator: &mut __rt::schemars::SchemaGenerator,
-        ) -> ::core::option::Option<__rt::schemars::Schema> {
-            ::core::option::Option::Some(
-                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
-            )
-        }
     }
     #[automatically_derived]
     impl __rt::Named for get_current_time {

@@ -92,20 +92,19 @@ const _: () = {
             use __rt::Otherwise as _;
             __rt::FutureProbe::<
                 __rt::Borrows<ToolContext, __rt::Borrows<Connection<dyn Mail>, ()>>,
-            >::send(async move {
+            >::send(
                 __rt::blocking(move || ::core::option::Option::Some(
-                        send(
-                            self.to_address,
-                            __borrowed.get::<ToolContext>(0usize)?,
-                            self.subject,
-                            __borrowed.get::<Connection<dyn Mail>>(1usize)?,
-                            self.r#type,
-                            self.password,
-                            self.copies,
-                        ),
-                    ))
-                    .await
-            })
+                    send(
+                        self.to_address,
+                        __borrowed.get::<ToolContext>(0usize)?,
+                        self.subject,
+                        __borrowed.get::<Connection<dyn Mail>>(1usize)?,
+                        self.r#type,
+                        self.password,
+                        self.copies,
+                    ),
+                )),
+            )
         }
     }
     #[automatically_derived]
@@ -114,13 +113,16 @@ const _: () = {
         type Answer = Sent<Receipt, Cause>;
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "mail__send",
+            description: "Sends a message.\n\nAsk before you send.",
+            redact: &["id"],
+            input: ::core::option::Option::Some(
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema,
+            ),
             title: ::core::option::Option::Some("Send mail"),
             summary: &[
                 "Sends {{mail}} about \"{subject}\" to {toAddress}",
                 "Sends a {kind.name} to {toAddress}",
             ],
-            description: "Sends a message.\n\nAsk before you send.",
-            redact: &["id"],
             model: &["status"],
             prepare: &["draft"],
             tags: &["mail", "slow"],
@@ -133,21 +135,14 @@ const _: () = {
             require_any: &["subject", "kind"],
             evidence: &[("toAddress", "contacts__list")],
             sensitive: &["password"],
-            no_schema: ::core::option::Option::None,
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
                 ::core::line!(),
                 ::core::column!(),
             ),
+            ..__rt::Declaration::SILENT
         };
-        fn input_schema(
-            generator: &mut __rt::schemars::SchemaGenerator,
-        ) -> ::core::option::Option<__rt::schemars::Schema> {
-            ::core::option::Option::Some(
-                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
-            )
-        }
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
             checks::addressed(
                 &self.to_address,

@@ -30,10 +30,6 @@ const _: () = {
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
         type Return = Result<String, ToolError>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
-            use __rt::NotInjected as _;
-            &[]
-        };
         fn call(
             self,
             __borrowed: __rt::Borrowed<Self>,
@@ -43,7 +39,7 @@ const _: () = {
             use __rt::Otherwise as _;
             __rt::FutureProbe::<
                 (),
-            >::send(async move { ::core::option::Option::Some(raw(self.anything)) })
+            >::send(__rt::call(move || ::core::option::Option::Some(raw(self.anything))))
         }
     }
     #[automatically_derived]
@@ -52,20 +48,8 @@ const _: () = {
         type Answer = ();
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__raw",
-            title: ::core::option::Option::None,
-            summary: &[],
             description: "Passes on what it is given.",
             redact: &["$"],
-            model: &[],
-            prepare: &[],
-            tags: &[],
-            timeout: ::core::option::Option::None,
-            max_result_bytes: ::core::option::Option::None,
-            execution: __rt::Execution::Server,
-            idempotent: false,
-            require_any: &[],
-            evidence: &[],
-            sensitive: &[],
             no_schema: ::core::option::Option::Some(__rt::NoSchemaMode::RejectEffects),
             location: __rt::location(
                 ::core::module_path!(),
@@ -73,12 +57,8 @@ const _: () = {
                 ::core::line!(),
                 ::core::column!(),
             ),
+            ..__rt::Declaration::SILENT
         };
-        fn input_schema(
-            _: &mut __rt::schemars::SchemaGenerator,
-        ) -> ::core::option::Option<__rt::schemars::Schema> {
-            ::core::option::Option::None
-        }
     }
     #[automatically_derived]
     impl __rt::Named for raw {

@@ -84,35 +84,21 @@ const _: () = {
         type Answer = ();
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "tasks__update_task",
-            title: ::core::option::Option::None,
-            summary: &[],
             description: "Change fields of a task.",
             redact: &["task_id", "state"],
-            model: &[],
-            prepare: &[],
-            tags: &[],
-            timeout: ::core::option::Option::None,
-            max_result_bytes: ::core::option::Option::None,
-            execution: __rt::Execution::Server,
-            idempotent: false,
+            input: ::core::option::Option::Some(
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema,
+            ),
             require_any: &["state", "title"],
             evidence: &[("taskId", "tasks__list_tasks")],
-            sensitive: &[],
-            no_schema: ::core::option::Option::None,
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
                 ::core::line!(),
                 ::core::column!(),
             ),
+            ..__rt::Declaration::SILENT
         };
-        fn input_schema(
-            generator: &mut __rt::schemars::SchemaGenerator,
-        ) -> ::core::option::Option<__rt::schemars::Schema> {
-            ::core::option::Option::Some(
-                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
-            )
-        }
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
             UpdateTask::is_sane(self)
         }

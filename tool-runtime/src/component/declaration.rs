@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use schemars::{Schema, SchemaGenerator};
+
 use crate::tool::{Execution, Location, NoSchemaMode};
 
 /// What the attribute, the doc comment and the argument attributes say. Argument names are those on the wire.
@@ -9,6 +11,8 @@ use crate::tool::{Execution, Location, NoSchemaMode};
 pub struct Declaration {
     /// `name = ".."`
     pub name: &'static str,
+    /// Writes the raw schema of the arguments; `None` under `allow_no_schema`.
+    pub input: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// `title = ".."`
     pub title: Option<&'static str>,
     /// `summary = ..`, each with the names that arguments have on the wire.
@@ -41,4 +45,28 @@ pub struct Declaration {
     pub no_schema: Option<NoSchemaMode>,
     /// Where the item is written.
     pub location: Location,
+}
+
+impl Declaration {
+    /// Says nothing. An expansion writes over it what its attribute says.
+    pub const SILENT: Self = Self {
+        name: "",
+        input: None,
+        title: None,
+        summary: &[],
+        description: "",
+        redact: &[],
+        model: &[],
+        prepare: &[],
+        tags: &[],
+        timeout: None,
+        max_result_bytes: None,
+        execution: Execution::Server,
+        idempotent: false,
+        require_any: &[],
+        evidence: &[],
+        sensitive: &[],
+        no_schema: None,
+        location: Location { krate: "", module: "", file: "", line: 0, column: 0 },
+    };
 }

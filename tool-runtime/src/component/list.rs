@@ -11,6 +11,10 @@ use crate::component::bindings::Bindings;
     note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`; a trait with a kind is `Cap<Connection<dyn Calendar>>`"
 )]
 pub trait CapabilityList: sealed::List + Sized + Send + 'static {
+    /// Whether a tool with this list can find out what became of a call. Functions cannot, so that code for it is not
+    /// compiled for them.
+    const MAY_RECONCILE: bool = true;
+
     /// Returns what has to be bound before the tool can run.
     fn requirements() -> Vec<Requirement>;
     /// Takes the capabilities out of what the runner bound for one call; `None` if one of them is not bound.

@@ -17,9 +17,6 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     /// The constants of the attribute.
     const DECLARATION: Declaration;
 
-    /// Returns the raw schema of the arguments; `None` under `allow_no_schema`.
-    fn input_schema(generator: &mut schemars::SchemaGenerator) -> Option<schemars::Schema>;
-
     /// Calls the author's `validate` hook.
     ///
     /// # Errors

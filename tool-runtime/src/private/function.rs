@@ -6,7 +6,9 @@ use std::array;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use crate::capability::Requirement;
 use crate::component::bindings::Bound;
@@ -23,7 +25,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// The return type as written.
     type Return: ToolReturn<Error: IntoToolError>;
     /// One for each borrowed parameter, in order.
-    const REQUIREMENTS: &'static [fn() -> Requirement];
+    const REQUIREMENTS: &'static [fn() -> Requirement] = &[];
 
     /// Calls the author's function; `None` if something that it borrows is not bound.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
@@ -38,11 +40,36 @@ where
     type Output = <T::Return as ToolReturn>::Output;
 
     async fn run(self, borrowed: Borrowed<T>, _: &Call<Self>) -> Result<Self::Output, ToolError> {
-        match self.call(borrowed).await {
-            Some(returned) => returned.into_result().map_err(IntoToolError::into_tool_error),
-            None => Err(ToolError::internal("a capability that the tool borrows is bound to another type")),
-        }
+        ended(self.call(borrowed).await)
     }
+}
+
+/// Compiled once for each type that functions return, not for each function.
+fn ended<R: ToolReturn<Error: IntoToolError>>(returned: Option<R>) -> Result<R::Output, ToolError> {
+    match returned {
+        Some(returned) => returned.into_result().map_err(IntoToolError::into_tool_error),
+        None => Err(ToolError::internal("a capability that the tool borrows is bound to another type")),
+    }
+}
+
+/// The future of a function that waits for nothing: it is called when the future is polled.
+#[derive(Debug)]
+pub struct Called<F>(Option<F>);
+
+// The function is moved out as a whole.
+impl<F> Unpin for Called<F> {}
+
+impl<R, F: FnOnce() -> R> Future for Called<F> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        self.0.take().map_or(Poll::Pending, |function| Poll::Ready(function()))
+    }
+}
+
+/// Calls a function that is not `async`, without the code that a compiler makes of an `async` block.
+pub const fn call<R, F: FnOnce() -> R>(function: F) -> Called<F> {
+    Called(Some(function))
 }
 
 /// What the function tool `T` borrows, without types: a type that cannot be injected is reported by
@@ -63,17 +90,29 @@ impl<T> Borrowed<T> {
 impl<T: FnTool> sealed::List for Borrowed<T> {}
 
 impl<T: FnTool> CapabilityList for Borrowed<T> {
+    const MAY_RECONCILE: bool = false;
+
     fn requirements() -> Vec<Requirement> {
-        T::REQUIREMENTS.iter().map(|requirement| requirement()).collect()
+        required(T::REQUIREMENTS)
     }
 
     fn bind(bindings: &Bindings<'_>) -> Option<Self> {
-        let mut values = array::from_fn(|_| None);
-        for (value, requirement) in values.iter_mut().zip(T::REQUIREMENTS) {
-            *value = Some(bindings.find(requirement().type_id)?);
-        }
-        Some(Self { values, tool: PhantomData })
+        Some(Self { values: bind(T::REQUIREMENTS, bindings)?, tool: PhantomData })
     }
+}
+
+// The rest of both functions, which is compiled once for all tools.
+
+fn required(requirements: &[fn() -> Requirement]) -> Vec<Requirement> {
+    requirements.iter().map(|requirement| requirement()).collect()
+}
+
+fn bind(requirements: &[fn() -> Requirement], bindings: &Bindings<'_>) -> Option<[Option<Bound>; MAX_BORROWED]> {
+    let mut values = array::from_fn(|_| None);
+    for (value, requirement) in values.iter_mut().zip(requirements) {
+        *value = Some(bindings.find(requirement().type_id)?);
+    }
+    Some(values)
 }
 
 impl<T> fmt::Debug for Borrowed<T> {

@@ -39,7 +39,7 @@ pub use assert::{
     assert_parsed_argument, assert_reach,
 };
 pub use borrow::{BorrowProbe, NotInjected};
-pub use function::{Borrowed, FnTool};
+pub use function::{Borrowed, Called, FnTool, call};
 pub use nullable::nullable;
 pub use output::ToolReturn;
 pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, ReachProbe};

@@ -125,7 +125,7 @@ fn facts<N: Named>() -> Facts {
                 meta: T::DECLARATION,
                 effect: T::Effect::EFFECT,
                 requirements: requirements.iter().map(|one| (one.name, one.source)).collect(),
-                schema: T::input_schema(&mut schemars::SchemaGenerator::default()).map(schemars::Schema::to_value),
+                schema: T::DECLARATION.input.map(|input| input(&mut schemars::SchemaGenerator::default()).to_value()),
             }
         }
     }

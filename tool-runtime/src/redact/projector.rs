@@ -14,7 +14,7 @@ use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::{Member, Plan};
-use crate::redact::writer;
+use crate::redact::writer::{self, Writable};
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
@@ -149,12 +149,16 @@ impl Projector {
     /// # Errors
     /// The value is not what its schema says, or too large even when cut.
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
+        self.project_any(&value, max_bytes)
+    }
+
+    fn project_any(&self, value: &dyn Writable, max_bytes: usize) -> Result<Projected, ProjectError> {
         let shown = self.write(value, &self.allow, max_bytes)?;
         let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
         Ok(Projected { shown, model, media: Beside::default() })
     }
 
-    fn write<T: Serialize + ?Sized>(&self, value: &T, plan: &Plan, max_bytes: usize) -> Result<JsonText, ProjectError> {
+    fn write(&self, value: &dyn Writable, plan: &Plan, max_bytes: usize) -> Result<JsonText, ProjectError> {
         let mut text = ROOM.try_with(Cell::take).unwrap_or_default();
         // Every attempt leaves more room for markers and for what cannot be cut.
         for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {

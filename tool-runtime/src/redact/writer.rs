@@ -23,16 +23,22 @@ pub(super) struct Written {
     pub(super) cut: bool,
 }
 
+/// A value of any type that serialises: what projects one is not compiled for each type.
+pub(super) trait Writable {
+    fn write(&self, place: Place<'_, '_>) -> Result<Kept, Fault>;
+}
+
+impl<T: Serialize> Writable for T {
+    fn write(&self, place: Place<'_, '_>) -> Result<Kept, Fault> {
+        self.serialize(place)
+    }
+}
+
 /// Writes a value under a plan, into a text that is empty. Past the budget arrays end and strings are cut, each with a
 /// marker.
-pub(super) fn write<T: Serialize + ?Sized>(
-    value: &T,
-    plan: &Plan,
-    budget: usize,
-    text: String,
-) -> Result<Written, Fault> {
+pub(super) fn write(value: &dyn Writable, plan: &Plan, budget: usize, text: String) -> Result<Written, Fault> {
     let mut out = Out { text, budget, cut: false };
-    match value.serialize(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
+    match value.write(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {
             out.text.clear();

@@ -5,21 +5,25 @@ use std::fmt;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
 use crate::registration::Described;
-use crate::registration::shim::describe;
+use crate::registration::shim::Types;
 use crate::tool::Location;
 
-/// What `#[tool]` hands to `inventory`: the constants and one function pointer.
+/// What `#[tool]` hands to `inventory`: constants and function pointers.
 #[derive(Clone, Copy)]
 pub struct Registration {
     pub(crate) meta: &'static Declaration,
-    pub(crate) describe: fn() -> Described,
+    types: &'static Types,
 }
 
 impl Registration {
     /// Returns the registration of a tool.
     #[must_use]
     pub const fn of<T: Tool>() -> Self {
-        Self { meta: &T::DECLARATION, describe: describe::<T> }
+        Self { meta: &T::DECLARATION, types: const { &Types::of::<T>() } }
+    }
+
+    pub(crate) fn describe(&self) -> Described {
+        self.types.describe(self.meta)
     }
 
     /// Returns where the tool is written.

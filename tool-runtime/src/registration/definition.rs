@@ -89,7 +89,7 @@ impl std::error::Error for DefinitionError {
 /// # Errors
 /// Name or schemas are not what a definition may hold.
 pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
-    (Registration::of::<T>().describe)().spec()
+    Registration::of::<T>().describe().spec()
 }
 
 impl Described {

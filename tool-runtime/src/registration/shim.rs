@@ -1,46 +1,77 @@
 //! The one generic shim: everything else is compiled once for all tools.
+//!
+//! What is generic here is compiled for each tool of an application. So it holds no more than what needs the types, and
+//! hands everything else to functions that have none; `tests/compile-time.sh` counts what is left.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::call::Violation;
 use crate::capability::Requirement;
+use crate::component::declaration::Declaration;
 use crate::component::{Bindings, Call, CapabilityList, Reconciled, Tool, ToolComponent, ToolOutput};
+use crate::error::ToolError;
 use crate::json::{self, DeError, Tree};
-use crate::redact::Projector;
+use crate::redact::{Projected, Projector};
 use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas};
 use crate::schema;
+use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
 
-/// Schemas and behaviour of a tool.
-pub(super) fn describe<T: Tool>() -> Described {
-    let schemas = Schemas {
-        input: T::DECLARATION.no_schema.is_none().then(|| {
-            // The macro gives no schema only together with `allow_no_schema`.
-            schema::compile_input(|generator| T::input_schema(generator).unwrap_or_default())
-        }),
-        output: schema::compile_output(Value::<T>::json_schema),
-        answer: schema::compile_output(T::Answer::json_schema),
-        has_media: <<T as ToolComponent>::Output as ToolOutput>::HAS_MEDIA,
-    };
-    Described::authored(&T::DECLARATION, T::Effect::EFFECT, schemas, Arc::new(Shim::<T>(PhantomData)))
+/// What the compiler knows of a tool, without its type.
+pub(crate) struct Types {
+    effect: ToolEffect,
+    output: fn(&mut SchemaGenerator) -> schemars::Schema,
+    answer: fn(&mut SchemaGenerator) -> schemars::Schema,
+    has_media: bool,
+    shim: Shim,
 }
 
 /// What a tool returns without the files beside it.
 type Value<T> = <<T as ToolComponent>::Output as ToolOutput>::Value;
 
-struct Shim<T>(PhantomData<fn() -> T>);
+impl Types {
+    pub(super) const fn of<T: Tool>() -> Self {
+        Self {
+            effect: T::Effect::EFFECT,
+            output: Value::<T>::json_schema,
+            answer: T::Answer::json_schema,
+            has_media: <<T as ToolComponent>::Output as ToolOutput>::HAS_MEDIA,
+            shim: Shim { requirements: T::Capabilities::requirements, instantiate: instantiate::<T> },
+        }
+    }
 
-impl<T: Tool> Behaviour for Shim<T> {
+    /// Schemas and behaviour of a tool.
+    pub(super) fn describe(&self, declaration: &Declaration) -> Described {
+        let schemas = Schemas {
+            input: declaration.input.map(|input| schema::compile_input(&input)),
+            output: schema::compile_output(&self.output),
+            answer: schema::compile_output(&self.answer),
+            has_media: self.has_media,
+        };
+        Described::authored(declaration, self.effect, schemas, Arc::new(self.shim))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shim {
+    requirements: fn() -> Vec<Requirement>,
+    instantiate: fn(&Tree<'_>) -> Result<Box<dyn Instance>, DeError>,
+}
+
+impl Behaviour for Shim {
     fn requirements(&self) -> Vec<Requirement> {
-        T::Capabilities::requirements()
+        (self.requirements)()
     }
 
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
-        Ok(Box::new(Typed(json::from_tree::<T>(arguments)?)))
+        (self.instantiate)(arguments)
     }
+}
+
+fn instantiate<T: Tool>(arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+    Ok(Box::new(Typed(json::from_tree::<T>(arguments)?)))
 }
 
 struct Typed<T>(T);
@@ -57,20 +88,40 @@ impl<T: Tool> Instance for Typed<T> {
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
+        let end = End { projector, max_bytes };
         let capabilities = T::Capabilities::bind(bindings)?;
-        let call = Call::<T>::new(Arc::clone(bindings.context));
-        Some(Box::pin(async move {
-            let output = match purpose {
-                Purpose::Work => self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?,
-                Purpose::Reconcile => match self.0.reconcile(capabilities, &call).await.map_err(RunFailure::Tool)? {
-                    Reconciled::TookEffect(output) => output,
-                    Reconciled::Prevented => return Err(RunFailure::Prevented),
-                    Reconciled::Unknown => return Err(RunFailure::Unknown),
-                },
-            };
-            let (value, media) = output.split();
-            let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
-            Ok(projector.with_media(projected, media))
-        }))
+        let call = Call::new(Arc::clone(bindings.context));
+        match purpose {
+            Purpose::Work => Some(Box::pin(async move { end.ended(self.0.run(capabilities, &call).await) })),
+            Purpose::Reconcile if T::Capabilities::MAY_RECONCILE => Some(reconcile(self.0, capabilities, call, end)),
+            Purpose::Reconcile => Some(Box::pin(std::future::ready(Err(RunFailure::Unknown)))),
+        }
+    }
+}
+
+/// A function of its own, so that it is not compiled for a tool that is a function.
+fn reconcile<T: Tool>(tool: T, capabilities: T::Capabilities, call: Call<T>, end: End) -> Running {
+    Box::pin(async move { end.reconciled(tool.reconcile(capabilities, &call).await) })
+}
+
+/// What becomes of an output.
+struct End {
+    projector: Arc<Projector>,
+    max_bytes: usize,
+}
+
+impl End {
+    fn ended<O: ToolOutput>(&self, ended: Result<O, ToolError>) -> Result<Projected, RunFailure> {
+        let (value, media) = ended.map_err(RunFailure::Tool)?.split();
+        let projected = self.projector.project(&value, self.max_bytes).map_err(RunFailure::Output)?;
+        Ok(self.projector.with_media(projected, media))
+    }
+
+    fn reconciled<O: ToolOutput>(&self, found: Result<Reconciled<O>, ToolError>) -> Result<Projected, RunFailure> {
+        match found.map_err(RunFailure::Tool)? {
+            Reconciled::TookEffect(output) => self.ended(Ok(output)),
+            Reconciled::Prevented => Err(RunFailure::Prevented),
+            Reconciled::Unknown => Err(RunFailure::Unknown),
+        }
     }
 }

@@ -20,16 +20,17 @@ const MAX_SCHEMAS: u64 = 2_000;
 /// Where references of generated schemas point.
 const DEFINITIONS: &str = "#/$defs/";
 
+/// Writes the schema of a type. Not a parameter: what compiles schemas is itself compiled once, not once a tool.
+pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
+
 /// Compiles the schema of a tool's arguments into the supported subset.
 ///
 /// # Errors
 ///
 /// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are no
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
-pub(crate) fn compile_input(
-    schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema,
-) -> Result<Schema, Vec<SchemaProblem>> {
-    let mut generated = generate(&schema, &Contract::Deserialize)?;
+pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
+    let mut generated = generate(schema, &Contract::Deserialize)?;
     // The tool's own definition says these about the whole; a second, other answer would only confuse.
     for key in ["title", "description", "default", "examples"] {
         if let Value::Object(root) = &mut generated {
@@ -41,10 +42,7 @@ pub(crate) fn compile_input(
 }
 
 /// Generates a schema without `$schema`, definitions and references.
-pub(crate) fn generate(
-    schema: &dyn Fn(&mut SchemaGenerator) -> schemars::Schema,
-    contract: &Contract,
-) -> Result<Value, Vec<SchemaProblem>> {
+pub(crate) fn generate(schema: &Generate<'_>, contract: &Contract) -> Result<Value, Vec<SchemaProblem>> {
     let (referring, definitions) = run(schema, contract, false);
     if definitions.is_empty() {
         return Ok(referring);
@@ -56,11 +54,7 @@ pub(crate) fn generate(
     Ok(inlined)
 }
 
-fn run(
-    schema: &dyn Fn(&mut SchemaGenerator) -> schemars::Schema,
-    contract: &Contract,
-    inline: bool,
-) -> (Value, Map<String, Value>) {
+fn run(schema: &Generate<'_>, contract: &Contract, inline: bool) -> (Value, Map<String, Value>) {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = inline;
@@ -171,11 +165,11 @@ fn recursion(pointer: &Pointer, reference: &str) -> SchemaProblem {
 pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<SchemaProblem>> {
     let (plain, _) = run(&T::json_schema, &Contract::Deserialize, true);
     if plain.get("type").and_then(Value::as_str) == Some("object") {
-        return compile_input(T::json_schema).map(|schema| (schema, false));
+        return compile_input(&T::json_schema).map(|schema| (schema, false));
     }
     let wrapped = |generator: &mut SchemaGenerator| {
         let inner = generator.subschema_for::<T>();
         schemars::json_schema!({ "type": "object", "properties": { wrap: inner }, "required": [wrap] })
     };
-    compile_input(wrapped).map(|schema| (schema, true))
+    compile_input(&wrapped).map(|schema| (schema, true))
 }

@@ -1,9 +1,8 @@
 //! The schema of a tool's output: looser than that of arguments, because no model has to write it.
 
-use schemars::SchemaGenerator;
 use schemars::generate::Contract;
 
-use crate::schema::generate::generate;
+use crate::schema::generate::{Generate, generate};
 use crate::schema::lower::{Lowering, lower};
 use crate::schema::{SchemaProblem, texts};
 use crate::tool::Schema;
@@ -14,10 +13,8 @@ use crate::tool::Schema;
 /// # Errors
 ///
 /// Recursion, and expansion past the caps.
-pub(crate) fn compile_output(
-    schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema,
-) -> Result<Schema, Vec<SchemaProblem>> {
-    let mut generated = generate(&schema, &Contract::Serialize)?;
+pub(crate) fn compile_output(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
+    let mut generated = generate(schema, &Contract::Serialize)?;
     if let Some(root) = generated.as_object_mut() {
         root.remove("title");
     }

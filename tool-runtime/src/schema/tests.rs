@@ -17,13 +17,13 @@ use crate::schema::{SchemaProblem, compile_input, compile_output};
 
 /// The compiled schema of arguments.
 fn input<T: JsonSchema>() -> Result<Value, Vec<SchemaProblem>> {
-    let first = compile_input(T::json_schema)?;
-    let again = compile_input(schemars::SchemaGenerator::subschema_for::<T>)?;
+    let first = compile_input(&T::json_schema)?;
+    let again = compile_input(&schemars::SchemaGenerator::subschema_for::<T>)?;
     assert_eq!(first, again, "a reference at the root changes nothing");
     Ok(first.to_value())
 }
 
 /// The compiled schema of an output.
 fn output<T: JsonSchema>() -> Result<Value, Vec<SchemaProblem>> {
-    compile_output(T::json_schema).map(|schema| schema.to_value())
+    compile_output(&T::json_schema).map(|schema| schema.to_value())
 }

@@ -50,11 +50,13 @@ impl<'de, 't> Members<'de, 't> {
     pub(super) fn visit<V: Visitor<'de>>(members: &'de [Member<'t>], visitor: V) -> Result<V::Value, DeError> {
         let mut access = Members { members: members.iter(), value: None };
         let value = visitor.visit_map(&mut access)?;
-        if access.members.len() > 0 {
-            Err(DeError::invalid_length(members.len(), &"fewer properties"))
-        } else {
-            Ok(value)
-        }
+        access.is_read(members.len())?;
+        Ok(value)
+    }
+
+    // Not part of the function above, which is compiled for each type.
+    fn is_read(&self, members: usize) -> Result<(), DeError> {
+        if self.members.len() > 0 { Err(DeError::invalid_length(members, &"fewer properties")) } else { Ok(()) }
     }
 }
 

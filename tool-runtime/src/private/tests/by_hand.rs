@@ -40,10 +40,6 @@ impl Tool for Greedy {
     const DECLARATION: Declaration = <Modest as Tool>::DECLARATION;
     type Effect = <Modest as Tool>::Effect;
     type Answer = bool;
-
-    fn input_schema(generator: &mut schemars::SchemaGenerator) -> Option<schemars::Schema> {
-        <Modest as Tool>::input_schema(generator)
-    }
 }
 
 impl Named for Greedy {
