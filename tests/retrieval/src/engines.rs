@@ -20,8 +20,8 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 use crate::tools::{Tool, split};
 
 pub trait Ranker {
-    /// The places of the tools that fit best.
-    fn rank(&self, query: &str, most: usize) -> Vec<usize>;
+    /// The places of those of the `most` tools that fit best for which `among` holds.
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize>;
 }
 
 type Build = fn(&[Tool]) -> Box<dyn Ranker>;
@@ -40,7 +40,9 @@ fn text(tool: &Tool) -> String {
 
 struct Ours {
     index: tool_runtime::__workspace::Index,
-    places: HashMap<String, usize>,
+    /// By slot of the index.
+    places: Vec<usize>,
+    by_name: HashMap<String, usize>,
 }
 
 struct Never;
@@ -53,7 +55,7 @@ impl DynamicHandler for Never {
 }
 
 fn ours(tools: &[Tool]) -> Box<dyn Ranker> {
-    let mut ours = Ours { index: Default::default(), places: HashMap::new() };
+    let mut ours = Ours { index: Default::default(), places: Vec::new(), by_name: HashMap::new() };
     for (at, tool) in tools.iter().enumerate() {
         let description = if tool.description.trim().is_empty() { "-" } else { &tool.description };
         let schema = tool.schema.clone();
@@ -63,17 +65,21 @@ fn ours(tools: &[Tool]) -> Box<dyn Ranker> {
         };
         let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic).build() else { continue };
         for spec in catalog.specs() {
-            ours.index.insert(spec);
-            ours.places.insert(spec.name.to_string(), at);
+            let slot = ours.index.insert(spec);
+            // Slots count up, and a name that came twice keeps its own.
+            ours.places.resize(ours.places.len().max(slot + 1), at);
+            ours.places[slot] = at;
+            ours.by_name.insert(spec.name.to_string(), at);
         }
     }
     Box::new(ours)
 }
 
 impl Ranker for Ours {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
-        let picks = self.index.pick(query, &PickOptions::new(most).min_score(0.0), &|_| true);
-        picks.iter().filter_map(|pick| self.places.get(pick.name.as_str())).copied().collect()
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let options = PickOptions::new(most).min_score(0.0);
+        let picks = self.index.pick(query, &options, &|slot| among(self.places[slot]));
+        picks.iter().filter_map(|pick| self.by_name.get(pick.name.as_str())).copied().collect()
     }
 }
 
@@ -111,7 +117,7 @@ fn tantivy(tools: &[Tool]) -> Box<dyn Ranker> {
 }
 
 impl Ranker for Tantivy {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let mut analyzer = self.analyzer.clone();
         let query = split(query);
         let mut stream = analyzer.token_stream(&query);
@@ -128,7 +134,7 @@ impl Ranker for Tantivy {
             let document: TantivyDocument = searcher.doc(address).expect("a document");
             document.get_first(self.place).and_then(|value| value.as_u64()).expect("a place") as usize
         };
-        found.into_iter().map(|(_, address)| place(address)).collect()
+        found.into_iter().map(|(_, address)| place(address)).filter(|at| among(*at)).collect()
     }
 }
 
@@ -141,7 +147,8 @@ fn bm25(tools: &[Tool]) -> Box<dyn Ranker> {
 }
 
 impl Ranker for Bm25 {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
-        self.0.search(&split(query), most).iter().map(|found| found.document.id as usize).collect()
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let found = self.0.search(&split(query), most);
+        found.iter().map(|found| found.document.id as usize).filter(|at| among(*at)).collect()
     }
 }

@@ -119,7 +119,7 @@ fn broken_definitions_cost_no_good_one_its_place() {
     assert!(!ended.stderr.contains(['\u{1b}', '\u{202e}']), "{:?}", ended.stderr);
 }
 
-/// The files are those of `hydrate`, and a byte that is no text costs one definition.
+/// The files are those of `hydrate`, and a byte that is not text costs one definition.
 #[test]
 fn calls_are_hydrated_against_what_can_be_read() {
     let rig = Rig::new();
