@@ -1,5 +1,10 @@
 # Sourced by the scripts that count instructions. No program of its own.
 
+command -v valgrind > /dev/null || {
+    echo "valgrind is not installed, and it is what counts the instructions: install it (\`apt-get install valgrind\`)" >&2
+    exit 1
+}
+
 # count FILE FUNCTION CALLS COMMAND..: prints the instructions and the allocations of one of so many calls that the function
 # makes, which is the only one that is counted. FILE is where callgrind writes, for callgrind_annotate.
 count() {

@@ -160,7 +160,7 @@ impl Rig {
     /// The tools of the script's records.
     async fn calls(&self) -> Vec<(String, Outcome)> {
         let ours = |record: &ToolInvocationRecord| matches!(record.caller, Caller::Graph { .. });
-        self.records().await.into_iter().filter(ours).map(|record| (record.name, record.outcome)).collect()
+        self.records().await.into_iter().filter(ours).map(|record| (record.name.to_string(), record.outcome)).collect()
     }
 }
 

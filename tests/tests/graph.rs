@@ -109,7 +109,7 @@ impl Rig {
 
     /// What the records say: the tool, and how it ended.
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
-        self.records().await.into_iter().map(|record| (record.name, record.outcome)).collect()
+        self.records().await.into_iter().map(|record| (record.name.to_string(), record.outcome)).collect()
     }
 }
 
@@ -163,7 +163,7 @@ async fn a_graph_answers_with_a_summary_first() {
     // Each call has a record of its own, that of the child names its caller.
     let records = rig.records().await;
     let [child, parent] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((child.name.as_str(), parent.name.as_str()), ("notes__list", "graph__researcher"));
+    assert_eq!((&*child.name, &*parent.name), ("notes__list", "graph__researcher"));
     let caller = Caller::Graph { run: "parent".into(), name: "researcher".into(), version: "1".into() };
     assert_eq!((&child.caller, &parent.caller), (&caller, &Caller::Direct));
     assert_eq!((child.principal.as_deref(), child.tenant.as_deref()), (Some("ada"), Some("acme")));

@@ -124,7 +124,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
     (&["std::time::Instant"], &["cli/", "hydrate/"]),
     (&["rustls", "webpki_roots"], &["agent/http/"]),
-    (&["reqwest"], &["agent/http/", "mcp/source/http.rs"]),
+    (&["reqwest"], &["agent/http/", "mcp/source/http.rs", "mcp/source/http/"]),
     (&["jsonschema"], &["schema/"]),
     (&["rhai"], &["agent/code/"]),
     (&["rmcp"], &["mcp/"]),

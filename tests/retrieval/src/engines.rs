@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bm25::{Document, Language, SearchEngine, SearchEngineBuilder};
 use serde_json::Value;
 use tantivy::collector::TopDocs;
-use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption, OwnedValue, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
+use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
 use tantivy::tokenizer::{
     AsciiFoldingFilter, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
 };
@@ -20,29 +20,29 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 use crate::tools::{Tool, split};
 
 pub trait Ranker {
-    /// The places of the tools that fit best.
-    fn rank(&self, query: &str, most: usize) -> Vec<usize>;
+    /// The places of those of the `most` tools that fit best for which `among` holds.
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize>;
 }
 
 type Build = fn(&[Tool]) -> Box<dyn Ranker>;
 
 pub const ENGINES: [(&str, Build); 3] = [("tool-runtime", ours), ("tantivy", tantivy), ("bm25", bm25)];
 
-/// How much a word counts in a name, a description, an argument, its description and its values.
-fn weights() -> [f32; 5] {
-    let text = std::env::var("WEIGHTS").unwrap_or_else(|_| "3,1,0.75,0.4,0.5".to_owned());
-    let mut numbers = text.split(',').map(|number| number.parse().unwrap_or(1.0));
-    std::array::from_fn(|_| numbers.next().unwrap_or(1.0))
-}
+/// How often a name, a description, arguments, their descriptions and their values are in the one text that is indexed: of
+/// those that were tried, what both libraries rank best with. A field for each, with boosts, is worse in `tantivy`.
+const TIMES: [usize; 5] = [3, 1, 1, 1, 1];
 
-fn texts(tool: &Tool) -> [String; 5] {
+fn text(tool: &Tool) -> String {
     let [names, descriptions, values] = &tool.arguments;
-    [split(tool.own_name()), tool.description.clone(), split(names), descriptions.clone(), split(values)]
+    let texts = [split(tool.own_name()), tool.description.clone(), split(names), descriptions.clone(), split(values)];
+    texts.iter().zip(TIMES).flat_map(|(text, times)| [text.as_str(), "\n"].repeat(times)).collect()
 }
 
 struct Ours {
     index: tool_runtime::__workspace::Index,
-    places: HashMap<String, usize>,
+    /// By slot of the index.
+    places: Vec<usize>,
+    by_name: HashMap<String, usize>,
 }
 
 struct Never;
@@ -55,31 +55,38 @@ impl DynamicHandler for Never {
 }
 
 fn ours(tools: &[Tool]) -> Box<dyn Ranker> {
-    let mut ours = Ours { index: Default::default(), places: HashMap::new() };
+    let mut ours = Ours { index: Default::default(), places: Vec::new(), by_name: HashMap::new() };
     for (at, tool) in tools.iter().enumerate() {
         let description = if tool.description.trim().is_empty() { "-" } else { &tool.description };
-        let dynamic =
-            DynamicTool::new(&tool.name, description, tool.schema.clone(), ToolEffect::ReadOnly, Arc::new(Never));
+        let schema = tool.schema.clone();
+        let dynamic = match tool.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
+            None => DynamicTool::new(&tool.name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)),
+        };
         let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic).build() else { continue };
         for spec in catalog.specs() {
-            ours.index.insert(spec);
-            ours.places.insert(spec.name.to_string(), at);
+            let slot = ours.index.insert(spec);
+            // Slots count up, and a name that came twice keeps its own.
+            ours.places.resize(ours.places.len().max(slot + 1), at);
+            ours.places[slot] = at;
+            ours.by_name.insert(spec.name.to_string(), at);
         }
     }
     Box::new(ours)
 }
 
 impl Ranker for Ours {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
-        let picks = self.index.pick(query, &PickOptions::new(most).min_score(0.0), &|_| true);
-        picks.iter().filter_map(|pick| self.places.get(pick.name.as_str())).copied().collect()
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let options = PickOptions::new(most).min_score(0.0);
+        let picks = self.index.pick(query, &options, &|slot| among(self.places[slot]));
+        picks.iter().filter_map(|pick| self.by_name.get(pick.name.as_str())).copied().collect()
     }
 }
 
 struct Tantivy {
     reader: IndexReader,
     analyzer: TextAnalyzer,
-    fields: [Field; 5],
+    text: Field,
     place: Field,
 }
 
@@ -94,36 +101,30 @@ fn tantivy(tools: &[Tool]) -> Box<dyn Ranker> {
     let mut schema = Schema::builder();
     let indexing = TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
     let options = TextOptions::default().set_indexing_options(indexing);
-    let fields = ["name", "description", "argument", "argument_description", "value"]
-        .map(|name| schema.add_text_field(name, options.clone()));
+    let text = schema.add_text_field("text", options);
     let place = schema.add_u64_field("place", STORED);
     let index = Index::create_in_ram(schema.build());
     index.tokenizers().register("words", analyzer.clone());
     let mut writer = index.writer_with_num_threads(1, 100_000_000).expect("a writer");
     for (at, tool) in tools.iter().enumerate() {
         let mut document = TantivyDocument::default();
-        for (field, text) in fields.into_iter().zip(texts(tool)) {
-            document.add_text(field, text);
-        }
+        document.add_text(text, self::text(tool));
         document.add_u64(place, at as u64);
         writer.add_document(document).expect("a document");
     }
     writer.commit().expect("a commit");
-    Box::new(Tantivy { reader: index.reader().expect("a reader"), analyzer, fields, place })
+    Box::new(Tantivy { reader: index.reader().expect("a reader"), analyzer, text, place })
 }
 
 impl Ranker for Tantivy {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let mut analyzer = self.analyzer.clone();
-        let text = split(query);
-        let mut stream = analyzer.token_stream(&text);
+        let query = split(query);
+        let mut stream = analyzer.token_stream(&query);
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
         while let Some(token) = stream.next() {
-            for (field, weight) in self.fields.into_iter().zip(weights()) {
-                let term = Term::from_field_text(field, &token.text);
-                let term = TermQuery::new(term, IndexRecordOption::WithFreqs);
-                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), weight))));
-            }
+            let term = TermQuery::new(Term::from_field_text(self.text, &token.text), IndexRecordOption::WithFreqs);
+            clauses.push((Occur::Should, Box::new(term)));
         }
         let searcher = self.reader.searcher();
         let found = searcher
@@ -133,29 +134,21 @@ impl Ranker for Tantivy {
             let document: TantivyDocument = searcher.doc(address).expect("a document");
             document.get_first(self.place).and_then(|value| value.as_u64()).expect("a place") as usize
         };
-        found.into_iter().map(|(_, address)| place(address)).collect()
+        found.into_iter().map(|(_, address)| place(address)).filter(|at| among(*at)).collect()
     }
 }
 
 struct Bm25(SearchEngine<u32>);
 
-/// One text a tool, in which what counts more is repeated.
 fn bm25(tools: &[Tool]) -> Box<dyn Ranker> {
-    let document = |(at, tool): (usize, &Tool)| {
-        let mut all = String::new();
-        for (text, weight) in texts(tool).iter().zip(weights()) {
-            for _ in 0..weight as usize {
-                all.extend([text.as_str(), "\n"]);
-            }
-        }
-        Document::new(at as u32, all)
-    };
+    let document = |(at, tool): (usize, &Tool)| Document::new(at as u32, text(tool));
     let documents: Vec<_> = tools.iter().enumerate().map(document).collect();
     Box::new(Bm25(SearchEngineBuilder::<u32>::with_documents(Language::English, documents).b(0.75).k1(1.2).build()))
 }
 
 impl Ranker for Bm25 {
-    fn rank(&self, query: &str, most: usize) -> Vec<usize> {
-        self.0.search(&split(query), most).iter().map(|found| found.document.id as usize).collect()
+    fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let found = self.0.search(&split(query), most);
+        found.iter().map(|found| found.document.id as usize).filter(|at| among(*at)).collect()
     }
 }

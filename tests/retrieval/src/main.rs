@@ -45,12 +45,10 @@ fn rank(engine: &str, tools: &str, pool: &str) -> Result<(), Box<dyn Error>> {
     for line in stdin().lines() {
         let Row { id, query, offered } = serde_json::from_str(&line?)?;
         let ids = |found: &[usize]| found.iter().map(|at| tools[*at].id.clone()).take(MOST).collect::<Vec<_>>();
-        let mut answer = json!({"id": id, "ranked": ids(&ranker.rank(&query, MOST))});
+        let mut answer = json!({"id": id, "ranked": ids(&ranker.rank(&query, MOST, &|_| true))});
         if let Some(offered) = offered {
             let among: Vec<_> = offered.iter().filter_map(|id| places.get(id.as_str())).collect();
-            let mut found = ranker.rank(&query, tools.len());
-            found.retain(|at| among.contains(&at));
-            answer["offered"] = ids(&found).into();
+            answer["offered"] = ids(&ranker.rank(&query, tools.len(), &|at| among.contains(&&at))).into();
         }
         println!("{answer}");
     }
@@ -74,7 +72,7 @@ fn times(tools: &str, rows: &str, count: usize) -> Result<(), Box<dyn Error>> {
         let fastest = |query: &str| {
             let pass = |_| {
                 let started = Instant::now();
-                std::hint::black_box(ranker.rank(query, MOST));
+                std::hint::black_box(ranker.rank(query, MOST, &|_| true));
                 started.elapsed()
             };
             (0..4).map(pass).min().unwrap_or_default()

@@ -48,8 +48,8 @@ impl Tool {
 
 /// Reads definitions: all, or those whose ids are in the pool.
 pub fn read(tools: &str, pool: Option<&str>) -> Vec<Tool> {
-    let wanted: Option<BTreeSet<String>> = pool
-        .map(|pool| pool.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|Id { id }| id).collect());
+    let wanted: Option<BTreeSet<String>> =
+        pool.map(|pool| pool.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|Id { id }| id).collect());
     let rows = tools.lines().filter_map(|line| serde_json::from_str::<Row>(line).ok());
     let rows = rows.filter(|row| wanted.as_ref().is_none_or(|wanted| wanted.contains(&row.id)));
     rows.map(|Row { id, wire_name, description, schema }| {
@@ -87,7 +87,8 @@ pub fn split(name: &str) -> String {
     let mut chars = name.chars().peekable();
     while let Some(char) = chars.next() {
         let begins_word = char.is_uppercase()
-            && (before.is_lowercase() || (before.is_uppercase() && chars.peek().is_some_and(|next| next.is_lowercase())));
+            && (before.is_lowercase()
+                || (before.is_uppercase() && chars.peek().is_some_and(|next| next.is_lowercase())));
         if begins_word || (char.is_numeric() != before.is_numeric() && before.is_alphanumeric()) {
             words.push(' ');
         }

@@ -129,7 +129,7 @@ async fn records_name_the_principal_of_the_run() {
         .records()
         .await
         .into_iter()
-        .filter_map(|record| Some((record.principal?.to_string(), record.name)))
+        .filter_map(|record| Some((record.principal?.to_string(), record.name.to_string())))
         .collect();
     who.sort();
     let of = |who: &str, tool: &str| (who.to_owned(), tool.to_owned());

@@ -125,7 +125,7 @@ async fn survives(way: &str) {
     let store = SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap();
     let recorded = async || {
         let records = store.calls(&RecordFilter::default()).await.unwrap();
-        records.into_iter().map(|record| (record.name, record.outcome.code())).collect::<Vec<_>>()
+        records.into_iter().map(|record| (record.name.to_string(), record.outcome.code())).collect::<Vec<_>>()
     };
     let unknown = ("killed__write".to_owned(), "outcome_unknown");
     let known = async {

@@ -60,7 +60,7 @@ async fn a_call_of_another_run_leaves_a_waiting_call_of_the_same_id() {
         assert_eq!(result.outcome(), Outcome::ApprovalDenied);
         let filter = RecordFilter::call("run-1", CallId::new("person"));
         let record = store.calls(&filter).await.expect("records").pop().expect("a record of the denial");
-        assert_eq!((record.name.as_str(), record.tenant.as_deref()), ("waiting__change", Some("acme")));
+        assert_eq!((&*record.name, record.tenant.as_deref()), ("waiting__change", Some("acme")));
         assert_eq!(record.decision.expect("a decision").rule, "require_approval_for_tools");
         // The snapshot has the call too.
         let elsewhere = super::runner(POLICY, &Arc::new(MemoryStore::new()));

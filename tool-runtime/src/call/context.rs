@@ -20,15 +20,21 @@ pub struct ToolContext(pub(crate) ContextFields);
 pub(crate) struct ContextFields {
     pub(crate) call_id: CallId,
     pub(crate) tool: ToolName,
+    pub(crate) run: Arc<RunFields>,
+    pub(crate) bounds: Bounds,
+    /// The arguments; the idempotency key is made from their digest on demand.
+    pub(crate) arguments: Arc<dyn Digested>,
+}
+
+/// What is the same for all calls of a run, so that they share it.
+#[derive(Default)]
+pub(crate) struct RunFields {
     pub(crate) run_id: Arc<str>,
     pub(crate) session_id: Option<Arc<str>>,
     pub(crate) conversation_id: Option<Arc<str>>,
     pub(crate) agent_id: Option<Arc<str>>,
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) principal: Option<Arc<str>>,
-    pub(crate) bounds: Bounds,
-    /// The arguments; the idempotency key is made from their digest on demand.
-    pub(crate) arguments: Arc<dyn Digested>,
 }
 
 /// What ends a piece of work from outside. Most of it is ready at once and needs neither: a token of its own costs an
@@ -77,37 +83,37 @@ impl ToolContext {
     /// The run the call belongs to.
     #[must_use]
     pub fn run_id(&self) -> &str {
-        &self.0.run_id
+        &self.0.run.run_id
     }
 
     /// The session, when the application named one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
-        self.0.session_id.as_deref()
+        self.0.run.session_id.as_deref()
     }
 
     /// The conversation, when the application named one.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
-        self.0.conversation_id.as_deref()
+        self.0.run.conversation_id.as_deref()
     }
 
     /// The agent, when the application named one.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
-        self.0.agent_id.as_deref()
+        self.0.run.agent_id.as_deref()
     }
 
     /// The tenant, when the application named one.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
-        self.0.tenant.as_deref()
+        self.0.run.tenant.as_deref()
     }
 
     /// The principal that the run acts for, when the application named one.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
-        self.0.principal.as_deref()
+        self.0.run.principal.as_deref()
     }
 
     /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
@@ -139,14 +145,14 @@ impl ToolContext {
 
     /// The key under which the ledger knows the call.
     pub(crate) fn ledger_key(&self) -> Hash {
-        let ContextFields { tenant, principal, run_id, tool, call_id, arguments, .. } = &self.0;
-        ledger_key((tenant.as_deref(), principal.as_deref()), run_id, tool, call_id, arguments.digest())
+        let ContextFields { tool, call_id, arguments, .. } = &self.0;
+        ledger_key((self.tenant(), self.principal()), self.run_id(), tool, call_id, arguments.digest())
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
     /// output values into the pairs.
     pub fn event(&self, level: tracing::Level, name: &str, pairs: &[(&str, &str)]) {
-        let (tool, run, call) = (&self.0.tool, &*self.0.run_id, &self.0.call_id);
+        let (tool, run, call) = (&self.0.tool, self.run_id(), &self.0.call_id);
         let conversation = self.conversation_id();
         let session = self.session_id();
         macro_rules! emit {

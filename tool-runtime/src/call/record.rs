@@ -18,7 +18,7 @@ pub struct ToolInvocationRecord {
     /// The id of the call.
     pub tool_call_id: CallId,
     /// The name as the model wrote it, cut to 128 bytes.
-    pub name: String,
+    pub name: Arc<str>,
     /// The definition that ran; `None` if the name was not known.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.

@@ -31,13 +31,15 @@ use std::sync::{Arc, OnceLock};
 use crate::capability::Source;
 
 use crate::policy::RunTools;
+use crate::text::Keyed;
 use crate::tool::{ToolName, ToolSpec};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
 pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,
-    index: HashMap<ToolName, usize>,
+    /// Keyed, because servers name the tools that are discovered.
+    index: HashMap<ToolName, usize, Keyed>,
     /// Some argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
     /// The kinds of connections that its tools borrow.

@@ -7,7 +7,6 @@ use crate::catalog::{Entry, ToolCatalog};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::hydrate::{self, EvidenceSet, Hydrated};
-use crate::json::Limits;
 use crate::policy::{RunPolicy, ToolPolicy};
 
 /// The arguments as the gate would freeze them. Every id in them counts as seen.
@@ -19,13 +18,12 @@ pub(super) fn frozen(
 ) -> Result<Hydrated, Failure> {
     let run = RunPolicy::new(policy.clone());
     let of_policy = run.limits();
-    let bytes = run.limits_of(entry.spec.name.as_str()).argument_bytes;
-    let limits = Limits { bytes, depth: of_policy.argument_depth };
     let compiled = Cli::compiled(catalog, policy, &mut Vec::new());
     let mut seen = EvidenceSet::new();
     seen.insert_text(&text);
     let settings = hydrate::Settings {
-        limits: &limits,
+        depth: of_policy.argument_depth,
+        of_tool: run.limits_of(entry.spec.name.as_str()),
         run: &Arc::from("explain"),
         compiled: &compiled,
         lists: &|_| true,

@@ -2,34 +2,21 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::call::{Arguments, CallId, IdSource, Outcome, ToolCall, ToolContext};
+use crate::call::{Arguments, CallId, IdSource, Outcome, ToolCall};
 use crate::catalog::{CatalogBuilder, ToolCatalog, look_alike};
+use crate::cli::definitions::{self, Defined};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{input, terminal};
-use crate::error::ToolError;
 use crate::hydrate::HydrationResult;
 use crate::policy::{PolicyData, ToolPolicy, ToolRule};
-use crate::registration::{DynamicHandler, DynamicTool};
 use crate::runner::{RunOptions, ToolRunner};
-use crate::tool::ToolEffect;
-
-#[derive(Deserialize)]
-struct ToolRow {
-    id: String,
-    wire_name: String,
-    #[serde(default)]
-    description: String,
-    schema: Value,
-}
 
 #[derive(Deserialize)]
 struct CallRow {
@@ -73,16 +60,6 @@ struct Located<'a> {
     keyword: &'a str,
 }
 
-/// The handler of a tool that is never run.
-struct Never;
-
-#[async_trait]
-impl DynamicHandler for Never {
-    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
-        Err(ToolError::safe("this command executes nothing"))
-    }
-}
-
 pub(crate) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     let runners = Runners::read(tools)?;
     let text = input::text(input::file(calls)?, &calls.display().to_string())?;
@@ -121,29 +98,22 @@ struct Runners {
 
 impl Runners {
     fn read(path: &Path) -> Result<Self, Failure> {
-        let text = input::text(input::file(path)?, &path.display().to_string())?;
         let mut catalogs = vec![(ToolCatalog::builder(), Vec::new())];
         let (mut by_name, mut alike) = (HashMap::new(), HashMap::<_, usize>::new());
-        for (number, line) in lines(&text) {
-            let ToolRow { id, wire_name, description, schema } = row(path, number, line)?;
-            let at = alike.entry(look_alike(&wire_name)).and_modify(|at| *at += 1).or_default();
-            if by_name.insert(wire_name.clone(), *at).is_some() {
-                let (id, name) = (terminal::safe(&id), terminal::safe(&wire_name));
-                return Err(Failure::usage(format!("{}, line {number}: `{id}` is another `{name}`", path.display())));
+        definitions::read(path, |Defined { name, tool, .. }| {
+            if by_name.contains_key(&name) {
+                return Err(format!("it is another `{name}`"));
             }
+            let at = alike.entry(look_alike(&name)).and_modify(|at| *at += 1).or_default();
+            by_name.insert(name.clone(), *at);
             if *at == catalogs.len() {
                 catalogs.push((ToolCatalog::builder(), Vec::new()));
             }
-            let description = if description.trim().is_empty() { "No description.".to_owned() } else { description };
-            let discovered = wire_name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-            let tool = match discovered {
-                Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
-                None => DynamicTool::new(&wire_name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)),
-            };
             let (catalog, names) = &mut catalogs[*at];
             *catalog = std::mem::take(catalog).dynamic(tool.redact(["$"; 0]));
-            names.push(wire_name);
-        }
+            names.push(name);
+            Ok(())
+        })?;
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
             let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };

@@ -15,6 +15,7 @@ mod catalog;
 mod chat;
 mod check;
 mod config;
+mod definitions;
 mod describe;
 mod exit;
 mod fold;

@@ -1,14 +1,11 @@
 //! `pick`: which tools fit a request. Runs nothing.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::call::ToolContext;
 use crate::catalog::pick::Index;
 use crate::catalog::{Pick, PickOptions, ToolCatalog};
 use crate::cli::args;
@@ -16,37 +13,12 @@ use crate::cli::call::json;
 use crate::cli::catalog::visible;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
-use crate::cli::{input, table, terminal};
-use crate::error::ToolError;
-use crate::registration::{DynamicHandler, DynamicTool};
-use crate::text::cut;
-use crate::tool::ToolEffect;
-
-/// A definition, as servers, providers and the files of `hydrate` spell it.
-#[derive(Deserialize)]
-struct Row {
-    #[serde(alias = "wire_name")]
-    name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(alias = "inputSchema", alias = "input_schema", alias = "parameters")]
-    schema: Value,
-}
+use crate::cli::{definitions, input, table, terminal};
 
 #[derive(Deserialize)]
 struct Query {
     id: Value,
     query: String,
-}
-
-/// The handler of a tool that is never run.
-struct Never;
-
-#[async_trait]
-impl DynamicHandler for Never {
-    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
-        Err(ToolError::safe("this command executes nothing"))
-    }
 }
 
 /// What is picked from.
@@ -118,44 +90,11 @@ fn answer(tools: &Tools, options: &PickOptions, path: &Path) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// How many broken definitions are noted, a line each.
-const MAX_NOTES: usize = 5;
-
-/// Reads definitions. They may come from many servers, so each is checked alone; what is broken is left out.
 fn read(path: &Path) -> Result<Index, Failure> {
-    let text = input::text(input::file(path)?, &path.display().to_string())?;
     let mut index = Index::default();
-    let (mut taken, mut broken) = (0_usize, 0_usize);
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        match define(line).map(|spec| index.insert(&spec)) {
-            Ok(_) => taken += 1,
-            Err(problem) => {
-                broken += 1;
-                if broken <= MAX_NOTES {
-                    let problem = terminal::safe(cut(&problem, 200));
-                    terminal::note(&format!("{}, line {}: left out: {problem}", path.display(), number + 1));
-                }
-            }
-        }
-    }
-    if broken > MAX_NOTES {
-        terminal::note(&format!("{}: {broken} definitions left out, {taken} taken", path.display()));
-    }
-    if taken == 0 {
-        let message = "has no tool definition that can be read; write one JSON object per line, with `name`, \
-                       `description` and `inputSchema`";
-        return Err(Failure::usage(format!("{} {message}", path.display())));
-    }
+    definitions::read(path, |defined| {
+        index.insert(&defined.spec);
+        Ok(())
+    })?;
     Ok(index)
-}
-
-fn define(line: &str) -> Result<crate::tool::ToolSpec, String> {
-    let Row { name, description, schema } = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let discovered = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-    let description = description.unwrap_or_default();
-    let tool = match discovered {
-        Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
-        None => DynamicTool::new(name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)),
-    };
-    tool.describe().spec().map_err(|_| "its name or its schema cannot be used".to_owned())
 }

@@ -7,6 +7,7 @@ use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::hydrate::ValidatorUse;
 use crate::json::{self, Limits, Tree, canonical};
+use crate::policy::ToolLimits;
 use crate::registration::Instance;
 use crate::tool::{Digested, Hash};
 
@@ -16,6 +17,8 @@ pub(crate) struct Frozen {
     pub(crate) entry: Arc<Entry>,
     /// The run that hydrated it, by the address of its id: no other run may execute it.
     pub(crate) run: Arc<str>,
+    /// What it may use, as the policy said when it was hydrated.
+    pub(crate) limits: ToolLimits,
     /// The arguments with the sensitive ones masked.
     pub(crate) masked: JsonText,
     /// How they differ from what the model wrote.

@@ -21,6 +21,7 @@ use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
 use crate::json::{self, Limits, Tree, canonical};
+use crate::policy::ToolLimits;
 use crate::redact;
 use crate::registration::Instance;
 use crate::schema;
@@ -74,7 +75,10 @@ impl std::fmt::Debug for Hydrated {
 
 /// What hydration needs from its surroundings.
 pub(crate) struct Settings<'a> {
-    pub(crate) limits: &'a Limits,
+    /// The deepest nesting of arguments that is read.
+    pub(crate) depth: usize,
+    /// What one call of the tool may use.
+    pub(crate) of_tool: ToolLimits,
     /// The id of the run that hydrates.
     pub(crate) run: &'a Arc<str>,
     pub(crate) compiled: &'a CompiledCatalog,
@@ -122,8 +126,9 @@ pub(crate) fn hydrate(
     let mut treatment = Treatment::default();
     match stages(&call, entry, settings, &mut treatment) {
         Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
-            let (entry, run) = (Arc::clone(entry), Arc::clone(settings.run));
-            let frozen = Arc::new(Frozen { call, entry, run, masked, changes, treatment, read, fingerprint, forms });
+            let (entry, run, limits) = (Arc::clone(entry), Arc::clone(settings.run), settings.of_tool);
+            let frozen = Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms };
+            let frozen = Arc::new(frozen);
             Ok(Hydrated { frozen, instance: Ready(Some(instance)) })
         }
         Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),
@@ -169,11 +174,12 @@ fn stages(
         let message = format!("The call id is longer than {} bytes.", settings.call_id_bytes);
         return Err(HydrationError::parse(Outcome::LimitExceeded, message));
     }
+    let limits = Limits { bytes: settings.of_tool.argument_bytes, depth: settings.depth };
     let mut text = call.arguments.text();
     let sensitive = &entry.spec.sensitive;
     let mut changes = Vec::new();
     let repaired;
-    let (mut tree, is_line) = match json::parse_line(text, settings.limits) {
+    let (mut tree, is_line) = match json::parse_line(text, &limits) {
         Ok(read) => read,
         Err(error) => {
             let Some(attempt) = settings.repair(text, &error) else {
@@ -185,7 +191,7 @@ fn stages(
             treatment.repaired = Some(Arc::clone(&repaired));
             changes.push(redact::repaired(text, &repaired, sensitive));
             text = &repaired;
-            json::parse_line(text, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
+            json::parse_line(text, &limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
     let trimmed = entry.identifiers.trim(&mut tree);

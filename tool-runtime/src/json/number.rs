@@ -53,12 +53,12 @@ fn integer(bytes: &[u8], first: usize) -> Result<(u64, usize), (ParseErrorKind, 
             Err((ParseErrorKind::Syntax("a number without leading zeros"), first))
         }
         Some(b'0'..=b'9') => {
-            let (mut value, mut at) = (0_u64, first);
-            while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
+            let (mut value, mut count) = (0_u64, 0);
+            for digit in bytes.get(first..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()) {
                 value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-                at += 1;
+                count += 1;
             }
-            Ok((value, at))
+            Ok((value, first + count))
         }
         None => Err((ParseErrorKind::Incomplete, first)),
         Some(b'I') => Err((ParseErrorKind::Syntax("a number; `Infinity` is none in JSON"), first)),

@@ -2,19 +2,25 @@
 
 use std::fmt::Write as _;
 
-use crate::text::lex::plain_until;
+use crate::text::lex::{is_plain, plain_until};
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
     // Room for all of it, so that no piece has to ask.
     out.reserve(text.len() + 2);
     out.push('"');
-    let (bytes, mut from) = (text.as_bytes(), 0);
-    if plain_until(bytes, 0) == bytes.len() {
+    if is_plain(text.as_bytes()) {
         out.push_str(text);
-        out.push('"');
-        return;
+    } else {
+        escape(out, text);
     }
+    out.push('"');
+}
+
+/// Writes what is between the quotes. Few texts need an escape, and what writes one is kept out of the way of the others.
+#[cold]
+fn escape(out: &mut String, text: &str) {
+    let (bytes, mut from) = (text.as_bytes(), 0);
     loop {
         // What is escaped is one byte long, so all cuts are between characters.
         let at = plain_until(bytes, from);
@@ -35,7 +41,6 @@ pub(crate) fn quote(out: &mut String, text: &str) {
         }
         from = at + 1;
     }
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::allowance::{self, Allowance};
+use crate::policy::allowance::{self, Allowance, least};
 use crate::policy::parse;
 
 /// What one call, one run, one task of a graph, one principal and one tenant may use. Written as `[budgets.default]`,
@@ -59,6 +59,17 @@ pub(crate) struct ToolLimits {
     pub(crate) result_bytes: usize,
     /// The size of its arguments, in bytes.
     pub(crate) argument_bytes: usize,
+}
+
+impl ToolLimits {
+    /// The lower of both, one by one.
+    pub(super) fn least(self, other: Self) -> Self {
+        Self {
+            runtime: least(self.runtime, other.runtime),
+            result_bytes: self.result_bytes.min(other.result_bytes),
+            argument_bytes: self.argument_bytes.min(other.argument_bytes),
+        }
+    }
 }
 
 impl Budgets {

@@ -56,13 +56,14 @@ impl ToolPolicy {
         arguments: Option<&ReadOnce<'_>>,
         verdict: &mut Strictest,
     ) -> Decision {
-        if is_graph(tool.name) && matches!(context.caller, Caller::Graph { .. }) {
+        let (is_graph, is_discovered) = (is_graph(tool.name), is_discovered(tool.name));
+        if is_graph && matches!(context.caller, Caller::Graph { .. }) {
             return deny("graph.depth");
         }
         if context.tools.is_some_and(|tools| !tools.contains(tool.name)) {
             return deny("run.tools");
         }
-        let list = if is_graph(tool.name) { "allowed_graphs" } else { "allowed_tools" };
+        let list = if is_graph { "allowed_graphs" } else { "allowed_tools" };
         let Some(compiled) = self.compiled(tool.name) else {
             return deny(list);
         };
@@ -82,7 +83,7 @@ impl ToolPolicy {
             return deny(rule.to_string());
         }
         // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
-        if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.pin) {
+        if is_discovered && (compiled.pin.is_none() || compiled.pin != tool.pin) {
             return deny(format!("tools.{}.pin", tool.name));
         }
         let effect = compiled.effect_of(tool.name, tool.effect);
@@ -168,12 +169,12 @@ impl ToolPolicy {
     /// an authored tool declares.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
-        self.compiled(name).map_or(declared, |compiled| compiled.effect_of(name, declared))
+        self.terms_of(name, declared).0
     }
 }
 
 impl Compiled {
-    fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
+    pub(super) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         match self.effect {
             Some(effect) if is_discovered(name) => effect,
             Some(effect) => effect.max(declared),

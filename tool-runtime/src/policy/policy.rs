@@ -114,9 +114,11 @@ impl ToolPolicy {
         })
     }
 
-    /// What one call of this tool may use.
-    pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
-        self.compiled(name).and_then(|compiled| compiled.limits).unwrap_or(self.0.limits)
+    /// The tool's [effect](Self::effect_of) under the policy, and what one call of it may use.
+    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> (ToolEffect, ToolLimits) {
+        let compiled = self.compiled(name);
+        let effect = compiled.map_or(declared, |compiled| compiled.effect_of(name, declared));
+        (effect, compiled.and_then(|compiled| compiled.limits).unwrap_or(self.0.limits))
     }
 
     /// The most `read_only` calls of one turn that may run at the same time, at least 1. The agent loop runs no more

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Caller, Decision, Verdict};
 use crate::json;
-use crate::policy::allowance::{Allowance, least};
+use crate::policy::allowance::Allowance;
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
 use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
@@ -107,8 +107,14 @@ impl RunPolicy {
 
     /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.
     pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
-        let effect = self.current.effect_of(name, declared);
-        self.earlier.iter().map(|policy| policy.effect_of(name, declared)).fold(effect, Ord::max)
+        self.terms_of(name, declared).0
+    }
+
+    /// How far a tool reaches, and what one call of it may use. Every call asks for both, and one look-up finds them.
+    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> (ToolEffect, ToolLimits) {
+        let terms = self.current.terms_of(name, declared);
+        let earlier = self.earlier.iter().map(|policy| policy.terms_of(name, declared));
+        earlier.fold(terms, |(effect, limits), (also, other)| (effect.max(also), limits.least(other)))
     }
 
     /// See [`ToolPolicy::labels_of`]: those of each, so that a label may come twice.
@@ -121,14 +127,9 @@ impl RunPolicy {
         is_discovered(name) || self.all().any(|policy| !policy.data().labels.is_empty())
     }
 
-    /// See [`ToolPolicy::limits_of`]: the least of each.
+    /// What one call of this tool may use: the least of each policy.
     pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
-        let limits = self.current.limits_of(name);
-        self.earlier.iter().map(|policy| policy.limits_of(name)).fold(limits, |one, other| ToolLimits {
-            runtime: least(one.runtime, other.runtime),
-            result_bytes: one.result_bytes.min(other.result_bytes),
-            argument_bytes: one.argument_bytes.min(other.argument_bytes),
-        })
+        self.terms_of(name, ToolEffect::ReadOnly).1
     }
 
     /// The least of the size limits for call ids and nesting.

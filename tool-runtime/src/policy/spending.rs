@@ -124,6 +124,9 @@ impl Spending {
     /// that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full or
     /// refused.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
+        if self.0.budgets.is_empty() {
+            return Ok(self.reservation(None));
+        }
         let mut books = self.0.books();
         let taken = books.spent.plus(books.held);
         let share = (wanted.time == Duration::MAX).then(|| self.0.share(taken, books.timed)).flatten();
@@ -135,17 +138,26 @@ impl Spending {
         books.timed = books.timed.saturating_add(u32::from(timed));
         drop(books);
         let started = timed.then(Instant::now);
-        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started, is_used: true })
+        Ok(self.reservation(Some(Held { amount: held, started })))
+    }
+
+    /// A call of a run without budgets holds nothing, and is counted when it is over: nobody asks what such calls hold, and
+    /// to add that up and to take it away again costs the gate three hundred instructions.
+    fn reservation(&self, held: Option<Held>) -> Reservation {
+        Reservation { shared: Arc::clone(&self.0), held: held.map(Box::new), bytes: 0, is_used: true }
     }
 
     /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Reservation, BudgetExceeded> {
+        if self.0.budgets.is_empty() {
+            return Ok(self.reservation(None));
+        }
         let mut books = self.0.books();
         let untimed = |budget: Allowance| Allowance { time_ms: None, ..budget.for_call() };
         let held = self.0.grant(untimed, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
         books.held = books.held.plus(held);
         drop(books);
-        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started: None, is_used: true })
+        Ok(self.reservation(Some(Held { amount: held, started: None })))
     }
 
     /// Books what was used without a reservation, as a model's turn.
@@ -207,18 +219,26 @@ impl Shared {
 #[must_use = "dropped immediately, it is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
-    held: Spend,
+    /// `None` if the run has no budgets.
+    held: Option<Box<Held>>,
     bytes: u64,
-    started: Option<Instant>,
     /// Whether it is booked in the end, or given back.
     pub(crate) is_used: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    amount: Spend,
+    /// `None` if no budget is one of time.
+    started: Option<Instant>,
 }
 
 impl Reservation {
     /// How long the call may take; `None` when the run has no budget of time.
     #[must_use]
     pub(crate) fn time(&self) -> Option<Duration> {
-        self.started.map(|_| self.held.time)
+        let held = self.held.as_deref()?;
+        held.started.map(|_| held.amount.time)
     }
 
     /// Books what the call used in place of what it held: its calls, the time that has passed, and a result of this size.
@@ -229,11 +249,20 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let time = self.started.map(|started| started.elapsed()).unwrap_or_default();
-        let used = Spend { time, bytes: self.bytes, ..self.held };
+        let Some(held) = self.held.take() else {
+            if self.is_used {
+                let spent = &mut self.shared.books().spent;
+                spent.calls = spent.calls.saturating_add(1);
+                spent.bytes = spent.bytes.saturating_add(self.bytes);
+            }
+            return;
+        };
+        let Held { amount, started } = *held;
+        let time = started.map(|started| started.elapsed()).unwrap_or_default();
+        let used = Spend { time, bytes: self.bytes, ..amount };
         let mut books = self.shared.books();
-        books.held = books.held.minus(self.held);
-        books.timed = books.timed.saturating_sub(u32::from(self.started.is_some()));
+        books.held = books.held.minus(amount);
+        books.timed = books.timed.saturating_sub(u32::from(started.is_some()));
         if self.is_used {
             books.spent = books.spent.plus(used);
         }

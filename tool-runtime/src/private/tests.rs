@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Named, Visitor, blocking};
-use crate::call::{Bounds, ContextFields, Violation};
+use crate::call::{Bounds, ContextFields, RunFields, Violation};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
@@ -66,12 +66,7 @@ fn context(tool: &str) -> Arc<ToolContext> {
     Arc::new(ToolContext(ContextFields {
         call_id: CallId::new("call_1"),
         tool: ToolName::parse(tool).unwrap(),
-        run_id: "run".into(),
-        session_id: None,
-        conversation_id: None,
-        agent_id: None,
-        tenant: None,
-        principal: None,
+        run: Arc::new(RunFields { run_id: "run".into(), ..RunFields::default() }),
         bounds: Bounds::new(None, &Arc::default()),
         arguments: Arc::new(("tests__tool", "null".to_owned())),
     }))

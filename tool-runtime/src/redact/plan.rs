@@ -144,11 +144,17 @@ impl Plan {
 
     /// Finds a member; `None` if it may not be written. `expected` is the place of the one that is looked at first: in an
     /// object whose fields come in the order of the allowlist that is the right one.
+    #[inline]
     pub(super) fn member(&self, name: &str, expected: usize) -> Option<Found<'_>> {
-        let Self::Object { members, any, .. } = self else { return None };
-        if let Some(member) = members.get(expected).filter(|member| *member.name == *name) {
-            return Some(Found::Named(expected, member));
+        let Self::Object { members, .. } = self else { return None };
+        match members.get(expected) {
+            Some(member) if *member.name == *name => Some(Found::Named(expected, member)),
+            _ => self.search(name),
         }
+    }
+
+    fn search(&self, name: &str) -> Option<Found<'_>> {
+        let Self::Object { members, any, .. } = self else { return None };
         match members.binary_search_by(|member| (*member.name).cmp(name)) {
             Ok(at) => members.get(at).map(|member| Found::Named(at, member)),
             Err(_) => any.as_deref().map(Found::Any),

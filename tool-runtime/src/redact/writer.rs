@@ -75,10 +75,14 @@ impl Out {
     }
 
     pub(super) fn string(&mut self, value: &str) {
-        let kept = cut(value, self.budget.saturating_sub(self.text.len()));
-        if kept.len() == value.len() {
-            return quote(&mut self.text, value);
-        }
+        let room = self.budget.saturating_sub(self.text.len());
+        if value.len() <= room { quote(&mut self.text, value) } else { self.part(value, room) }
+    }
+
+    /// Writes as much of a string as there is room for, and how much is missing.
+    #[cold]
+    fn part(&mut self, value: &str, room: usize) {
+        let kept = cut(value, room);
         self.cut = true;
         quote(&mut self.text, &format!("{kept}[{} more bytes]", value.len() - kept.len()));
     }

@@ -30,19 +30,26 @@ pub(super) struct Draft {
     repair: Option<Box<RepairUse>>,
     /// The tool began to run, here or at a client.
     executed: bool,
-    session: Option<Arc<str>>,
-    conversation: Option<Arc<str>>,
-    caller: Caller,
+    /// Where the call came from when it was suspended; `None` if it comes from the run as it is.
+    origin: Option<Box<Origin>>,
     /// What a person reads of the call while it waits.
     asked: Option<Box<Asked>>,
 }
 
-/// What was called. A known tool is shared, so that its name is copied once, for the record.
+/// Where a call comes from.
+#[derive(Clone)]
+struct Origin {
+    session: Option<Arc<str>>,
+    conversation: Option<Arc<str>>,
+    caller: Caller,
+}
+
+/// What was called. A known tool is shared, and its record shares its name.
 #[derive(Clone)]
 pub(super) enum Called {
     Tool(Arc<Entry>),
     /// The name as the model wrote it, cut to 128 bytes.
-    Unknown(String),
+    Unknown(Arc<str>),
 }
 
 impl Called {
@@ -50,7 +57,7 @@ impl Called {
         run.shared()
             .catalog
             .entry(name)
-            .map_or_else(|| Self::Unknown(shown(name)), |entry| Self::Tool(Arc::clone(entry)))
+            .map_or_else(|| Self::Unknown(shown(name).into()), |entry| Self::Tool(Arc::clone(entry)))
     }
 }
 
@@ -78,7 +85,6 @@ pub(super) struct Refused {
 
 impl Draft {
     pub(super) fn new(run: &Run, id: CallId, called: Called, arguments: Arguments) -> Self {
-        let options = run.options();
         Self {
             id,
             called,
@@ -90,15 +96,14 @@ impl Draft {
             validator: None,
             repair: None,
             executed: false,
-            session: options.session.clone(),
-            conversation: options.conversation.clone(),
-            caller: options.caller.clone(),
+            origin: None,
             asked: None,
         }
     }
 
     /// The draft of a suspended call, with the origin that it had when it was suspended.
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
+        let ToolInvocationRecord { session_id: session, conversation_id: conversation, caller, .. } = record;
         Self {
             id: record.tool_call_id,
             called: Called::Unknown(record.name),
@@ -110,17 +115,19 @@ impl Draft {
             validator: record.validator,
             repair: record.repair.map(Box::new),
             executed: false,
-            session: record.session_id,
-            conversation: record.conversation_id,
-            caller: record.caller,
+            origin: Some(Box::new(Origin { session, conversation, caller })),
             asked: None,
         }
     }
 
     /// The name as the model wrote it, cut to 128 bytes.
     pub(super) fn name(&self) -> &str {
+        self.shared_name()
+    }
+
+    fn shared_name(&self) -> &Arc<str> {
         match &self.called {
-            Called::Tool(entry) => entry.spec.name.as_str(),
+            Called::Tool(entry) => entry.spec.name.shared(),
             Called::Unknown(name) => name,
         }
     }
@@ -237,9 +244,13 @@ impl Draft {
     /// The record: open while the result is a suspension, closed otherwise.
     pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
+        let (session, conversation, caller) = match &self.origin {
+            None => (&options.session, &options.conversation, &options.caller),
+            Some(origin) => (&origin.session, &origin.conversation, &origin.caller),
+        };
         Box::new(ToolInvocationRecord {
             tool_call_id: self.id.clone(),
-            name: self.name().to_owned(),
+            name: Arc::clone(self.shared_name()),
             definition_hash: self.definition_hash,
             arguments: self.recorded_arguments(),
             result: result.value().cloned(),
@@ -253,13 +264,13 @@ impl Draft {
             started_at: self.started_at,
             ended_at: (!outcome.is_suspension()).then(|| run.shared().clock.now()),
             run_id: Arc::clone(run.identity()),
-            session_id: self.session.clone(),
-            conversation_id: self.conversation.clone(),
+            session_id: session.clone(),
+            conversation_id: conversation.clone(),
             principal: options.principal.clone(),
             roles: options.roles.clone(),
             attributes: options.attributes.clone(),
             tenant: options.tenant.clone(),
-            caller: self.caller.clone(),
+            caller: caller.clone(),
             decision: self.decision.clone(),
             validator: self.validator.clone(),
             repair: self.repair.as_deref().cloned(),

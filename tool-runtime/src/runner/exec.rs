@@ -27,7 +27,7 @@ impl Run {
     /// runtime with its timer enabled. Before it resolves, it waits for the store's receipt of the record, without a
     /// timeout of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
-        taken(OpenCall::start(self.clone(), call))
+        taken(OpenCall::start(self.clone(), call), from_start)
     }
 
     /// As [`exec`](Self::exec), for a call of the turn of a model that has this span.
@@ -43,7 +43,7 @@ impl Run {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
         open.known = known.map(Box::new);
-        taken(open)
+        taken(open, from_start)
     }
 
     /// As [`exec`](Self::exec), for a call of a client at the other end of a connection.
@@ -55,7 +55,7 @@ impl Run {
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.client = Some(Box::new(client));
-        taken(open)
+        taken(open, from_start)
     }
 
     /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
@@ -67,55 +67,63 @@ impl Run {
     /// Executes a hydrated call, from the policy's decision on its arguments. What another run hydrated is refused as
     /// `policy_denied`.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
-        let mut open = OpenCall::start_hydrated(self.clone(), &hydrated);
-        async move {
-            let ended = from_hydrated(&mut open, hydrated).await;
-            open.finish(ended).await
-        }
+        let open = OpenCall::start_hydrated(self.clone(), &hydrated);
+        taken(open, |open| from_hydrated(open, hydrated))
     }
 }
 
-/// Takes an open call to its end.
+/// Takes an open call to its end. `judge` are the stages up to the policy's decision on the arguments.
+///
+/// None of those waits for anything, and they are no future: a future is copied into the one that awaits it, as large as it
+/// is, and three of them, one within the other, took five hundred instructions of every call.
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
-fn taken(mut open: OpenCall) -> impl Future<Output = ToolExecResult> + Send {
+fn taken(
+    mut open: OpenCall,
+    judge: impl FnOnce(&mut OpenCall) -> Result<Judged, Stop> + Send,
+) -> impl Future<Output = ToolExecResult> + Send {
     async move {
-        let ended = from_start(&mut open).await;
+        let permit = match judge(&mut open) {
+            Ok(Judged::Permitted(permit)) => Ok(permit),
+            Ok(Judged::NeedsApproval(hydrated)) => Box::pin(from_question(&mut open, hydrated)).await,
+            Err(stop) => Err(Err(stop)),
+        };
+        let ended = match permit {
+            Ok(permit) => from_permit(&mut open, permit).await,
+            Err(ended) => ended,
+        };
         open.finish(ended).await
     }
 }
 
-/// All stages.
-async fn from_start(open: &mut OpenCall) -> Result<Ending, Stop> {
+/// The stages up to the decision.
+fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
     let hydrated = open.read(|open, call| {
         let admitted = stages::admit(open, &call);
         stages::hydrate(open, admitted, call)
     })?;
-    from_frozen(open, hydrated).await
+    from_frozen(open, hydrated)
 }
 
 /// For calls that [`Run::hydrate`] already parsed and validated.
-async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
+fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
-    from_frozen(open, hydrated).await
+    from_frozen(open, hydrated)
 }
 
 /// The stages after the arguments are frozen.
-async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
+fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     stages::freeze(open, &hydrated);
-    match stages::decide(open, hydrated)? {
-        Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => {
-            if let Some(known) = open.known.take() {
-                return Ok(Ending::Elsewhere(known));
-            }
-            match Box::pin(remembered(open, &hydrated)).await {
-                None => Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await,
-                Some((grant, decision)) => {
-                    let permit = stages::decide_granted(open, hydrated, grant, decision)?;
-                    from_permit(open, permit).await
-                }
-            }
-        }
+    stages::decide(open, hydrated)
+}
+
+/// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.
+async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
+    if let Some(known) = open.known.take() {
+        return Err(Ok(Ending::Elsewhere(known)));
+    }
+    match remembered(open, &hydrated).await {
+        None => Err(suspend(open, hydrated, Suspension::Approval, Waits::default()).await),
+        Some((grant, decision)) => stages::decide_granted(open, hydrated, grant, decision).map_err(Err),
     }
 }
 

@@ -21,7 +21,6 @@ mod forsaken;
 mod granted;
 mod graph;
 mod invoke;
-mod keyed;
 mod loops;
 mod names;
 mod offer;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{Caller, EventSink};
+use crate::call::{Caller, EventSink, RunFields};
 use crate::capability::ConnectionId;
 use crate::policy::{PolicyContext, RunTools, Standing};
 use crate::runner::Run;
@@ -194,6 +194,18 @@ impl RunOptions {
     /// What the principal is.
     pub(super) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
+    }
+
+    /// What the contexts of the calls of a run with this id say of it.
+    pub(super) fn fields(&self, run_id: Arc<str>) -> RunFields {
+        RunFields {
+            run_id,
+            session_id: self.session.clone(),
+            conversation_id: self.conversation.clone(),
+            agent_id: self.agent.clone(),
+            tenant: self.tenant.clone(),
+            principal: self.principal.clone(),
+        }
     }
 
     /// The run as its policy sees it, with these labels.

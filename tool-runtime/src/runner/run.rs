@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
+use crate::call::{CallId, Event, EventSink, RunFields, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
@@ -57,8 +57,9 @@ pub struct Run(Arc<RunInner>);
 struct RunInner {
     shared: Arc<Shared>,
     options: RunOptions,
-    /// Allocated for this run alone, so that its address tells two runs of one id apart.
-    id: Arc<str>,
+    /// What the context of each call says of the run. Its id is allocated for this run alone, so that its address tells two
+    /// runs of one id apart.
+    fields: Arc<RunFields>,
     view: Arc<CatalogView>,
     policy: RunPolicy,
     problems: Vec<RunProblem>,
@@ -84,6 +85,7 @@ impl Run {
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
+            fields: Arc::new(options.fields(id)),
             spending: policy.spending(&options.caller),
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(),
@@ -96,7 +98,6 @@ impl Run {
             events,
             view,
             policy,
-            id,
             options,
             shared,
         }));
@@ -107,7 +108,7 @@ impl Run {
     /// Returns the id of the run.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.0.id
+        &self.0.fields.run_id
     }
 
     /// Returns the tools that the model of this run may see.
@@ -237,7 +238,12 @@ impl Run {
 
     /// The id as the run itself holds it. Two runs never share it, even under one text.
     pub(super) fn identity(&self) -> &Arc<str> {
-        &self.0.id
+        &self.0.fields.run_id
+    }
+
+    /// What the context of each call says of the run.
+    pub(super) fn fields(&self) -> &Arc<RunFields> {
+        &self.0.fields
     }
 
     pub(crate) fn spending(&self) -> &Spending {
@@ -284,6 +290,6 @@ impl Run {
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("id", &self.0.id).finish_non_exhaustive()
+        f.debug_struct("Run").field("id", &self.0.fields.run_id).finish_non_exhaustive()
     }
 }

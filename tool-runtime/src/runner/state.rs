@@ -10,8 +10,8 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
 use crate::policy::{PolicyContext, RunPolicy};
 use crate::runner::Run;
-use crate::runner::keyed::Keyed;
 use crate::runner::offer::Offered;
+use crate::text::Keyed;
 
 /// The most distinct call ids that a run takes; their set is bounded.
 pub(super) const MAX_CALLS: usize = 100_000;

@@ -20,7 +20,7 @@ impl Run {
         let ours = |document: &Document| match document {
             Document::Call(entry) => entry.unseen().is_some_and(|record| {
                 record.tool_call_id == *call_id
-                    && tool.is_none_or(|tool| record.name == tool)
+                    && tool.is_none_or(|tool| *record.name == *tool)
                     && owns(self, record.principal.as_deref(), record.tenant.as_deref())
             }),
             _ => false,

@@ -1,10 +1,12 @@
 //! Small algorithms over text that every layer shares: cutting, places, likeness, quoting, what nobody sees, JSON Pointers, JSON strings.
 
+mod keyed;
 pub(crate) mod lex;
 pub(crate) mod pointer;
 mod quoted;
 mod unseen;
 
+pub(crate) use keyed::Keyed;
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use unseen::{Unseen, is_invisible, unseen};
 

@@ -102,6 +102,11 @@ impl ToolName {
         is_discovered(&self.0)
     }
 
+    /// The name, for records to share.
+    pub(crate) const fn shared(&self) -> &Arc<str> {
+        &self.0
+    }
+
     /// Returns the part before the first `__`, if there is one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {

@@ -119,6 +119,32 @@ fn broken_definitions_cost_no_good_one_its_place() {
     assert!(!ended.stderr.contains(['\u{1b}', '\u{202e}']), "{:?}", ended.stderr);
 }
 
+/// The files are those of `hydrate`, and a byte that is not text costs one definition.
+#[test]
+fn calls_are_hydrated_against_what_can_be_read() {
+    let rig = Rig::new();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let good = |name: &str| json!({"id": name, "wire_name": name, "name": "x", "schema": schema}).to_string();
+    let mut tools = format!("{}\n{{\"name\":\n{}\n", good("a__one"), good("a__one")).into_bytes();
+    tools.extend(b"{\"name\":\"\xff\"}\n");
+    tools.extend(good("a__two").as_bytes());
+    std::fs::write(rig.path("tools.jsonl"), tools).unwrap();
+    let call = |name: &str| {
+        let function = json!({"name": name, "arguments": "{\"n\":1}"});
+        json!({"id": name, "payload": {"id": "c1", "function": function}}).to_string()
+    };
+    rig.write("calls.jsonl", &["a__one", "a__two", "a__three"].map(call).join("\n"));
+    let ended = rig.run(&["hydrate", "--tools", "tools.jsonl", "--calls", "calls.jsonl"]).code(0);
+    let outcomes: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let outcomes: Vec<_> = outcomes.iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "ok", "unknown_tool"]);
+    for said in ["line 2: left out", "line 3: left out: it is another `a__one`", "line 4: left out: it is not UTF-8"] {
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    let ended = rig.run(&["--json", "pick", "--tools", "tools.jsonl", "two"]).code(0);
+    assert_eq!(names(&ended), ["a__two"]);
+}
+
 #[test]
 fn definitions_of_every_spelling_are_read() {
     let rig = Rig::new();
@@ -127,7 +153,8 @@ fn definitions_of_every_spelling_are_read() {
         json!({"name": "a__inputSchema", "description": "Paints.", "inputSchema": schema}),
         json!({"name": "a__input_schema", "description": "Paints.", "input_schema": schema}),
         json!({"name": "a__parameters", "description": "Paints.", "parameters": schema}),
-        json!({"wire_name": "a__schema", "description": "Paints.", "schema": schema}),
+        // With the name under which it was published.
+        json!({"wire_name": "a__schema", "name": "schema", "description": "Paints.", "schema": schema}),
         json!({"name": "mcp__studio__paint", "description": null, "inputSchema": schema}),
     ];
     rig.write("tools.jsonl", &rows.map(|row| row.to_string()).join("\r\n"));

@@ -105,7 +105,9 @@ impl<R> Lines<R> {
         if self.is_over && !self.is_long {
             out.append(&mut self.line);
         }
-        self.line.shrink_to(CHUNK);
+        if self.line.is_empty() {
+            self.line.shrink_to(CHUNK);
+        }
     }
 }
 

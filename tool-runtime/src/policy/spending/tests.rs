@@ -74,6 +74,19 @@ fn a_reservation_is_settled_or_dropped() {
     assert_eq!(spending.reserve(Spend::call(None, 0)).err(), Some(refused(Amount::Tokens)));
 }
 
+#[test]
+fn calls_without_budgets_are_counted() {
+    let spending = Spending::new(Vec::new(), 1);
+    let call = || spending.reserve(Spend::call(Some(Duration::from_secs(1)), 60)).unwrap();
+    assert_eq!(call().time(), None);
+    call().settle(7);
+    let mut given_back = call();
+    given_back.is_used = false;
+    drop(given_back);
+    spending.carve(60).unwrap().settle(8);
+    assert_eq!(spending.spent(), Spend { bytes: 15, ..spend(3, 0, 0.0) });
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_is_what_passed() {
     let spending = spending("time_ms = 100");

@@ -34,6 +34,14 @@ async fn a_decision_that_was_posted_is_about_what_the_call_waited_for_then() {
     let asked = run.exec(ToolCall::text("c1", "letters__send", "{}")).await;
     assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
     let waits = run.pending(&"c1".into()).await.unwrap().unwrap();
+    // A graph that waits with its next call is not the one that waited with the call before.
+    let with = |next: &str| {
+        let graph = json!({"path": "graph > tool", "tool": "tool", "call_id": next, "shown_arguments": null, "rule": null,
+            "refused": null, "run_id": "r", "begun": false, "document": ""});
+        PendingCall { graph: serde_json::from_value(graph).unwrap(), ..waits.clone() }
+    };
+    assert!(with("c1").is_same(&with("c1")) && !with("c1").is_same(&with("c2")) && !with("c1").is_same(&waits));
+    assert!(!posts::is_about(&[posts::finishes(&with("c1")).unwrap()], &with("c2")));
     let (now, before) = (posts::finishes(&waits).unwrap(), PendingCall { created_at: jiff::Timestamp::MIN, ..waits });
     let before = posts::finishes(&before).unwrap();
     let grace = Decider::new("grace");

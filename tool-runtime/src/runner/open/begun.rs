@@ -54,7 +54,7 @@ impl OpenCall {
     /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
     /// both was refused before its arguments were read, the tool has to do.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
-        record.name == self.draft.name()
+        *record.name == *self.draft.name()
             && match (&record.arguments, self.draft.recorded_arguments()) {
                 (RecordedArguments::Masked(theirs), RecordedArguments::Masked(ours)) => is_same(theirs, &ours),
                 (RecordedArguments::Unread { sha256: theirs, .. }, RecordedArguments::Unread { sha256: ours, .. }) => {

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use crate::call::{Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
+use crate::policy::ToolLimits;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::resolve::resolve;
 use crate::runner::state::{MAX_CALLS, Taken};
 
 /// A call whose tool exists, belongs to the run and is not denied.
-pub(in crate::runner) struct Admitted(pub(super) Arc<Entry>);
+pub(in crate::runner) struct Admitted {
+    pub(super) entry: Arc<Entry>,
+    pub(super) limits: ToolLimits,
+}
 
 /// Checks that the call is whole, new and wanted, and finds its tool.
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
@@ -39,13 +43,13 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
         open.draft.decided(unresolved.decision);
         unresolved.stop
     })?;
-    let effect = open.run().policy().effect_of(entry.spec.name.as_str(), entry.spec.effect);
+    let (effect, limits) = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     open.draft.found(&entry, effect);
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));
     }
-    Ok(Admitted(entry))
+    Ok(Admitted { entry, limits })
 }
 
 /// Admits a call that was hydrated before by this run, and therefore for the tool that this run finds.

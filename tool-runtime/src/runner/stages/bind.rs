@@ -56,17 +56,11 @@ pub(in crate::runner) async fn connect(
 /// Makes the context of the call.
 pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
     let run = open.run();
-    let options = run.options();
     let frozen = &reserved.hydrated.frozen;
     let context = Arc::new(ToolContext(ContextFields {
         call_id: open.draft.id.clone(),
         tool: frozen.entry.spec.name.clone(),
-        run_id: Arc::clone(run.identity()),
-        session_id: options.session.clone(),
-        conversation_id: options.conversation.clone(),
-        agent_id: options.agent.clone(),
-        tenant: options.tenant.clone(),
-        principal: options.principal.clone(),
+        run: Arc::clone(run.fields()),
         bounds: Bounds::new(reserved.timeout, open.cancellation()),
         arguments: Arc::clone(frozen) as _,
     }));

@@ -1,9 +1,8 @@
 //! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
 
 use crate::call::{Outcome, RecordedArguments, ToolCall};
-use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
-use crate::json::Limits;
+use crate::policy::ToolLimits;
 use crate::runner::Run;
 use crate::runner::draft::Refused;
 use crate::runner::ending::Stop;
@@ -18,14 +17,14 @@ pub(in crate::runner) fn hydrate(
     admitted: Result<Admitted, Stop>,
     call: ToolCall,
 ) -> Result<Hydrated, Box<Refused>> {
-    let Admitted(entry) = match admitted {
+    let Admitted { entry, limits } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
             let shown = RecordedArguments::unread(call.arguments.as_str());
             return Err(Box::new(Refused { stop, shown }));
         }
     };
-    let hydrated = with_settings(open.run(), &entry, false, |settings| hydrate::hydrate(call, &entry, settings));
+    let hydrated = with_settings(open.run(), limits, false, |settings| hydrate::hydrate(call, &entry, settings));
     if let Ok(hydrated) = &hydrated {
         open.draft.hydrated(&hydrated.frozen.treatment);
     }
@@ -48,7 +47,8 @@ pub(in crate::runner) fn hydrate_waiting(
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
         return Err(Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() }));
     };
-    with_settings(run, entry, false, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
+    let limits = run.policy().limits_of(entry.spec.name.as_str());
+    with_settings(run, limits, false, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
         let Unhydrated { call, error, .. } = *unhydrated;
         let shown = shown_of(&call, &error);
         let message = format!("{error} The call still waits.");
@@ -71,7 +71,8 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     }
     match resolve(run, &call.name, None) {
         Ok(entry) => {
-            with_settings(run, &entry, true, |settings| hydrate::hydrate_with_provenance(call, &entry, settings))
+            let limits = run.policy().limits_of(entry.spec.name.as_str());
+            with_settings(run, limits, true, |settings| hydrate::hydrate_with_provenance(call, &entry, settings))
         }
         Err(unresolved) => {
             let stop = unresolved.stop;
@@ -83,18 +84,15 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
 
 fn with_settings<T>(
     run: &Run,
-    entry: &Entry,
+    of_tool: ToolLimits,
     provenance: bool,
     hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T,
 ) -> T {
     let shared = run.shared();
     let of_policy = run.policy().limits();
-    let limits = Limits {
-        bytes: run.policy().limits_of(entry.spec.name.as_str()).argument_bytes,
-        depth: of_policy.argument_depth,
-    };
     let settings = hydrate::Settings {
-        limits: &limits,
+        depth: of_policy.argument_depth,
+        of_tool,
         run: run.identity(),
         call_id_bytes: of_policy.call_id_bytes,
         compiled: &shared.compiled,

@@ -58,7 +58,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     };
-    let limits = run.policy().limits_of(entry.spec.name.as_str());
+    let limits = hydrated.frozen.limits;
     let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
     let bytes = entry.result_bytes(&limits);
     let mut reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;

@@ -81,7 +81,7 @@ fn at(second: i64) -> Timestamp {
 pub(super) fn record(run: &str, call: &str) -> ToolInvocationRecord {
     ToolInvocationRecord {
         tool_call_id: CallId::new(call),
-        name: "core__add".to_owned(),
+        name: "core__add".into(),
         definition_hash: Some(Hash([7; 32])),
         arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
         result: Some(raw("[1.5,\"x\u{1f980}\\u0000\"]")),

@@ -55,7 +55,7 @@ pub(super) async fn records_are_read_in_pages(store: Arc<dyn Store>) {
 fn mixed() -> [AuditRecord; 5] {
     let call = |run: &str, call: &str| record(run, call);
     let failed = ToolInvocationRecord {
-        name: "core__divide".to_owned(),
+        name: "core__divide".into(),
         outcome: Outcome::ExecutionError,
         ended_at: Some(at(2)),
         ..call("one", "b")

@@ -1,11 +1,11 @@
-//! [`Keyed`]: hashes of call ids, which models and providers choose.
+//! [`Keyed`]: hashes of short texts that others choose: the ids of calls, and the names of tools.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Makes hashers with a secret of its own, so that nobody can choose ids that collide. On ids of a few bytes it takes a
+/// Makes hashers with a secret of its own, so that nobody can choose texts that collide. On a few bytes it takes a
 /// third of the instructions of the standard one.
 #[derive(Clone)]
-pub(super) struct Keyed {
+pub(crate) struct Keyed {
     seed: u64,
     factor: u64,
 }
@@ -26,7 +26,7 @@ impl BuildHasher for Keyed {
 }
 
 /// Multiplies each eight bytes with the secret, and folds the product into one word.
-pub(super) struct Folding {
+pub(crate) struct Folding {
     state: u64,
     factor: u64,
 }
