@@ -10,7 +10,7 @@
 #
 # Counted are the instructions of the compiler's process (with valgrind), its time (user and system; the crates take turns,
 # and the fastest of RUNS counts, by default of 7), and the lines of LLVM code. The crate was never compiled before, and its
-# dependencies are built.
+# dependencies are built; there is no debug information in either.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -18,7 +18,7 @@ out=$(realpath -m "${1:-$(mktemp -d)}")
 [ $# -gt 0 ] || trap 'rm -rf "$out"' EXIT
 mkdir -p "$out/tools/src" "$out/bare/src"
 tools=${TOOLS:-50}
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/compile-time CARGO_TERM_QUIET=true
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/compile-time CARGO_TERM_QUIET=true CARGO_PROFILE_DEV_DEBUG=none
 
 # What both have: the types, and a function with so many arguments.
 shared() {

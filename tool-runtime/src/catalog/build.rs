@@ -70,7 +70,7 @@ impl CatalogBuilder {
     pub fn build(self) -> Result<ToolCatalog, CatalogError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
-        let described = registrations.iter().map(|registration| registration.describe());
+        let described = registrations.iter().map(Registration::describe);
         let described = described.chain(self.dynamic.into_iter().map(DynamicTool::describe));
         let (graphs, tools): (Vec<_>, Vec<_>) = described.partition(|described| described.graph.is_some());
         let mut entries: Vec<_> =
