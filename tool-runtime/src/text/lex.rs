@@ -21,6 +21,7 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
 /// Sets each byte that ends a piece of plain text. With `|`, and in a function that is not inlined, because then compilers
 /// make seven vector instructions of it. With `||` or `matches!` it is a branch for each byte, and three times as slow.
 #[inline]
+#[expect(clippy::needless_bitwise_bool, reason = "a branch for each byte otherwise")]
 fn marks(chunk: [u8; 16]) -> u128 {
     let ends = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     u128::from_le_bytes(chunk.map(|byte| if ends(byte) { 0xff } else { 0 }))
