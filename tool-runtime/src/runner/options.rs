@@ -51,6 +51,8 @@ pub struct RunOptions {
     pub(super) parent: Option<Run>,
     /// The worker's right to the run. `None` if no worker has it.
     pub(super) lease: Option<RunLease>,
+    /// Nobody continues the run once its process is gone, so that another process may close what it began.
+    pub(super) ends_with_process: bool,
 }
 
 impl RunOptions {
@@ -166,6 +168,13 @@ impl RunOptions {
     /// The run is held by a worker: each of its writes is checked against the lease.
     pub(crate) fn held(mut self, lease: RunLease) -> Self {
         self.lease = Some(lease);
+        self
+    }
+
+    /// Nobody continues the run once its process is gone.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) const fn ends_with_process(mut self) -> Self {
+        self.ends_with_process = true;
         self
     }
 

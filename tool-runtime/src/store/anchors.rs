@@ -24,8 +24,9 @@ const OVERLAP: Duration = Duration::from_secs(300);
 /// which changes nothing.
 const MOST_KNOWN: usize = 65_536;
 
-/// How often to begin again because another process made an anchor meanwhile.
-const MOST_RACES: usize = 16;
+/// How often to begin again because another process made an anchor meanwhile. Each race that is lost is an anchor more,
+/// so that a few dozen mean that somebody anchors without end.
+const MOST_RACES: usize = 64;
 
 /// The end of a run's chain when an anchor was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +103,8 @@ impl Anchor {
 /// ```
 ///
 /// # Errors
-/// The store cannot be reached, or what it holds cannot be read. What was anchored before stays.
+/// The store cannot be reached, or what it holds cannot be read, or others anchor without end
+/// ([`StoreError::Busy`]). What was anchored before stays.
 pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {
     let mut count = 0;
     'race: for _ in 0..MOST_RACES {

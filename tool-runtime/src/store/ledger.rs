@@ -26,6 +26,9 @@ pub struct LedgerEntry {
     /// How often a worker had taken the run when the call began. `None` if no worker had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worker: Option<u64>,
+    /// Its run is continued by nobody once the process is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ends_with_process: bool,
     /// Its record, which is in the chain too; until it is finished, the one that it gets if nobody sees its end.
     pub(crate) record: Box<ToolInvocationRecord>,
 }
@@ -38,11 +41,6 @@ impl LedgerEntry {
     /// The record that it gets if nobody sees its end. `None` once it is finished.
     pub(crate) fn unseen(&self) -> Option<&ToolInvocationRecord> {
         (!self.is_finished()).then_some(&*self.record)
-    }
-
-    /// Whether a worker had the run when the call began.
-    pub(crate) const fn is_of_worker(&self) -> bool {
-        self.worker.is_some()
     }
 
     /// Whether the process that began it can no longer write: its time is over, or the run has another worker since.
@@ -72,6 +70,8 @@ pub(crate) struct Intent {
     pub(crate) repeatable: bool,
     /// How often a worker took the run; `None` if no worker has it.
     pub(crate) worker: Option<u64>,
+    /// The run is continued by nobody once this process is gone.
+    pub(crate) ends_with_process: bool,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
     /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
@@ -149,7 +149,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         grants::take(transaction, grant)?;
     }
     let record = Box::new(intent.unseen.clone());
-    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, worker: intent.worker, record };
+    let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);
+    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -168,7 +169,7 @@ pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvoc
         return Ok(());
     }
     let (until, record) = (transaction.now(), Box::new(record.clone()));
-    let entry = LedgerEntry { owner: "".into(), epoch: 1, until, worker: None, record };
+    let entry = LedgerEntry { owner: "".into(), epoch: 1, until, worker: None, ends_with_process: false, record };
     transaction.set(key, Document::Call(Box::new(entry)))
 }
 
@@ -214,7 +215,8 @@ pub(crate) fn finish(
         Some(_) => return Err(StoreError::Fenced),
     };
     let kept = Box::new(record.clone());
-    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, worker: None, record: kept };
+    let (owner, worker, ends_with_process) = (Arc::clone(owner), None, false);
+    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, record: kept };
     transaction.set(key, Document::Call(Box::new(entry)))?;
     transaction.append(record)?;
     Ok(is_known)

@@ -17,8 +17,9 @@ const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// How many documents one transaction removes at most, so that nobody waits long for their locks.
 const BATCH: usize = 64;
 
-/// Closes calls that began and whose process is gone: their records say that nobody saw their end. Calls of a run that
-/// workers share are left to a worker, which continues the run. Returns how many it closed.
+/// Closes calls that began and whose process is gone, of runs that end with their process: their records say that nobody
+/// saw their end. Those of any other run are left to whoever continues it, because the tool may reconcile or repeat them.
+/// Returns how many it closed.
 ///
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
@@ -30,7 +31,7 @@ pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<
         let Some(last) = page.last() else { return Ok(closed) };
         query.after = last.position;
         for Listed { key, document, .. } in page {
-            if matches!(&document, Document::Call(entry) if entry.is_of_worker()) {
+            if !matches!(&document, Document::Call(entry) if entry.ends_with_process) {
                 continue;
             }
             let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
@@ -44,7 +45,8 @@ pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<
 /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
 /// have expired a week ago. Returns how many it removed.
 ///
-/// Calls that began and whose process is gone are closed as `outcome_unknown`, but for those of runs that workers share.
+/// Calls that a server of MCP began and whose process is gone are closed as `outcome_unknown`. Those of other runs are left
+/// to whoever continues the run.
 ///
 /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
 /// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is

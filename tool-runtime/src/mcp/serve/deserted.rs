@@ -1,4 +1,4 @@
-//! Calls of a process that is gone: a server over the same store closes them, so that each has its record.
+//! Calls of a server whose process is gone: a server over the same store closes them, so that each has its record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -24,7 +24,7 @@ impl Session {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         match &*run {
             Some(run) => run.acts_for(&options).then(|| run.clone()),
-            None => Some(run.insert(runner.run(options)).clone()),
+            None => Some(run.insert(runner.run(options.ends_with_process())).clone()),
         }
     }
 

@@ -223,7 +223,7 @@ impl Tasks {
         let runner = &server.0.runner;
         let document = runner.served(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let saved: SavedDesk = serde_json::from_str(&document).map_err(|_| unknown())?;
-        let run = runner.restore(saved.run, party.clone()).await.map_err(|error| match error {
+        let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
             RestoreError::Store(error) => failed(&error),
             _ => unknown(),
         })?;

@@ -84,6 +84,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) ->
         grant: grant.as_deref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
+        ends_with_process: run.options().ends_with_process,
         bill: bill.map(|bill| *bill),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };

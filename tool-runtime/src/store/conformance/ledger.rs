@@ -26,6 +26,7 @@ pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
         grant: None,
         repeatable: false,
         worker: None,
+        ends_with_process: false,
         bill: None,
         waits: None,
     }

@@ -29,6 +29,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         grant: None,
         repeatable,
         worker: None,
+        ends_with_process: false,
         bill: None,
         waits: None,
     }
