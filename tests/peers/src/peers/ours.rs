@@ -1,6 +1,6 @@
 //! `tool-runtime`: the whole gate, with a record of each call.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
 
 use tool_runtime::{Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -51,7 +51,7 @@ fn large(
     Ok(tools::sort(tools::Large { rows }))
 }
 
-/// Up to a million calls of a run, and no limit of bytes that these tools meet.
+/// No limit of bytes that these tools meet.
 const POLICY: &str = r#"
     allowed_tools = ["peers__tiny", "peers__medium", "peers__large"]
     [budgets.default]
@@ -75,17 +75,22 @@ pub const fn name(shape: Shape) -> &'static str {
     }
 }
 
+/// How many calls a run gets: it may have 100,000.
+const CALLS: u64 = 50_000;
+
 /// A run, and calls with ids as a provider would send them.
 pub struct Ours {
-    run: Run,
-    calls: AtomicU64,
+    runner: ToolRunner,
+    run: RefCell<Run>,
+    calls: Cell<u64>,
 }
 
 impl Ours {
     pub fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let _entered = runtime.enter();
-        Self { run: runner().run(RunOptions::new()), calls: AtomicU64::new(0) }
+        let runner = runner();
+        Self { run: RefCell::new(runner.run(RunOptions::new())), runner, calls: Cell::new(0) }
     }
 }
 
@@ -95,8 +100,12 @@ impl Peer for Ours {
     }
 
     fn call(&self, shape: Shape, arguments: &str) -> String {
-        let id = format!("call_{}", self.calls.fetch_add(1, Ordering::Relaxed));
-        let result = ready(self.run.exec(ToolCall::text(id, name(shape), arguments)));
+        let number = self.calls.replace(self.calls.get() + 1);
+        if number % CALLS == CALLS - 1 {
+            self.run.replace(self.runner.run(RunOptions::new()));
+        }
+        let id = format!("call_{number}");
+        let result = ready(self.run.borrow().exec(ToolCall::text(id, name(shape), arguments)));
         assert_eq!(result.outcome(), Outcome::Ok, "{result:?}");
         result.to_model().into()
     }
