@@ -18,7 +18,7 @@ const KEPT: Duration = Duration::from_secs(7 * 86_400);
 const BATCH: usize = 64;
 
 /// Closes calls that began and whose process is gone, of runs that end with their process: their records say that nobody
-/// saw their end. Those of any other run are left to whoever continues it, because the tool may reconcile or repeat them.
+/// saw their end. Those of any other run are left to the process that continues it, because the tool may reconcile or repeat them.
 /// Returns how many it closed.
 ///
 /// # Errors
@@ -46,7 +46,7 @@ pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<
 /// have expired a week ago. Returns how many it removed.
 ///
 /// Calls that a server of MCP began and whose process is gone are closed as `outcome_unknown`. Those of other runs are left
-/// to whoever continues the run.
+/// to the process that continues the run.
 ///
 /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
 /// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is
