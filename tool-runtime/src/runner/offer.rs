@@ -17,7 +17,7 @@ use crate::tool::{SEARCH, ToolSpec};
 /// 128, one of which may be that of a typed answer.
 const MOST: usize = 127;
 
-/// What a model reads when there is no room for a tool.
+/// What a model reads when no more tools can be loaded.
 pub(super) const FULL: &str = "There is no room for more tools in this conversation: use those that you have.";
 
 /// The tools that are loaded, in the order in which they were.

@@ -156,7 +156,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
-    /// List the grants of the tenant in the store, and take one back
+    /// List the grants of the tenant in the store, add one, or take one back
     Grants {
         #[command(subcommand)]
         action: Grants,

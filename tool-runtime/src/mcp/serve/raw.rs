@@ -24,7 +24,8 @@ static KEY: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().to_string()
 /// What is read at a time, in bytes.
 const CHUNK: usize = 16 * 1024;
 
-/// Returns a message with the arguments of its call as one text. `None` if it is no call, or has no such arguments.
+/// Returns a message with the arguments of its call as one text. Returns `None` if the message does not call a tool, or has
+/// no object of arguments.
 pub(super) fn carried(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Message<'a> {

@@ -63,8 +63,8 @@ impl Tasks {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a task of a call that waits; `None` if there is no room, or the store failed: then the client is told that
-    /// the call waits, as one that knows no tasks.
+    /// Makes a task of a call that waits. Returns `None` if there are too many tasks, or the store failed: then the client
+    /// is told that the call waits, like a client that knows no tasks.
     ///
     /// # Errors
     /// The principal has as many tasks as it may; the call waits no more.

@@ -79,7 +79,7 @@ impl Tasks {
         running.ended.await.map(Answered::Ended).map_err(|_| broken())
     }
 
-    /// Makes a task of a call that runs. Gives it back if there is no room.
+    /// Makes a task of a call that runs. Gives it back if there are too many tasks.
     fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Task, Box<Running>> {
         let now = server.0.runner.now();
         let Some(id) = task_id(running.run.id(), &running.call) else { return Err(running) };
