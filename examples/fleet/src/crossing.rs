@@ -3,10 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use signal_hook::consts::{SIGKILL, SIGSTOP};
+use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
     AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
@@ -54,18 +55,17 @@ impl Crossings {
         // The lock is held: nobody else comes by meanwhile.
         match self.signal.filter(|(at, _)| *at == seen.0) {
             None => {}
-            Some((_, Signal::Stop)) => send("-STOP"),
+            // Sent to this thread, which therefore does nothing more before the process stands still.
+            Some((_, Signal::Stop)) => {
+                let _sent = raise(SIGSTOP);
+            }
             Some((_, Signal::Kill)) => {
                 // No destructor runs, and nothing is flushed.
-                send("-KILL");
+                let _sent = raise(SIGKILL);
                 std::process::abort();
             }
         }
     }
-}
-
-fn send(signal: &str) {
-    let _sent = Command::new("kill").arg(signal).arg(std::process::id().to_string()).status();
 }
 
 /// A store whose writes are places that the process comes by.
