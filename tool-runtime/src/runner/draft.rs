@@ -84,6 +84,7 @@ pub(super) struct Refused {
 }
 
 impl Draft {
+    #[inline]
     pub(super) fn new(run: &Run, id: CallId, called: Called, arguments: Arguments) -> Self {
         Self {
             id,
@@ -164,6 +165,7 @@ impl Draft {
     }
 
     /// Takes over what the record may show: the masked arguments, or what is left of them.
+    #[inline]
     pub(super) fn read(&mut self, read: Result<Hydrated, Box<Refused>>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
             Ok(hydrated) => (RecordedArguments::Masked(hydrated.frozen.masked.clone()), Ok(hydrated)),
@@ -237,12 +239,18 @@ impl Draft {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         let result = stop.result(self.id.clone(), true);
-        let record = *self.record(run, &result, Some(&stop));
-        ToolInvocationRecord { executed: true, ended_at: None, ..record }
+        let record = *self.record(run, &result, Some(&stop), None);
+        ToolInvocationRecord { executed: true, ..record }
     }
 
-    /// The record: open while the result is a suspension, closed otherwise.
-    pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
+    /// The record. `ended_at` is `None` while the call is open.
+    pub(super) fn record(
+        &self,
+        run: &Run,
+        result: &ToolExecResult,
+        stop: Option<&Stop>,
+        ended_at: Option<Timestamp>,
+    ) -> Box<ToolInvocationRecord> {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
         let (session, conversation, caller) = match &self.origin {
             None => (&options.session, &options.conversation, &options.caller),
@@ -262,7 +270,7 @@ impl Draft {
             violations: error.map(|error| error.errors.iter().map(Into::into).collect()).unwrap_or_default(),
             executed: self.executed,
             started_at: self.started_at,
-            ended_at: (!outcome.is_suspension()).then(|| run.shared().clock.now()),
+            ended_at,
             run_id: Arc::clone(run.identity()),
             session_id: session.clone(),
             conversation_id: conversation.clone(),
