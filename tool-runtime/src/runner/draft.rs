@@ -53,6 +53,7 @@ pub(super) enum Called {
 }
 
 impl Called {
+    #[inline]
     pub(super) fn of(run: &Run, name: &str) -> Self {
         run.shared()
             .catalog
@@ -152,6 +153,7 @@ impl Draft {
     }
 
     /// Takes the call out to be read. `None` if its arguments are recorded already.
+    #[inline]
     pub(super) fn take_unseen(&mut self) -> Option<ToolCall> {
         // The placeholder is replaced before anything else happens, see `OpenCall::read`.
         let unread = Arguments::Recorded(RecordedArguments::Unread { length: 0, sha256: Hash([0; 32]) });
@@ -176,6 +178,7 @@ impl Draft {
     }
 
     /// The tool is known, and how far the policy takes it to reach.
+    #[inline]
     pub(super) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
         self.effect = Some(effect);
         self.definition_hash = Some(entry.spec.definition_hash);
@@ -194,6 +197,7 @@ impl Draft {
     }
 
     /// What was done to the arguments.
+    #[inline]
     pub(super) fn hydrated(&mut self, treatment: &Treatment) {
         self.validator.clone_from(&treatment.validator);
         // Arguments that a person approved are read a second time, and need no second repair.
@@ -244,6 +248,7 @@ impl Draft {
     }
 
     /// The record. `ended_at` is `None` while the call is open.
+    #[inline]
     pub(super) fn record(
         &self,
         run: &Run,

@@ -78,6 +78,7 @@ struct Recorded {
 
 impl OpenCall {
     /// Announces the start, before anything is checked.
+    #[inline]
     pub(super) fn start(run: Run, call: ToolCall) -> Self {
         let (id, called) = (call.id.clone(), Called::of(&run, &call.name));
         Self::announced(run, id, called, Arguments::Unseen(call))
@@ -180,6 +181,7 @@ impl OpenCall {
     }
 
     /// The tool begins to run, here or at a client.
+    #[inline]
     pub(super) fn begin(&mut self) {
         self.phase = Phase::Running;
         self.draft.set_executed(true);
@@ -268,6 +270,7 @@ impl OpenCall {
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    #[inline]
     fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
         telemetry::announce_end(&self.run, &self.draft, result);

@@ -33,6 +33,7 @@ impl Parent {
         Self::Surroundings(if is_off { Span::none() } else { Span::current() })
     }
 
+    #[inline]
     fn span(&self) -> Span {
         match self {
             Self::Turn(span) => span.clone(),
@@ -60,6 +61,7 @@ struct Measured {
 }
 
 impl Execution {
+    #[inline]
     pub(super) fn begin(open: &OpenCall, spec: &Arc<ToolSpec>, id: &CallId, effect: ToolEffect) -> Self {
         let options = open.run().options();
         let (tool, agent) = (spec.name.as_str(), options.agent.as_deref());
@@ -99,6 +101,7 @@ impl Execution {
 
     /// The tool returned, or was stopped. A result is recorded as everyone may see it, and only if values were asked
     /// for.
+    #[inline]
     pub(super) fn end(mut self, ended: Result<Option<&Projected>, &Stop>) {
         self.failed = match ended {
             Ok(projected) => {

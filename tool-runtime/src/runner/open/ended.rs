@@ -46,6 +46,7 @@ impl OpenCall {
 
     /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not
     /// noted.
+    #[inline]
     pub(super) fn handed_out(&self) {
         if self.draft.effect() != Some(ToolEffect::ReadOnly) {
             self.run.state().hand_out(&self.draft.id);

@@ -20,6 +20,7 @@ pub(in crate::runner) struct Admitted {
 }
 
 /// Checks that the call is whole, new and wanted, and finds its tool.
+#[inline]
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));

@@ -21,6 +21,7 @@ pub(in crate::runner) enum Judged {
 
 /// Asks the policy about frozen arguments, unless what it said when the call was admitted is final: most policies have no
 /// rules for the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
+#[inline]
 pub(in crate::runner) fn decide(
     open: &mut OpenCall,
     hydrated: Hydrated,

@@ -18,6 +18,7 @@ pub(super) struct Unresolved {
 /// decision, too.
 ///
 /// `found` is the tool of this name, if it was looked up before.
+#[inline]
 pub(super) fn resolve(
     run: &Run,
     name: &str,
