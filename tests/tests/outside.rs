@@ -190,3 +190,18 @@ async fn untrusted_data_makes_effects_wait() {
     let fresh = rig.runner.run(RunOptions::new());
     assert_eq!(exec(&fresh, "d", "outside__change", &json!({})).await.0, Outcome::Ok);
 }
+
+#[tokio::test]
+async fn a_call_takes_as_long_as_the_runners_clock_says() {
+    let Rig { runner, clock, .. } = rig(ToolPolicy::allow(TOOLS));
+    let run = runner.run(RunOptions::new());
+    let page = |id| run.exec(ToolCall::text(id, "outside__page", "{}"));
+    let (first, second) = (page("one"), page("two"));
+    clock.advance(std::time::Duration::from_millis(250));
+    assert_eq!(first.await.outcome(), Outcome::Ok);
+    assert_eq!(run.summary().latency_ms, 250);
+    // Set back, it leaves no time.
+    clock.set("2025-01-01T00:00:00Z".parse().expect("a time"));
+    assert_eq!(second.await.outcome(), Outcome::Ok);
+    assert_eq!(run.summary().latency_ms, 250);
+}

@@ -165,7 +165,7 @@ pub enum Caller {
 pub struct RunSummary {
     /// Calls by their outcome.
     pub calls: BTreeMap<Outcome, u64>,
-    /// The time the calls took together, in milliseconds.
+    /// The time the calls took together, in milliseconds, by the clock of the runner.
     pub latency_ms: u64,
     /// Bytes of projected results.
     pub result_bytes: u64,

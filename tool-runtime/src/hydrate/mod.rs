@@ -118,6 +118,7 @@ pub(crate) struct Unhydrated {
 }
 
 /// Takes one call through all stages.
+#[inline]
 pub(crate) fn hydrate(
     call: ToolCall,
     entry: &Arc<Entry>,

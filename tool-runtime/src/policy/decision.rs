@@ -169,7 +169,7 @@ impl ToolPolicy {
     /// an authored tool declares.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
-        self.terms_of(name, declared).0
+        self.terms_of(name, declared).effect
     }
 }
 

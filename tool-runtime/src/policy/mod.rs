@@ -39,6 +39,7 @@ mod run_policy;
 mod server_rule;
 mod spending;
 mod subject;
+mod terms;
 mod window;
 
 pub(crate) use allowance::Allowance;
@@ -62,6 +63,7 @@ pub(crate) use run_policy::{Policies, RunPolicy};
 pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
+pub(crate) use terms::Terms;
 pub(crate) use window::Window;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::policy::names::NameMap;
 use crate::policy::parse;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
 use crate::policy::read;
+use crate::policy::terms::Terms;
 use crate::tool::{Hash, ToolEffect};
 
 /// The longest file that is read as a policy, in bytes.
@@ -114,11 +115,15 @@ impl ToolPolicy {
         })
     }
 
-    /// The tool's [effect](Self::effect_of) under the policy, and what one call of it may use.
-    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> (ToolEffect, ToolLimits) {
+    /// What holds for each call of a tool.
+    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> Terms {
         let compiled = self.compiled(name);
-        let effect = compiled.map_or(declared, |compiled| compiled.effect_of(name, declared));
-        (effect, compiled.and_then(|compiled| compiled.limits).unwrap_or(self.0.limits))
+        Terms {
+            effect: compiled.map_or(declared, |compiled| compiled.effect_of(name, declared)),
+            limits: compiled.and_then(|compiled| compiled.limits).unwrap_or(self.0.limits),
+            has_argument_rules: self.data().cedar.is_some()
+                || compiled.is_some_and(|compiled| !compiled.arguments.is_empty()),
+        }
     }
 
     /// The most `read_only` calls of one turn that may run at the same time, at least 1. The agent loop runs no more

@@ -13,6 +13,7 @@ use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
+use crate::policy::terms::Terms;
 use crate::policy::window::Window;
 use crate::policy::{LoopGuard, Spending, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
@@ -107,14 +108,13 @@ impl RunPolicy {
 
     /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.
     pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
-        self.terms_of(name, declared).0
+        self.terms_of(name, declared).effect
     }
 
-    /// How far a tool reaches, and what one call of it may use. Every call asks for both, and one look-up finds them.
-    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> (ToolEffect, ToolLimits) {
+    /// What holds for each call of a tool: the strictest of each policy.
+    pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> Terms {
         let terms = self.current.terms_of(name, declared);
-        let earlier = self.earlier.iter().map(|policy| policy.terms_of(name, declared));
-        earlier.fold(terms, |(effect, limits), (also, other)| (effect.max(also), limits.least(other)))
+        self.earlier.iter().fold(terms, |terms, policy| terms.strictest(&policy.terms_of(name, declared)))
     }
 
     /// See [`ToolPolicy::labels_of`]: those of each, so that a label may come twice.
@@ -129,7 +129,7 @@ impl RunPolicy {
 
     /// What one call of this tool may use: the least of each policy.
     pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
-        self.terms_of(name, ToolEffect::ReadOnly).1
+        self.terms_of(name, ToolEffect::ReadOnly).limits
     }
 
     /// The least of the size limits for call ids and nesting.

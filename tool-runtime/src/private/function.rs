@@ -2,7 +2,6 @@
 //!
 //! Each bound on what a function borrows and returns is asserted in one place, so that a mistake is one error.
 
-use std::array;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -16,9 +15,6 @@ use crate::component::list::sealed;
 use crate::component::{Bindings, Call, CapabilityList, ToolComponent, ToolOutput};
 use crate::error::{IntoToolError, ToolError};
 use crate::private::output::ToolReturn;
-
-/// The most that one function borrows; the macro refuses more.
-const MAX_BORROWED: usize = 8;
 
 /// The hidden arguments of a function tool. Written by the macro only.
 pub trait FnTool: Sized + Send + 'static {
@@ -75,7 +71,7 @@ pub const fn call<R, F: FnOnce() -> R>(function: F) -> Called<F> {
 /// What the function tool `T` borrows, without types: a type that cannot be injected is reported by
 /// [`BorrowProbe`](super::BorrowProbe) alone.
 pub struct Borrowed<T> {
-    values: [Option<Bound>; MAX_BORROWED],
+    values: Vec<Bound>,
     tool: PhantomData<fn() -> T>,
 }
 
@@ -83,7 +79,7 @@ impl<T> Borrowed<T> {
     /// Returns the borrowed parameter at a position.
     #[must_use]
     pub fn get<C: ?Sized + 'static>(&self, position: usize) -> Option<&C> {
-        self.values.get(position)?.as_ref()?.get::<Arc<C>>().map(|value| &**value)
+        self.values.get(position)?.get::<Arc<C>>().map(|value| &**value)
     }
 }
 
@@ -107,12 +103,8 @@ fn required(requirements: &[fn() -> Requirement]) -> Vec<Requirement> {
     requirements.iter().map(|requirement| requirement()).collect()
 }
 
-fn bind(requirements: &[fn() -> Requirement], bindings: &Bindings<'_>) -> Option<[Option<Bound>; MAX_BORROWED]> {
-    let mut values = array::from_fn(|_| None);
-    for (value, requirement) in values.iter_mut().zip(requirements) {
-        *value = Some(bindings.find(requirement().type_id)?);
-    }
-    Some(values)
+fn bind(requirements: &[fn() -> Requirement], bindings: &Bindings<'_>) -> Option<Vec<Bound>> {
+    requirements.iter().map(|requirement| bindings.find(requirement().type_id)).collect()
 }
 
 impl<T> fmt::Debug for Borrowed<T> {

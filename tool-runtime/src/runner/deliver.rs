@@ -8,6 +8,7 @@ use crate::runner::Run;
 use crate::tool::is_graph;
 
 /// Delivers a projected value of the tool's own.
+#[inline]
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
     let value = Delivered { warning, ..delivered(projected) };
     read(run, entry, &value);
@@ -16,6 +17,7 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
 
 /// A projected value as it is delivered: a tool's own output, a person's in its place, or a client's result. It follows
 /// that the model has [`read`] it once nothing can keep it from the model.
+#[inline]
 pub(super) fn delivered(projected: Projected) -> Delivered {
     let Projected { shown, model, media: beside, .. } = projected;
     let note = beside.note();
@@ -24,6 +26,7 @@ pub(super) fn delivered(projected: Projected) -> Delivered {
 
 /// Ids in what the model reads count as seen from now on, and the tool's labels are put on the run, for each origin of
 /// the value.
+#[inline]
 pub(super) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
     evidence(run, entry.spec.name.as_str(), delivered.model.as_ref().unwrap_or(&delivered.shown).get());
     label(run, entry);

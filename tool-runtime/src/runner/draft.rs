@@ -53,6 +53,7 @@ pub(super) enum Called {
 }
 
 impl Called {
+    #[inline]
     pub(super) fn of(run: &Run, name: &str) -> Self {
         run.shared()
             .catalog
@@ -84,6 +85,7 @@ pub(super) struct Refused {
 }
 
 impl Draft {
+    #[inline]
     pub(super) fn new(run: &Run, id: CallId, called: Called, arguments: Arguments) -> Self {
         Self {
             id,
@@ -151,6 +153,7 @@ impl Draft {
     }
 
     /// Takes the call out to be read. `None` if its arguments are recorded already.
+    #[inline]
     pub(super) fn take_unseen(&mut self) -> Option<ToolCall> {
         // The placeholder is replaced before anything else happens, see `OpenCall::read`.
         let unread = Arguments::Recorded(RecordedArguments::Unread { length: 0, sha256: Hash([0; 32]) });
@@ -164,6 +167,7 @@ impl Draft {
     }
 
     /// Takes over what the record may show: the masked arguments, or what is left of them.
+    #[inline]
     pub(super) fn read(&mut self, read: Result<Hydrated, Box<Refused>>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
             Ok(hydrated) => (RecordedArguments::Masked(hydrated.frozen.masked.clone()), Ok(hydrated)),
@@ -174,6 +178,7 @@ impl Draft {
     }
 
     /// The tool is known, and how far the policy takes it to reach.
+    #[inline]
     pub(super) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
         self.effect = Some(effect);
         self.definition_hash = Some(entry.spec.definition_hash);
@@ -192,6 +197,7 @@ impl Draft {
     }
 
     /// What was done to the arguments.
+    #[inline]
     pub(super) fn hydrated(&mut self, treatment: &Treatment) {
         self.validator.clone_from(&treatment.validator);
         // Arguments that a person approved are read a second time, and need no second repair.
@@ -237,12 +243,19 @@ impl Draft {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         let result = stop.result(self.id.clone(), true);
-        let record = *self.record(run, &result, Some(&stop));
-        ToolInvocationRecord { executed: true, ended_at: None, ..record }
+        let record = *self.record(run, &result, Some(&stop), None);
+        ToolInvocationRecord { executed: true, ..record }
     }
 
-    /// The record: open while the result is a suspension, closed otherwise.
-    pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
+    /// The record. `ended_at` is `None` while the call is open.
+    #[inline]
+    pub(super) fn record(
+        &self,
+        run: &Run,
+        result: &ToolExecResult,
+        stop: Option<&Stop>,
+        ended_at: Option<Timestamp>,
+    ) -> Box<ToolInvocationRecord> {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
         let (session, conversation, caller) = match &self.origin {
             None => (&options.session, &options.conversation, &options.caller),
@@ -262,7 +275,7 @@ impl Draft {
             violations: error.map(|error| error.errors.iter().map(Into::into).collect()).unwrap_or_default(),
             executed: self.executed,
             started_at: self.started_at,
-            ended_at: (!outcome.is_suspension()).then(|| run.shared().clock.now()),
+            ended_at,
             run_id: Arc::clone(run.identity()),
             session_id: session.clone(),
             conversation_id: conversation.clone(),

@@ -7,7 +7,7 @@ use std::future::Future;
 
 use tracing::Span;
 
-use crate::call::{Suspension, ToolCall, ToolExecResult};
+use crate::call::{Decision, Suspension, ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 #[cfg(feature = "mcp-server")]
 use crate::runner::CallClient;
@@ -97,23 +97,24 @@ fn taken(
 
 /// The stages up to the decision.
 fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
+    let mut decision = None;
     let hydrated = open.read(|open, call| {
-        let admitted = stages::admit(open, &call);
+        let admitted = stages::admit(open, &call).inspect(|admitted| decision.clone_from(&admitted.decision));
         stages::hydrate(open, admitted, call)
     })?;
-    from_frozen(open, hydrated)
+    from_frozen(open, hydrated, decision)
 }
 
 /// For calls that [`Run::hydrate`] already parsed and validated.
 fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
-    stages::admit_hydrated(open, &hydrated)?;
-    from_frozen(open, hydrated)
+    let decision = stages::admit_hydrated(open, &hydrated)?;
+    from_frozen(open, hydrated, decision)
 }
 
-/// The stages after the arguments are frozen.
-fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
+/// The stages after the arguments are frozen. `decision` is the one that [`admit`](stages::admit) found to be final.
+fn from_frozen(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
     stages::freeze(open, &hydrated);
-    stages::decide(open, hydrated)
+    stages::decide(open, hydrated, decision)
 }
 
 /// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.

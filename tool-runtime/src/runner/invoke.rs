@@ -44,6 +44,7 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///
 /// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
 /// The token of `bounds` is fired on a timeout, so that work which the tool left on another thread can see it.
+#[inline]
 pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: &Bounds) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {

@@ -6,7 +6,7 @@ mod ended;
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
+use jiff::Timestamp;
 
 use crate::call::{
     CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
@@ -33,7 +33,9 @@ pub(super) struct OpenCall {
     /// The id towards the model.
     id: CallId,
     taken: Taken,
-    started: Instant,
+    /// When the call came in; of one that waited, when it was opened again.
+    started: Timestamp,
+    ended: Option<Timestamp>,
     pub(super) parent: Parent,
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
@@ -76,6 +78,7 @@ struct Recorded {
 
 impl OpenCall {
     /// Announces the start, before anything is checked.
+    #[inline]
     pub(super) fn start(run: Run, call: ToolCall) -> Self {
         let (id, called) = (call.id.clone(), Called::of(&run, &call.name));
         Self::announced(run, id, called, Arguments::Unseen(call))
@@ -94,6 +97,7 @@ impl OpenCall {
         Self::announced(run, call.id.clone(), called, Arguments::Recorded(arguments))
     }
 
+    #[inline]
     fn announced(run: Run, id: CallId, called: Called, arguments: Arguments) -> Self {
         // An id that is too long for records is refused while the call is read; it is not remembered.
         let fits = id.as_str().len() <= SHOWN_BYTES;
@@ -101,24 +105,28 @@ impl OpenCall {
         let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
         let draft = Draft::new(&run, record_id, called, arguments);
         telemetry::announce_start(&run, &draft);
-        Self::at(run, id, taken, draft, None)
+        let started = draft.started_at;
+        Self::at(run, id, taken, draft, started, None)
     }
 
     /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
     pub(super) fn reopen(run: Run, claim: Box<Claim>) -> Self {
         let draft = Draft::reopened(claim.waiting.record.clone());
         let id = draft.id.clone();
-        Self::at(run, id, Taken::First, draft, Some(claim))
+        let started = run.shared().clock.now();
+        Self::at(run, id, Taken::First, draft, started, Some(claim))
     }
 
-    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Box<Claim>>) -> Self {
-        let (started, parent) = (Instant::now(), Parent::surroundings());
+    #[inline]
+    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, started: Timestamp, claim: Option<Box<Claim>>) -> Self {
+        let parent = Parent::surroundings();
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
         Self {
             run,
             id,
             taken,
             started,
+            ended: None,
             parent,
             draft,
             attempt: None,
@@ -162,6 +170,7 @@ impl OpenCall {
     ///
     /// The closure is synchronous and says what the record may show, so a call never waits for anything between the
     /// two: it is either unseen or recorded.
+    #[inline]
     pub(super) fn read(
         &mut self,
         read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Box<Refused>>,
@@ -172,6 +181,7 @@ impl OpenCall {
     }
 
     /// The tool begins to run, here or at a client.
+    #[inline]
     pub(super) fn begin(&mut self) {
         self.phase = Phase::Running;
         self.draft.set_executed(true);
@@ -246,7 +256,7 @@ impl OpenCall {
         };
         let Claim { waiting, decision, deciding: _deciding } = *claim;
         let (result, stop) = self.result(ended);
-        let then = Then::End(self.draft.record(&self.run, &result, stop.as_ref()));
+        let then = Then::End(self.record(&result, stop.as_ref()));
         let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
         self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
@@ -260,11 +270,14 @@ impl OpenCall {
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    #[inline]
     fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
         telemetry::announce_end(&self.run, &self.draft, result);
         if !result.outcome().is_suspension() {
-            let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
+            // A clock that was set back leaves no time.
+            let latency = u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0);
             self.run.state().account(result.outcome(), latency, size(result));
         }
         if let Some(stop) = stop {

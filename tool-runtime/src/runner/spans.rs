@@ -1,6 +1,8 @@
 //! [`Execution`]: the span around a tool's own work and its duration as a metric, with the `OpenTelemetry` names for
 //! generative AI.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, field};
@@ -31,6 +33,7 @@ impl Parent {
         Self::Surroundings(if is_off { Span::none() } else { Span::current() })
     }
 
+    #[inline]
     fn span(&self) -> Span {
         match self {
             Self::Turn(span) => span.clone(),
@@ -43,18 +46,23 @@ impl Parent {
 }
 
 /// The execution of a tool. Dropped before its end, it counts as cancelled.
-pub(super) struct Execution<'a> {
+pub(super) struct Execution {
     span: Span,
-    tool: &'a str,
-    agent: Option<&'a str>,
     shows_values: bool,
-    /// `None` if nobody measures.
-    started: Option<Instant>,
     failed: Option<Outcome>,
+    /// `None` if nobody measures.
+    measured: Option<Box<Measured>>,
 }
 
-impl<'a> Execution<'a> {
-    pub(super) fn begin(open: &'a OpenCall, spec: &'a ToolSpec, id: &CallId, effect: ToolEffect) -> Self {
+struct Measured {
+    started: Instant,
+    spec: Arc<ToolSpec>,
+    agent: Option<Arc<str>>,
+}
+
+impl Execution {
+    #[inline]
+    pub(super) fn begin(open: &OpenCall, spec: &Arc<ToolSpec>, id: &CallId, effect: ToolEffect) -> Self {
         let options = open.run().options();
         let (tool, agent) = (spec.name.as_str(), options.agent.as_deref());
         let span = tracing::info_span!(
@@ -80,8 +88,11 @@ impl<'a> Execution<'a> {
             span.record("gen_ai.tool.call.arguments", arguments.get());
         }
         let failed = Some(Cause::Cancelled.outcome(effect));
-        let started = tracing::enabled!(target: METRICS, Level::DEBUG).then(Instant::now);
-        Self { span, tool, agent, shows_values, started, failed }
+        let measured = tracing::enabled!(target: METRICS, Level::DEBUG).then(|| {
+            let (spec, agent) = (Arc::clone(spec), options.agent.clone());
+            Box::new(Measured { started: Instant::now(), spec, agent })
+        });
+        Self { span, shows_values, failed, measured }
     }
 
     pub(super) fn span(&self) -> Span {
@@ -90,6 +101,7 @@ impl<'a> Execution<'a> {
 
     /// The tool returned, or was stopped. A result is recorded as everyone may see it, and only if values were asked
     /// for.
+    #[inline]
     pub(super) fn end(mut self, ended: Result<Option<&Projected>, &Stop>) {
         self.failed = match ended {
             Ok(projected) => {
@@ -103,20 +115,20 @@ impl<'a> Execution<'a> {
     }
 }
 
-impl Drop for Execution<'_> {
+impl Drop for Execution {
     fn drop(&mut self) {
         let error = self.failed.map(Outcome::code);
         if let Some(code) = error {
             self.span.record("otel.status_code", "ERROR").record("error.type", code);
         }
-        let Some(started) = self.started else { return };
+        let Some(measured) = &self.measured else { return };
         tracing::event!(
             target: METRICS,
             Level::DEBUG,
-            histogram.gen_ai.execute_tool.duration = started.elapsed().as_secs_f64(),
-            gen_ai.tool.name = self.tool,
+            histogram.gen_ai.execute_tool.duration = measured.started.elapsed().as_secs_f64(),
+            gen_ai.tool.name = measured.spec.name.as_str(),
             gen_ai.tool.r#type = "function",
-            gen_ai.agent.name = self.agent,
+            gen_ai.agent.name = measured.agent.as_deref(),
             error.r#type = error,
         );
     }

@@ -58,6 +58,7 @@ impl Remembered {
     }
 
     /// The current labels; `None` if there are none.
+    #[inline]
     pub(super) fn labels(&self) -> Option<Arc<[Arc<str>]>> {
         self.lock_if(LABELLED).map(|state| Arc::clone(&state.labels))
     }
@@ -76,6 +77,7 @@ impl Remembered {
     }
 
     /// A call of the tool passed validation.
+    #[inline]
     pub(super) fn passed(&self, tool: &str) {
         if let Some(mut state) = self.lock_if(FAILED) {
             state.failures.remove(tool);
@@ -88,6 +90,7 @@ impl Remembered {
     }
 
     /// Whether the latest request offered the tool, or all.
+    #[inline]
     pub(super) fn is_offered(&self, name: &str) -> bool {
         let is_shown = |offered: &Offered| offered.is_shown(name);
         self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_shown))
@@ -179,6 +182,7 @@ impl RunState {
     }
 
     /// Takes a call id into use.
+    #[inline]
     pub(super) fn take_id(&mut self, id: &CallId) -> Taken {
         if self.seen.len() >= MAX_CALLS && !self.seen.contains(id) {
             Taken::TooMany
@@ -234,7 +238,7 @@ impl RunState {
     /// Accounts an ended call.
     pub(super) fn account(&mut self, outcome: Outcome, latency_ms: u64, result_bytes: usize) {
         *self.summary.calls.entry(outcome).or_default() += 1;
-        self.summary.latency_ms += latency_ms;
+        self.summary.latency_ms = self.summary.latency_ms.saturating_add(latency_ms);
         self.summary.result_bytes += result_bytes as u64;
     }
 }

@@ -139,9 +139,9 @@ fn budgets_fall_back() {
         argument_bytes: 100,
     };
     for (name, expected) in [("a", limits(50, 7)), ("b", limits(9, 32_768)), ("c", limits(50, 32_768))] {
-        assert_eq!(policy.terms_of(name, ToolEffect::ReadOnly).1, expected, "{name}");
+        assert_eq!(policy.terms_of(name, ToolEffect::ReadOnly).limits, expected, "{name}");
     }
-    assert_eq!(ToolPolicy::deny_all().terms_of("a", ToolEffect::ReadOnly).1.runtime, None);
+    assert_eq!(ToolPolicy::deny_all().terms_of("a", ToolEffect::ReadOnly).limits.runtime, None);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_rule_of_a_server_holds_where_none_of_a_tool_does() {
     assert_eq!((effect("mcp__a__get"), effect("mcp__a__put")), (ReadOnly, StateChange));
     assert_eq!((effect("mcp__b__get"), effect("t__own")), (ExternalSideEffect, ExternalSideEffect));
     let limits = |name: &str| {
-        let limits = policy.terms_of(name, ReadOnly).1;
+        let limits = policy.terms_of(name, ReadOnly).limits;
         (limits.runtime.map(|time| time.as_millis()), limits.result_bytes, limits.argument_bytes)
     };
     assert_eq!(limits("mcp__a__get"), (Some(Duration::from_millis(70).as_millis()), 1000, 80));

@@ -27,7 +27,7 @@ impl Drop for OpenCall {
                 if let Some(attempt) = self.attempt.take() {
                     let stop = cancelled(Outcome::Cancelled);
                     let result = stop.result(self.id.clone(), false);
-                    let record = self.draft.record(&self.run, &result, Some(&stop));
+                    let record = self.record(&result, Some(&stop));
                     let receipt = self.run.put_if_begun(record, *attempt);
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
                 }
@@ -73,6 +73,7 @@ impl OpenCall {
             id: self.id.clone(),
             taken: self.taken,
             started: self.started,
+            ended: self.ended,
             parent: self.parent.clone(),
             draft: self.draft.clone(),
             attempt: self.attempt.take(),

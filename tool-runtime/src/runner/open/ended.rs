@@ -12,10 +12,11 @@ impl OpenCall {
     pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> ToolInvocationRecord {
         let prepared = suspended.prepared.clone();
         let result = ToolExecResult::suspended(self.id.clone(), suspended.outcome(), prepared);
-        *self.draft.record(&self.run, &result, None)
+        *self.draft.record(&self.run, &result, None, None)
     }
 
     /// The result of a call that ended, and why it failed.
+    #[inline]
     pub(super) fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
         let (id, executed) = (self.id.clone(), self.draft.executed());
         let result = match ended {
@@ -28,15 +29,24 @@ impl OpenCall {
         (result, None)
     }
 
+    /// The record of a call that ends now, unless it is suspended.
+    #[inline]
+    pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
+        self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
+        self.draft.record(&self.run, result, stop, self.ended)
+    }
+
     /// Hands the record to the store, with what else is written about the call's end.
+    #[inline]
     pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Receipt {
-        let record = self.draft.record(&self.run, result, stop);
+        let record = self.record(result, stop);
         let settled = Held::settle(self.held.take(), result);
         self.run.put(record, self.attempt.as_deref(), settled, self.suspending.take())
     }
 
     /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not
     /// noted.
+    #[inline]
     pub(super) fn handed_out(&self) {
         if self.draft.effect() != Some(ToolEffect::ReadOnly) {
             self.run.state().hand_out(&self.draft.id);

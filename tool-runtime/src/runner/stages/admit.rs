@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, ToolCall};
+use crate::call::{Decision, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
-use crate::policy::ToolLimits;
+use crate::policy::{Terms, ToolLimits};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::resolve::resolve;
@@ -15,9 +15,12 @@ use crate::runner::state::{MAX_CALLS, Taken};
 pub(in crate::runner) struct Admitted {
     pub(super) entry: Arc<Entry>,
     pub(super) limits: ToolLimits,
+    /// What the policy says of the call whatever its arguments are. `None` if it has rules for them.
+    pub(in crate::runner) decision: Option<Decision>,
 }
 
 /// Checks that the call is whole, new and wanted, and finds its tool.
+#[inline]
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
@@ -39,25 +42,27 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }
-    let entry = resolve(open.run(), &call.name, open.draft.tool()).map_err(|unresolved| {
+    let (entry, decision) = resolve(open.run(), &call.name, open.draft.tool()).map_err(|unresolved| {
         open.draft.decided(unresolved.decision);
         unresolved.stop
     })?;
-    let (effect, limits) = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
+    let Terms { effect, limits, has_argument_rules } =
+        open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     open.draft.found(&entry, effect);
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));
     }
-    Ok(Admitted { entry, limits })
+    Ok(Admitted { entry, limits, decision: (!has_argument_rules).then_some(decision) })
 }
 
-/// Admits a call that was hydrated before by this run, and therefore for the tool that this run finds.
-pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<(), Stop> {
-    admit(open, hydrated.call())?;
+/// Admits a call that was hydrated before by this run, and therefore for the tool that this run finds. Returns
+/// [`Admitted::decision`].
+pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<Option<Decision>, Stop> {
+    let admitted = admit(open, hydrated.call())?;
     if Arc::ptr_eq(open.run().identity(), &hydrated.frozen.run) {
         open.draft.hydrated(&hydrated.frozen.treatment);
-        return Ok(());
+        return Ok(admitted.decision);
     }
     let message = "The call was hydrated by another run. It did not run: hydrate it in the run that executes it.";
     Err(Stop::new(Outcome::PolicyDenied).message(message))

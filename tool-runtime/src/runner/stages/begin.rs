@@ -45,6 +45,7 @@ pub(in crate::runner) struct Entering {
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
+#[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: Bound) -> Result<Begin, Entering> {
     let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);

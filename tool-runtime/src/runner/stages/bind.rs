@@ -54,6 +54,7 @@ pub(in crate::runner) async fn connect(
 }
 
 /// Makes the context of the call.
+#[inline]
 pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
     let run = open.run();
     let frozen = &reserved.hydrated.frozen;

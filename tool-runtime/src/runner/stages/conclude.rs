@@ -16,6 +16,7 @@ pub(in crate::runner) enum Concluded {
 }
 
 /// Decides by where the tool executes.
+#[inline]
 pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
     let Ran { hydrated, left, warning } = ran;
     let projected = match left {

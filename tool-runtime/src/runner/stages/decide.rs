@@ -19,9 +19,16 @@ pub(in crate::runner) enum Judged {
     NeedsApproval(Hydrated),
 }
 
-/// Asks the policy about frozen arguments.
-pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
-    let decision = judge(open.run(), &hydrated);
+/// Asks the policy about frozen arguments, unless what it said when the call was admitted is final: most policies have no
+/// rules for the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
+#[inline]
+pub(in crate::runner) fn decide(
+    open: &mut OpenCall,
+    hydrated: Hydrated,
+    admitted: Option<Decision>,
+) -> Result<Judged, Stop> {
+    let is_final = |_: &Decision| !hydrated.repaired();
+    let decision = admitted.filter(is_final).unwrap_or_else(|| judge(open.run(), &hydrated));
     let verdict = open.run().shared().effective(decision.verdict);
     open.draft.decided(Some(decision));
     match verdict {
@@ -62,7 +69,7 @@ pub(in crate::runner) fn decide_granted(
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.
 pub(in crate::runner) fn decide_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Stop> {
-    match decide(open, hydrated)? {
+    match decide(open, hydrated, None)? {
         Judged::Permitted(permit) => Ok(permit),
         Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
     }

@@ -12,12 +12,13 @@ use crate::runner::stages::resolve::resolve;
 use crate::store::PendingCall;
 
 /// Hydrates an admitted call.
+#[inline]
 pub(in crate::runner) fn hydrate(
     open: &mut OpenCall,
     admitted: Result<Admitted, Stop>,
     call: ToolCall,
 ) -> Result<Hydrated, Box<Refused>> {
-    let Admitted { entry, limits } = match admitted {
+    let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
             let shown = RecordedArguments::unread(call.arguments.as_str());
@@ -70,7 +71,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name, None) {
-        Ok(entry) => {
+        Ok((entry, _)) => {
             let limits = run.policy().limits_of(entry.spec.name.as_str());
             with_settings(run, limits, true, |settings| hydrate::hydrate_with_provenance(call, &entry, settings))
         }

@@ -37,6 +37,7 @@ impl Reserved {
 }
 
 /// Takes the call's share of the budgets and asks the loop guard.
+#[inline]
 pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
     let run = open.run();
     let hydrated = permit.hydrated;

@@ -14,10 +14,16 @@ pub(super) struct Unresolved {
     pub(super) stop: Stop,
 }
 
-/// Finds the tool and asks the run's tool list and the policy, before the arguments are read.
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are read. Returns the policy's
+/// decision, too.
 ///
 /// `found` is the tool of this name, if it was looked up before.
-pub(super) fn resolve(run: &Run, name: &str, found: Option<&Arc<Entry>>) -> Result<Arc<Entry>, Box<Unresolved>> {
+#[inline]
+pub(super) fn resolve(
+    run: &Run,
+    name: &str,
+    found: Option<&Arc<Entry>>,
+) -> Result<(Arc<Entry>, Decision), Box<Unresolved>> {
     let shared = run.shared();
     // Whether there is such a graph makes no difference.
     if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
@@ -32,7 +38,7 @@ pub(super) fn resolve(run: &Run, name: &str, found: Option<&Arc<Entry>>) -> Resu
     let (verdict, decision) = run.ask(|policy, context| shared.admit(policy, context, entry));
     if verdict != Verdict::Deny {
         run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
-        return Ok(Arc::clone(entry));
+        return Ok((Arc::clone(entry), decision));
     }
     let mut stop = Stop::new(Outcome::PolicyDenied);
     if run.catalog().get(name).is_none() {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use crate::call::{Cause, Outcome, PendingGraph};
+use crate::catalog::Entry;
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::error::{ErrorKind, ToolError};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
-use crate::registration::{Purpose, RunFailure};
+use crate::registration::{self, Purpose, RunFailure};
 use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
@@ -40,36 +41,15 @@ pub(super) enum Left {
     Waits(Box<PendingGraph>),
 }
 
+/// How a tool ended: by itself, or because something interrupted it.
+type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
+
 /// Runs the tool.
-pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
-    let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, carved, max_bytes, warning, .. } = reserved;
-    let entry = Arc::clone(&hydrated.frozen.entry);
-    let name = entry.spec.name.as_str();
-    let host = (is_graph(name) || name == SEARCH).then(|| {
-        Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
-            as Arc<dyn Any + Send + Sync>
-    });
-    let left = host.as_ref().map(|_| Forsaken::of(open.run(), &context));
-    let shared = open.run().shared();
-    let future = {
-        let bindings = Bindings {
-            granted: &entry.requirements,
-            capabilities: &shared.capabilities,
-            client: open.client.as_ref().map(|client| &client.offers),
-            connections: &connections.0,
-            context: &context,
-            host,
-        };
-        hydrated
-            .take_instance()
-            .zip(shared.compiled.projector(&entry).cloned())
-            .and_then(|(instance, projector)| instance.run(purpose, &bindings, projector, max_bytes))
-    };
-    // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
-    let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    let effect = open.draft.effect().unwrap_or(entry.spec.effect);
-    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect);
+///
+/// What comes before and after the tool's own work is no part of this future, which every call's future holds.
+pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Result<Ran, Stop> {
+    let Running { future, execution, forsaken } = start(open, &mut begun)?;
+    let context = &begun.bound.context;
     let running = invoke::contained(future, context.bounds()).instrument(execution.span());
     let ended = match open.attempt.as_deref() {
         None => running.await,
@@ -79,13 +59,63 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
             Err(Interrupted::lost())
         }),
     };
-    if let Some(left) = left {
+    if let Some(forsaken) = forsaken {
         let kept = match &ended {
             Ok(Err(RunFailure::Waits(pending))) => &*pending.waiting,
             _ => &[],
         };
-        Box::pin(left.close(kept)).await;
+        Box::pin(forsaken.close(kept)).await;
     }
+    end(open, begun, execution, ended)
+}
+
+/// A tool that is about to work.
+struct Running {
+    future: registration::Running,
+    execution: Execution,
+    /// What a graph leaves.
+    forsaken: Option<Box<Forsaken>>,
+}
+
+#[inline]
+fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Running, Stop> {
+    let Bound { reserved, connections, context } = &mut begun.bound;
+    let entry = Arc::clone(&reserved.hydrated.frozen.entry);
+    let name = entry.spec.name.as_str();
+    let host = (is_graph(name) || name == SEARCH).then(|| {
+        Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
+            as Arc<dyn Any + Send + Sync>
+    });
+    let forsaken = host.as_ref().map(|_| Box::new(Forsaken::of(open.run(), context)));
+    let shared = open.run().shared();
+    let bindings = Bindings {
+        granted: &entry.requirements,
+        capabilities: &shared.capabilities,
+        client: open.client.as_ref().map(|client| &client.offers),
+        connections: &connections.0,
+        context,
+        host,
+    };
+    let future = reserved
+        .hydrated
+        .take_instance()
+        .zip(shared.compiled.projector(&entry).cloned())
+        .and_then(|(instance, projector)| instance.run(begun.purpose, &bindings, projector, reserved.max_bytes))
+        // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+        .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
+    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect(open, &entry));
+    Ok(Running { future, execution, forsaken })
+}
+
+/// As far as the policy takes the tool to reach.
+fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
+    open.draft.effect().unwrap_or(entry.spec.effect)
+}
+
+#[inline]
+fn end(open: &mut OpenCall, begun: Begin, execution: Execution, ended: Ended) -> Result<Ran, Stop> {
+    let Begin { bound, purpose } = begun;
+    let Reserved { hydrated, reservation, carved, warning, .. } = bound.reserved;
     let bytes = match &ended {
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
@@ -94,6 +124,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     if let Some(carved) = carved {
         carved.settle(bytes as u64);
     }
+    let entry = &hydrated.frozen.entry;
+    let effect = effect(open, entry);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
@@ -107,7 +139,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
-            label(open.run(), &entry);
+            label(open.run(), entry);
             Err(failed(failure))
         }
         Err(interrupted) => Err(stopped(&interrupted, effect)),
