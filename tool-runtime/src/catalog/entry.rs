@@ -1,5 +1,6 @@
 //! [`Entry`]: a definition together with everything the runner needs to run it.
 
+use std::cell::LazyCell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use crate::capability::Requirement;
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
+use crate::json::{self, Limits, Tree};
 use crate::policy::{Subject, ToolLimits};
 use crate::redact::{ERROR, MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described, GraphDeclaration, Published};
@@ -37,9 +39,9 @@ pub(crate) struct Entry {
     /// The schema behind `projector`; `None` for a dynamic tool that declares no output schema.
     pub(crate) payload: Option<Schema>,
     /// What a client answers with.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Box<Answer>>,
     /// What a graph says of itself; `None` for every other tool.
-    pub(crate) graph: Option<GraphDeclaration>,
+    pub(crate) graph: Option<Box<GraphDeclaration>>,
 }
 
 /// How a client's answer is checked and shown.
@@ -111,26 +113,32 @@ impl Entry {
         let shown = shown.flatten();
         let (projector, answer) = match (answer, prepared.flatten()) {
             (Some(schema), Some(prepared)) => match shown {
-                Some(projector) => (Some(prepared), Some(Answer { schema, projector })),
+                Some(projector) => (Some(prepared), Some(Box::new(Answer { schema, projector }))),
                 // Without an allowlist for the answer the call is refused before anything is prepared.
                 None => (None, None),
             },
             _ => (shown, None),
         };
+        // Read once, and only for tools that may have ids or defaults: to read schemas is a good part of a build.
+        let text = spec.input_schema.as_str();
+        let input = LazyCell::new(|| json::parse_value(text, &Limits::UNBOUNDED).unwrap_or(Tree::Bool(true)));
+        let identifiers = IdArguments::of(&spec, || &input);
+        let effective = Effective::of(&spec.input_schema, || &input);
+        drop(input);
         Some(Self {
             location: described.location,
             index: 0,
             timeout: described.timeout,
             max_result_bytes: described.max_result_bytes,
-            identifiers: IdArguments::of(&spec),
-            effective: Effective::of(&spec.input_schema),
+            identifiers,
+            effective,
             behaviour: described.behaviour,
             published: described.published,
             requirements: described.requirements,
             projector,
             payload,
             answer,
-            graph: described.graph,
+            graph: described.graph.map(Box::new),
             spec,
         })
     }

@@ -1,6 +1,7 @@
 //! [`Party`]: what a policy tells apart of those who ask, so that what it lets one see is found out once for all of them.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use crate::call::Caller;
 use crate::policy::cedar::CedarRules;
@@ -8,6 +9,9 @@ use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 
 /// The longest description of a party. Names come from outside, and a longer one is not worth its memory.
 const MOST_BYTES: usize = 16 << 10;
+
+/// Room for most descriptions, so that they do not grow word by word.
+const ROOM: usize = 128;
 
 /// Runs of one party may see the same tools: whatever else differs between them, no rule of the policy asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,7 +22,7 @@ impl RunPolicy {
     /// over 16 KiB, as that of a run that names hundreds of tools: what it may see is its own.
     pub(crate) fn party(&self, context: &PolicyContext<'_>) -> Option<Party> {
         let policy = self.alone()?;
-        let mut key = Key::default();
+        let mut key = Key(String::with_capacity(ROOM));
         policy.tell_apart(context, &mut key);
         match context.tools {
             None => key.word("all"),
@@ -60,14 +64,11 @@ impl ToolPolicy {
 }
 
 /// Words with their lengths, so that no two lists read alike.
-#[derive(Default)]
 struct Key(String);
 
 impl Key {
     fn word(&mut self, word: &str) {
-        self.0.push_str(&word.len().to_string());
-        self.0.push(':');
-        self.0.push_str(word);
+        let _ = write!(self.0, "{}:{word}", word.len());
     }
 
     fn list<'w>(&mut self, words: impl Iterator<Item = &'w str>) {

@@ -163,7 +163,7 @@ impl RunPolicy {
             Caller::Direct => None,
             Caller::Graph { name, .. } => of(name).map(|budget| (Holder::Graph, budget)),
         };
-        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect(), self.parallel())
+        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph), self.parallel())
     }
 
     /// The least of the run budgets.

@@ -113,9 +113,9 @@ struct Books {
 impl Spending {
     /// Creates an account with no amount spent or held, for a run with so many calls at a time.
     #[must_use]
-    pub(crate) fn new(mut budgets: Vec<(Holder, Allowance)>, parallel: usize) -> Self {
+    pub(crate) fn new(budgets: impl IntoIterator<Item = (Holder, Allowance)>, parallel: usize) -> Self {
         // What limits nothing need not be asked for every call.
-        budgets.retain(|(_, allowance)| !allowance.is_empty());
+        let budgets = budgets.into_iter().filter(|(_, allowance)| !allowance.is_empty()).collect();
         let places = u32::try_from(parallel).unwrap_or(u32::MAX);
         Self(Arc::new(Shared { budgets, places, books: Mutex::default() }))
     }

@@ -30,7 +30,7 @@ const MAX_ROOM: usize = 64 * 1024;
 pub struct Projector {
     pub(super) allow: Plan,
     /// For the model, where it sees more.
-    model: Option<Plan>,
+    model: Option<Box<Plan>>,
     /// Whether everyone may see files.
     shows_media: bool,
     /// Whether the model may see files.
@@ -122,7 +122,7 @@ impl Projector {
             model_gets_media,
             shows_error: allow_error,
             allow: Plan::of(paths()),
-            model: (!model.is_empty()).then(|| Plan::of(paths().chain(model.iter().map(String::as_str)))),
+            model: (!model.is_empty()).then(|| Box::new(Plan::of(paths().chain(model.iter().map(String::as_str))))),
             check: None,
         }
     }
@@ -140,7 +140,7 @@ impl Projector {
     }
 
     fn widest(&self) -> Plan {
-        self.model.as_ref().unwrap_or(&self.allow).clone()
+        self.model.as_deref().unwrap_or(&self.allow).clone()
     }
 
     /// Writes what may be shown, at most `max_bytes` long: array tails and long strings are cut, with markers that

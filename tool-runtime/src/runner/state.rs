@@ -147,7 +147,9 @@ struct Failures {
 
 impl RunState {
     pub(super) fn new(labels: &[Arc<str>], continued: bool) -> Self {
-        Self { labels: labels.into(), continued, ..Self::default() }
+        // Most runs have none, and `into` allocates for an empty slice too.
+        let labels = if labels.is_empty() { Arc::default() } else { labels.into() };
+        Self { labels, continued, ..Self::default() }
     }
 
     fn flags(&self) -> u8 {

@@ -13,15 +13,13 @@ use crate::tool::Schema;
 pub(crate) struct Effective(Box<[(Box<str>, Value)]>);
 
 impl Effective {
-    /// Reads them off an input schema, once.
-    pub(crate) fn of(schema: &Schema) -> Self {
-        // Reading a schema is most of the work of building a catalog.
+    /// Reads them off an input schema, once. `read` is asked for it only if it may have any.
+    pub(crate) fn of<'s>(schema: &Schema, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
         if !schema.as_str().contains("\"default\"") {
             return Self::default();
         }
-        let schema = schema.to_value();
-        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        Self(properties.filter_map(|(name, one)| Some((name.as_str().into(), one.get("default")?.clone()))).collect())
+        let properties = read().get("properties").and_then(Tree::as_object).into_iter().flatten();
+        Self(properties.filter_map(|(name, one)| Some(((**name).into(), one.get("default")?.to_value()))).collect())
     }
 
     /// Returns the canonical text of the arguments with their defaults and without members that are `null`. `None` if
@@ -131,7 +129,8 @@ mod tests {
     #[test]
     fn defaults_and_nulls_make_no_difference() {
         let schema = r#"{"properties":{"n":{"type":"integer"},"zone":{"default":"UTC"},"none":{"default":null}}}"#;
-        let effective = Effective::of(&Schema::from_text(schema));
+        let read = parse(schema, &Limits::UNBOUNDED).unwrap();
+        let effective = Effective::of(&Schema::from_text(schema), || &read);
         let texts = |text: &str| {
             let tree = parse(text, &Limits::UNBOUNDED).unwrap();
             let effective_text = effective.of_arguments(&tree).unwrap_or_else(|| canonical::to_text(&tree));

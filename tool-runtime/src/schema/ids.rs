@@ -20,9 +20,9 @@ pub(crate) struct IdArguments {
 }
 
 impl IdArguments {
-    /// Reads them off a definition, once.
-    pub(crate) fn of(spec: &ToolSpec) -> Self {
-        let names = spec.no_schema.is_none().then(|| Self::of_schema(&spec.input_schema));
+    /// Reads them off a definition, once. `read` is asked for its schema only if it may have any.
+    pub(crate) fn of<'s>(spec: &ToolSpec, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
+        let names = spec.no_schema.is_none().then(|| Self::of_schema(&spec.input_schema, read));
         Self { names, evidence: spec.evidence.keys().map(|name| name.as_str().into()).collect() }
     }
 
@@ -30,15 +30,14 @@ impl IdArguments {
     #[cfg(test)]
     pub(crate) fn of_value(schema: &Value) -> Self {
         let mut names = BTreeSet::new();
-        properties(schema, &mut names);
+        properties(&Tree::from_value(schema), &mut names);
         Self { names: Some(names.into_iter().collect()), evidence: Box::default() }
     }
 
-    fn of_schema(schema: &Schema) -> Box<[Box<str>]> {
+    fn of_schema<'s>(schema: &Schema, read: impl FnOnce() -> &'s Tree<'s>) -> Box<[Box<str>]> {
         let mut names = BTreeSet::new();
-        // Most schemas have none, and reading one is most of the work of building a catalog.
         if ["id\"", "ids\"", "Id\"", "Ids\""].iter().any(|end| schema.as_str().contains(end)) {
-            properties(&schema.to_value(), &mut names);
+            properties(read(), &mut names);
         }
         names.into_iter().collect()
     }
@@ -164,18 +163,18 @@ const fn is_scalar(tree: &Tree<'_>) -> bool {
 
 /// Collects the properties that are ids by their name, wherever in the document they are. One whose values are listed
 /// is a choice, and one whose default is a placeholder has a meaning for it.
-fn properties(schema: &Value, names: &mut BTreeSet<Box<str>>) {
+fn properties(schema: &Tree<'_>, names: &mut BTreeSet<Box<str>>) {
     match schema {
-        Value::Array(items) => items.iter().for_each(|item| properties(item, names)),
-        Value::Object(members) => {
-            for (name, member) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                let default = member.get("default").and_then(Value::as_str);
+        Tree::Array(items) => items.iter().for_each(|item| properties(item, names)),
+        Tree::Object(members) => {
+            for (name, member) in schema.get("properties").and_then(Tree::as_object).into_iter().flatten() {
+                let default = member.get("default").and_then(Tree::as_str);
                 let listed = member.get("enum").is_some() || member.get("const").is_some();
                 if is_id_name(name) && !listed && !default.is_some_and(is_placeholder) {
-                    names.insert(name.as_str().into());
+                    names.insert((**name).into());
                 }
             }
-            members.values().for_each(|member| properties(member, names));
+            members.iter().for_each(|(_, member)| properties(member, names));
         }
         _ => {}
     }

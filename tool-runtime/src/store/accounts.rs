@@ -104,7 +104,9 @@ impl Account {
             let key = Key::account(holder, tenant.as_deref(), principal.as_deref(), window);
             Self { key, holder, tenant, principal, window, allowance }
         };
-        policy.shared().into_iter().map(account).collect()
+        let shared = policy.shared();
+        // Most runs have none. Collecting allocates for an empty slice too.
+        if shared.is_empty() { Arc::default() } else { shared.into_iter().map(account).collect() }
     }
 
     /// The keys of accounts.

@@ -1,0 +1,78 @@
+//! Conversations by the number of turns that they have had.
+
+use async_trait::async_trait;
+use divan::Bencher;
+use tests::server::{Reply, Server};
+use tool_runtime::RunOptions;
+use tool_runtime::agent::http::HttpModel;
+use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
+use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+
+use crate::{ANSWER, runner, runtime};
+
+const TURNS: [usize; 4] = [1, 10, 100, 1_000];
+
+/// Answers without looking at what it is asked.
+struct Quick;
+
+#[async_trait]
+impl ModelClient for Quick {
+    fn name(&self) -> &'static str {
+        "instant"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        decoder.push_with(ANSWER.as_bytes(), show);
+        Ok(decoder.finish())
+    }
+}
+
+fn send_once_more(bencher: Bencher, turns: usize, model: impl ModelClient + 'static) {
+    let runtime = runtime();
+    let mut conversation = Agent::new(model).converse(runner(10).run(RunOptions::new()));
+    let mut send = || {
+        let ended = runtime.block_on(conversation.send("What is there to do today, and who is it for?"));
+        assert!(matches!(ended, Ended::Answered { .. }));
+    };
+    (0..turns).for_each(|_| send());
+    bencher.bench_local(send);
+}
+
+#[divan::bench(args = TURNS, sample_count = 20, sample_size = 1)]
+fn d_send_once_more(bencher: Bencher, turns: usize) {
+    send_once_more(bencher, turns, Quick);
+}
+
+/// The same over loopback, with all that was said before in each request.
+#[divan::bench(args = TURNS, sample_count = 20, sample_size = 1)]
+fn d_send_over_http(bencher: Bencher, turns: usize) {
+    let server = Server::start([Reply::stream(ANSWER)]).unwrap();
+    let model = HttpModel::builder(Format::OpenAiChat, server.url(), "m").build().unwrap();
+    send_once_more(bencher, turns, model);
+}
+
+fn history(turns: usize) -> Vec<Message> {
+    let turn = |at: usize| {
+        let arguments = r#"{"id":"doc-17","title":"A title of a few words","count":3,"tags":["one","two"]}"#;
+        let id = format!("call_{at}");
+        [
+            Message::user("What is there to do today, and who is it for?"),
+            Message::Assistant(vec![Part::Call(CallMessage::new(id.clone(), "bench__tool_1", arguments))]),
+            Message::Result(ResultMessage::new(id, r#"{"title":"A title of a few words"}"#)),
+            Message::assistant("There is one document, and it has a new title now."),
+        ]
+    };
+    (0..turns).flat_map(turn).collect()
+}
+
+fn formats() -> impl Iterator<Item = (Format, usize)> {
+    Format::ALL.iter().flat_map(|format| [1, 100].map(|turns| (*format, turns)))
+}
+
+#[divan::bench(args = formats())]
+fn e_encode_history(bencher: Bencher, (format, turns): (Format, usize)) {
+    let history = history(turns);
+    bencher.bench(|| format.encode_messages(&history, None));
+}
