@@ -2,7 +2,7 @@
 # Counts the instructions and the allocations of one call of the gate, and of the floor below it, with valgrind's callgrind:
 #
 #   tests/instructions.sh            prints a line for each of tiny, medium and large
-#   tests/instructions.sh FOLDER     keeps callgrind's files in the folder, for callgrind_annotate
+#   tests/instructions.sh FOLDER     keeps callgrind's files in the folder, for callgrind_annotate --inclusive=yes
 #   tests/instructions.sh --check    fails where a call costs more than tests/instructions.limits says
 #   tests/instructions.sh --accept   writes what it counts into tests/instructions.limits
 #
@@ -58,25 +58,26 @@ if [ "$mode" = --accept ]; then
 elif [ "$mode" = --check ]; then
     awk '
         NR == FNR { if ($1 !~ /^#/) { floor[$1] = $2; gate[$1] = $3; allocations[$1] = $4 } next }
-        !($1 in gate) { print $1 ": it has no line in tests/instructions.limits"; failed = 1; next }
+        !($1 in gate) { print $1 ": it has no line in tests/instructions.limits"; failed = $1; next }
         {
             grown = $3 / gate[$1]
             ratio = ($3 / $2) / (gate[$1] / floor[$1])
             if (grown > 1.03 && ratio > 1.03) {
                 printf "%s: %d instructions, %.1f %% more than %d, and %.1f %% more of the floor\n", $1, $3, 100 * (grown - 1), gate[$1], 100 * (ratio - 1)
-                failed = 1
+                failed = $1
             } else if (grown < 0.97 && ratio < 0.97) {
                 printf "%s: %d instructions, where %d are accepted; accept fewer, or the gain can be lost again\n", $1, $3, gate[$1]
             }
             if ($4 > allocations[$1]) {
                 printf "%s: %s allocations, more than %s\n", $1, $4, allocations[$1]
-                failed = 1
+                failed = $1
             }
         }
         END {
             if (failed) {
-                print "A call costs more than it did. `tests/instructions.sh FOLDER`, then `callgrind_annotate --inclusive=yes FOLDER/gate-tiny.callgrind.1`,"
-                print "shows where. If it is worth it: `tests/instructions.sh --accept`, the new figures into BENCHMARKS.md, and say in the commit what they buy."
+                print "A call costs more than it did. `tests/instructions.sh FOLDER`, then"
+                print "`callgrind_annotate --inclusive=yes FOLDER/gate-" failed ".callgrind.1`, shows where."
+                print "If it is worth it: `tests/instructions.sh --accept`, the new figures into BENCHMARKS.md, and say in the commit what they buy."
                 exit 1
             }
         }' "$limits" "$out/counts" >&2

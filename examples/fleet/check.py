@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -38,11 +39,13 @@ def request(url, body=None, headers=(), timeout=30):
     data = None if body is None else json.dumps(body).encode()
     made = urllib.request.Request(url, data=data, headers={"content-type": "application/json", **dict(headers)})
     try:
-        with urllib.request.urlopen(made, timeout=timeout) as response:
+        try:
+            response = urllib.request.urlopen(made, timeout=timeout)
+        except urllib.error.HTTPError as error:
+            response = error
+        with response:
             return response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-    except (urllib.error.URLError, ConnectionError, TimeoutError):
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError):
         return 0, ""
 
 
@@ -92,9 +95,8 @@ class Restate:
         status, text = request(f"http://127.0.0.1:{self.admin}/deployments", body)
         assert status in (200, 201), text
 
-    def call(self, key, handler, body, headers=()):
-        # The server holds a request for as long as the endpoint is down, which is for us to start again.
-        return request(f"http://127.0.0.1:{self.ingress}/Fleet/{key}/{handler}", body, headers, 1)
+    def call(self, key, handler, body, headers=(), timeout=30):
+        return request(f"http://127.0.0.1:{self.ingress}/Fleet/{key}/{handler}", body, headers, timeout)
 
     def output(self, key):
         status, text = request(f"http://127.0.0.1:{self.ingress}/restate/workflow/Fleet/{key}/output")
@@ -213,7 +215,8 @@ class Person:
         if not self.left:
             return
         handler, body = self.left[0]
-        status, text = self.restate.call(self.key, handler, body, {"x-principal": "grace"})
+        # The server holds a request for as long as the endpoint is down, which is for us to start again.
+        status, text = self.restate.call(self.key, handler, body, {"x-principal": "grace"}, timeout=1)
         # 409: an earlier request arrived, and nobody heard so; or what did not fit was not looked at yet.
         looked_at = status == 409 and body.get("value") != 10
         if status in (200, 202, 204) or looked_at:

@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// Whether each delta is a call of its own.
-    fn is_whole_calls(self) -> bool {
+    pub(crate) fn is_whole_calls(self) -> bool {
         self.format == Format::Ollama && self.arguments
     }
 
@@ -75,7 +75,13 @@ impl Stream {
 
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.format, if self.arguments { "arguments" } else { "text" })
+        let deltas = match (self.format, self.arguments) {
+            (_, false) => "text",
+            (Format::Ollama, true) => "whole calls",
+            (Format::Gemini, true) => "arguments in pieces",
+            (_, true) => "arguments",
+        };
+        write!(f, "{}, {deltas}", self.format)
     }
 }
 

@@ -4,9 +4,11 @@
 
 use std::borrow::Cow;
 use std::hint::black_box;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tool_runtime::call::CallId;
 use tool_runtime::wire::Format;
 
 /// Reads each frame and gives how many could be read.
@@ -18,6 +20,17 @@ pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
         Format::Ollama => count::<Ollama<'_>>(frames),
         _ => count::<Gemini<'_>>(frames),
     }
+}
+
+/// Reads lines of Ollama and keeps of each call what has to outlive its line: an id, which the server does not send, the
+/// name and the arguments. Returns how many calls there were.
+pub(crate) fn keep(lines: &[&str]) -> usize {
+    let lines = lines.iter().filter_map(|line| serde_json::from_str::<Ollama<'_>>(line).ok());
+    let calls = lines.flat_map(|line| line.message.tool_calls);
+    let kept = |OllamaCall { function }| -> (CallId, String, Arc<str>) {
+        (CallId::generate(), function.name.to_owned(), function.arguments.get().into())
+    };
+    black_box(calls.map(kept).collect::<Vec<_>>()).len()
 }
 
 fn count<'a, T: Deserialize<'a>>(frames: &[&'a str]) -> usize {

@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Result<Entries, LockError> {
     match member("version").and_then(|version| version.to_value().as_u64()) {
         Some(VERSION) => {}
         Some(found) => return Err(LockError::Version { found }),
-        None => return Err(shape("`version` is missing, or is not a number")),
+        None => return Err(shape("`version` is missing, or is not a positive whole number")),
     }
     if let Some((name, _)) = members.iter().find(|(name, _)| !matches!(&**name, "tools" | "version")) {
         return Err(LockError::Shape(format!("the member `{}` is not known", sentence(name, 64).escape_debug())));

@@ -12,7 +12,7 @@ use crate::contain::{caught, discard};
 use crate::error::{ErrorKind, ToolError};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
-use crate::registration::{self, Purpose, RunFailure};
+use crate::registration::{Purpose, RunFailure, Running};
 use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
@@ -48,7 +48,7 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 ///
 /// What comes before and after the tool's own work is no part of this future, which every call's future holds.
 pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Result<Ran, Stop> {
-    let Running { future, execution, forsaken } = start(open, &mut begun)?;
+    let Started { future, execution, forsaken } = start(open, &mut begun)?;
     let context = &begun.bound.context;
     let running = invoke::contained(future, context.bounds()).instrument(execution.span());
     let ended = match open.attempt.as_deref() {
@@ -70,15 +70,16 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Res
 }
 
 /// A tool that is about to work.
-struct Running {
-    future: registration::Running,
+struct Started {
+    future: Running,
     execution: Execution,
     /// What a graph leaves.
     forsaken: Option<Box<Forsaken>>,
 }
 
+/// Binds what the tool borrows, and makes its future.
 #[inline]
-fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Running, Stop> {
+fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Started, Stop> {
     let Bound { reserved, connections, context } = &mut begun.bound;
     let entry = Arc::clone(&reserved.hydrated.frozen.entry);
     let name = entry.spec.name.as_str();
@@ -104,7 +105,7 @@ fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Running, Stop> {
         // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let execution = Execution::begin(open, &entry.spec, context.call_id(), effect(open, &entry));
-    Ok(Running { future, execution, forsaken })
+    Ok(Started { future, execution, forsaken })
 }
 
 /// As far as the policy takes the tool to reach.
@@ -112,6 +113,7 @@ fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
     open.draft.effect().unwrap_or(entry.spec.effect)
 }
 
+/// Gives back what the tool did not use of its budgets, and says how it ended.
 #[inline]
 fn end(open: &mut OpenCall, begun: Begin, execution: Execution, ended: Ended) -> Result<Ran, Stop> {
     let Begin { bound, purpose } = begun;

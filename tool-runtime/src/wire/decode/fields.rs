@@ -81,11 +81,16 @@ impl<'a> Rare<'a> {
 
 /// A document that is one object of a known shape.
 pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
-    let mut json = Json::new(text);
     let mut object = T::default();
-    object.read(&mut json)?;
-    json.end()?;
+    fill(&mut object, text)?;
     Ok(object)
+}
+
+/// Like [`read`], in place: moving a line of Ollama out of [`read`] takes 130 instructions.
+pub(crate) fn fill<'a, T: Field<'a>>(object: &mut T, text: &'a str) -> Result<(), Invalid> {
+    let mut json = Json::new(text);
+    object.read(&mut json)?;
+    json.end()
 }
 
 /// A string; everything else, and the empty string, is absent (R2).
@@ -132,6 +137,18 @@ impl<'a> Field<'a> for Integer {
         }
         self.0 = json.integer()?;
         Ok(())
+    }
+}
+
+/// Whether the value is `true`; everything else is not.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Flag(pub(crate) bool);
+
+impl<'a> Field<'a> for Flag {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        // The word is checked where it is skipped.
+        self.0 = json.peek() == b't';
+        json.skip()
     }
 }
 

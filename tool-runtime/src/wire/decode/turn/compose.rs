@@ -94,12 +94,12 @@ impl Writer<'_> {
 
     /// Adds media that the model made.
     pub(crate) fn media(&mut self, media: Media) -> usize {
-        self.turn.layout.add(Slot::Media(media))
+        self.turn.layout.add(Slot::Media(Box::new(media)))
     }
 
     /// Adds a source of the text before it.
     pub(crate) fn citation(&mut self, citation: Citation) {
-        self.turn.layout.add(Slot::Citation(citation));
+        self.turn.layout.add(Slot::Citation(Box::new(citation)));
     }
 
     /// Adds a block that only its provider understands, as a JSON object.

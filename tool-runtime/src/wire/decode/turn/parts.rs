@@ -22,8 +22,9 @@ pub(super) enum Slot {
     Reasoning(String),
     /// The index of a call.
     Call(usize),
-    Media(Media),
-    Citation(Citation),
+    // In boxes: few turns have one, and a part is moved when it is added.
+    Media(Box<Media>),
+    Citation(Box<Citation>),
     Refusal,
     Carried,
 }
@@ -48,8 +49,8 @@ impl Layout {
                     calls += 1;
                     Slot::Call(calls - 1)
                 }
-                Part::Media(media) => Slot::Media(media.clone()),
-                Part::Citation(citation) => Slot::Citation(citation.clone()),
+                Part::Media(media) => Slot::Media(Box::new(media.clone())),
+                Part::Citation(citation) => Slot::Citation(Box::new(citation.clone())),
                 Part::Refusal(_) if layout.has_refusal() => continue,
                 Part::Refusal(_) => Slot::Refusal,
                 Part::Carried(_) => Slot::Carried,
@@ -162,8 +163,8 @@ impl Layout {
                     kept.then(|| Part::Reasoning(TextPart::new(text.as_str()).with_carried(carried)))
                 }
                 Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_carried(carried))),
-                Slot::Media(media) => Some(Part::Media(media.clone())),
-                Slot::Citation(citation) => Some(Part::Citation(citation.clone())),
+                Slot::Media(media) => Some(Part::Media((**media).clone())),
+                Slot::Citation(citation) => Some(Part::Citation((**citation).clone())),
                 Slot::Refusal => (!refusal.is_empty()).then(|| Part::Refusal(refusal.to_owned())),
                 Slot::Carried => carried.map(Part::Carried),
             });

@@ -127,6 +127,10 @@ impl Writer<'_> {
     /// Shows what was held back, at the end of the turn: calls without id or without argument text.
     fn announce_all(&mut self) {
         for at in 0..self.turn.calls.len() {
+            // The text of a call that was announced was shown when it came.
+            if self.turn.calls.get(at).is_some_and(|call| call.announced) {
+                continue;
+            }
             self.settle_id(at);
             self.announce(at);
             if let Some(call) = self.turn.calls.get_mut(at)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::decode::fields::{Object, Raw, read};
+use crate::wire::decode::fields::{Object, Raw, fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
@@ -36,8 +36,9 @@ impl Dialect for Messages {
         if event == b"error" {
             return turn.fail(event_error(data, CodeIn::CodeOrType));
         }
-        match read::<Event<'_>>(data) {
-            Ok(event) => self.event(&event, data, turn),
+        let mut event = Event::default();
+        match fill(&mut event, data) {
+            Ok(()) => self.event(&event, data, turn),
             Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::wire::decode::fields::read;
+use crate::wire::decode::fields::{fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
@@ -67,8 +67,9 @@ impl Dialect for Gemini {
         if event == b"error" {
             return turn.fail(event_error(data, CodeIn::Code));
         }
-        match read::<Response<'_>>(data) {
-            Ok(response) => self.response(&response, turn),
+        let mut response = Response::default();
+        match fill(&mut response, data) {
+            Ok(()) => self.response(&response, turn),
             Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
         }
     }

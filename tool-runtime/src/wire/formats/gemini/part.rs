@@ -30,7 +30,7 @@ impl Parts {
     /// Adds a part of the response; `None` if the turn failed. Unsigned text and unsigned thoughts are joined with those
     /// before them; a part with a signature stays one of its own.
     pub(super) fn add(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) -> Option<()> {
-        let is_thought = part.thought.0 == Some("true");
+        let is_thought = part.thought.0;
         if let Some(call) = &part.call.0 {
             let continues = self.is_open();
             let at = self.call(call, turn)?;
@@ -93,7 +93,7 @@ impl Parts {
     /// Adds a call, or the next piece of one, and returns it; `None` if the turn failed.
     fn call(&mut self, call: &FunctionCall<'_>, turn: &mut Writer<'_>) -> Option<usize> {
         let (id, name) = (call.id.get(), call.name.get());
-        let continues = call.will_continue.0 == Some("true");
+        let continues = call.will_continue.0;
         let broken = |turn: &mut Writer<'_>| {
             turn.fail_with(WireErrorKind::ProtocolViolation);
             None

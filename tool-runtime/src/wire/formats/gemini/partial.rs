@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::json::quote;
 use crate::wire::decode::cursor::{Invalid, Json};
-use crate::wire::decode::fields::{Field, Raw, Text, shape};
+use crate::wire::decode::fields::{Field, Flag, Raw, Text, shape};
 
 /// The deepest place; the gate refuses arguments that nest deeper.
 const MAX_DEPTH: usize = 64;
@@ -18,7 +18,7 @@ shape! {
         "numberValue" => number: Raw<'a>,
         "boolValue" => boolean: Raw<'a>,
         "nullValue" => null: Came,
-        "willContinue" => continues: Raw<'a>,
+        "willContinue" => continues: Flag,
     }
 }
 
@@ -109,7 +109,7 @@ impl Value<'_> {
     fn came(&self) -> Result<Option<New<'_>>, Invalid> {
         let word = self.boolean.0.filter(|word| matches!(*word, "true" | "false"));
         Ok(if self.text.came() {
-            Some(New::Text { text: self.text.get(), continues: self.continues.0 == Some("true") })
+            Some(New::Text { text: self.text.get(), continues: self.continues.0 })
         } else if let Some(number) = self.number.0 {
             // Not a number and the infinities come as strings, and JSON has no word for them.
             if number.starts_with('"') {

@@ -4,7 +4,7 @@ use crate::json::quote;
 use crate::wire::Usage;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::{Invalid, Json};
-use crate::wire::decode::fields::{Field, Integer, List, Object, Raw, Text, shape};
+use crate::wire::decode::fields::{Field, Flag, Integer, List, Object, Raw, Text, shape};
 use crate::wire::formats::gemini::partial;
 
 shape! {
@@ -44,7 +44,7 @@ shape! {
 #[derive(Default)]
 pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
-    pub(super) thought: Raw<'a>,
+    pub(super) thought: Flag,
     pub(super) call: Object<FunctionCall<'a>>,
     pub(super) data: Object<Box<Blob<'a>>>,
     /// It has other members.
@@ -58,7 +58,7 @@ shape! {
         "name" => pub(super) name: Text<'a>,
         "args" => pub(super) args: Piece<'a>,
         "partialArgs" => pub(super) partial_args: List<partial::Value<'a>>,
-        "willContinue" => pub(super) will_continue: Raw<'a>,
+        "willContinue" => pub(super) will_continue: Flag,
     }
 }
 

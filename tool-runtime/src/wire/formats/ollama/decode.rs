@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::media::Media;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::Json;
-use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
+use crate::wire::decode::fields::{Flag, Integer, List, Object, Raw, Text, Whole, fill, shape};
 use crate::wire::decode::members::without;
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
@@ -19,7 +19,7 @@ shape! {
     struct Line<'a> {
         "model" => model: Text<'a>,
         "message" => message: Object<Message<'a>>,
-        "done" => done: Raw<'a>,
+        "done" => done: Flag,
         "done_reason" => done_reason: Text<'a>,
         "prompt_eval_count" => prompt_eval_count: Integer,
         "eval_count" => eval_count: Integer,
@@ -61,9 +61,10 @@ impl Dialect for Ollama {
     }
 
     fn frame(&mut self, _event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        let Ok(line) = read::<Line<'_>>(data) else {
+        let mut line = Line::default();
+        if fill(&mut line, data).is_err() {
             return turn.fail_with(WireErrorKind::MalformedFrame);
-        };
+        }
         if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, CodeIn::Code)) {
             return turn.fail(error);
         }
@@ -96,7 +97,7 @@ impl Dialect for Ollama {
                 }
             }
         }
-        if line.done.0 == Some("true") {
+        if line.done.0 {
             let (input, output) = (line.prompt_eval_count.count(), line.eval_count.count());
             if input.is_some() || output.is_some() {
                 turn.usage(Usage::new(input.unwrap_or(0), output.unwrap_or(0)));

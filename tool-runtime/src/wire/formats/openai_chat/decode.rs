@@ -1,6 +1,6 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use crate::wire::decode::fields::read;
+use crate::wire::decode::fields::{fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
@@ -39,10 +39,11 @@ impl Dialect for Chat {
             turn.fail(event_error(data, CodeIn::Code));
             return;
         }
-        let Ok(chunk) = read::<Chunk<'_>>(data) else {
+        let mut chunk = Chunk::default();
+        if fill(&mut chunk, data).is_err() {
             turn.fail_with(WireErrorKind::MalformedFrame);
             return;
-        };
+        }
         self.beside(&chunk);
         if let Some(choice) = Self::head(&chunk, turn) {
             if let Some(delta) = &choice.delta.0 {

@@ -1,7 +1,7 @@
 //! Events and whole bodies of Responses, read as borrowed types.
 
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
+use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, fill, read, shape};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
@@ -93,8 +93,9 @@ impl Dialect for Responses {
         if event == b"error" {
             return turn.fail(event_error(data, CodeIn::Code));
         }
-        match read::<Event<'_>>(data) {
-            Ok(event) => self.event(&event, data, turn),
+        let mut event = Event::default();
+        match fill(&mut event, data) {
+            Ok(()) => self.event(&event, data, turn),
             Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
         }
     }

@@ -1,12 +1,12 @@
 //! Responses for `tests/decoders.sh`, which counts the instructions and allocations of reading them with `callgrind`.
 //!
-//! Arguments: `typed` or `decoder`, and the number of a response in [`Stream::ALL`]; or `names`, which lists them.
+//! Arguments: `typed` or `decoder`, and the number of a row; or `names`, which lists the rows.
 
 #![allow(clippy::expect_used, missing_docs, reason = "a benchmark says what it expects")]
 
-#[path = "decoders/streams.rs"]
+#[path = "../../../benches/decoders/streams.rs"]
 mod streams;
-#[path = "decoders/typed.rs"]
+#[path = "../../../benches/decoders/typed.rs"]
 mod typed;
 
 use std::hint::black_box;
@@ -21,19 +21,21 @@ const DELTAS: usize = 8_000;
 const CHUNK: usize = 16_384;
 
 fn main() {
-    // `cargo bench` and `cargo test` add options of their own.
-    let words: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    // Each response; then whole calls again, where `typed` keeps them as well.
+    let kept = Stream::ALL.into_iter().filter(|stream| stream.is_whole_calls());
+    let mut rows = Stream::ALL.into_iter().map(|stream| (stream, false)).chain(kept.map(|stream| (stream, true)));
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["names"] => Stream::ALL.iter().for_each(|stream| print(&stream.to_string())),
+        ["names"] => rows.for_each(|(stream, kept)| print(stream, kept)),
         [side, number] => {
-            let number: usize = number.parse().expect("a number");
-            let stream = Stream::ALL[number];
+            let number = number.parse().expect("a number");
+            let (stream, kept) = rows.nth(number).expect("a row");
             let bytes = stream.bytes(DELTAS);
             let frames = streams::frames(&bytes);
-            if *side == "typed" {
-                counted(|| assert!(typed::read(stream.format, black_box(&frames)) >= DELTAS));
-            } else {
-                counted(|| decode(stream, &bytes));
+            match (*side, kept) {
+                ("typed", false) => counted(|| assert!(typed::read(stream.format, black_box(&frames)) >= DELTAS)),
+                ("typed", true) => counted(|| assert!(typed::keep(black_box(&frames)) >= DELTAS)),
+                _ => counted(|| decode(stream, &bytes)),
             }
         }
         _ => {}
@@ -41,8 +43,8 @@ fn main() {
 }
 
 #[allow(clippy::print_stdout, reason = "the script reads it")]
-fn print(line: &str) {
-    println!("{line}");
+fn print(stream: Stream, kept: bool) {
+    println!("{stream}{}", if kept { ", kept by both" } else { "" });
 }
 
 /// The script collects what happens in here.
