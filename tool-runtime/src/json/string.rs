@@ -7,25 +7,19 @@ use crate::text::lex::plain_until;
 
 type Fault = (ParseErrorKind, usize);
 
-/// Reads the string whose first character is at `start`; gives it and where its closing quote ends.
-///
-/// Nearly every string is borrowed. To resolve escapes takes so many registers that to save them, where both are one
-/// function, is a quarter of what a short string costs.
+/// Returns the string whose first character is at `start`, and which ends at the first quote. `None` if it holds an escape
+/// or what is wrong.
 #[inline]
-pub(super) fn scan(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
-    let bytes = text.as_bytes();
-    let end = plain_until(bytes, start);
-    if bytes.get(end) == Some(&b'"') {
-        return Ok((Cow::Borrowed(text.get(start..end).unwrap_or_default()), end + 1));
-    }
-    resolve(text, start, end)
+pub(super) fn plain(text: &str, start: usize) -> Option<&str> {
+    let end = plain_until(text.as_bytes(), start);
+    text.get(start..end).filter(|_| text.as_bytes().get(end) == Some(&b'"'))
 }
 
-/// Reads a string with escapes, of which the first, or what is wrong, is at `at`.
+/// Reads a string that is not [`plain`]; gives it and where its closing quote ends.
 #[cold]
-fn resolve(text: &str, start: usize, mut at: usize) -> Result<(Cow<'_, str>, usize), Fault> {
+pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let bytes = text.as_bytes();
-    let (mut out, mut from) = (String::new(), start);
+    let (mut out, mut from, mut at) = (String::new(), start, plain_until(bytes, start));
     loop {
         out.push_str(text.get(from..at).unwrap_or_default());
         match bytes.get(at) {
