@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
-
-/// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
-pub(crate) const MAX_DEPTH: usize = 128;
+use crate::json::{Limits, MAX_DEPTH, ParseError, ParseErrorKind, Tree, number, string};
 
 /// The levels that a record has around the values in it.
 const RECORD_DEPTH: usize = 8;
@@ -17,31 +14,6 @@ const ROOM: usize = 16;
 
 /// From this many members on, duplicates are looked for in a hash set, once.
 const SCANNED_MEMBERS: usize = 32;
-
-/// How large a text may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of text, white space included.
-    pub bytes: usize,
-    /// Nested arrays and objects; 128 at most.
-    pub depth: usize,
-}
-
-impl Limits {
-    /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
-    pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
-
-    fn at_most(self) -> Self {
-        Self { depth: self.depth.min(MAX_DEPTH), ..self }
-    }
-}
-
-impl Default for Limits {
-    /// 8 KiB and 64 levels.
-    fn default() -> Self {
-        Self { bytes: 8192, depth: 64 }
-    }
-}
 
 /// Reads the arguments of a call: one JSON object with white space around it; empty text means `{}`.
 ///
