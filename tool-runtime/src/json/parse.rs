@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::json::{Limits, MAX_DEPTH, ParseError, ParseErrorKind, Tree, number, string};
-
-/// The levels that a record has around the values in it.
-const RECORD_DEPTH: usize = 8;
+use crate::json::{Limits, ParseError, ParseErrorKind, Tree, number, string};
 
 /// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
 /// arguments.
@@ -50,8 +47,7 @@ pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, Parse
 /// # Errors
 /// The text is not JSON by these rules.
 pub(crate) fn parse_record(text: &str) -> Result<Tree<'_>, ParseError> {
-    let limits = Limits { bytes: usize::MAX, depth: MAX_DEPTH + RECORD_DEPTH };
-    Parser::read(text, &limits).map(|(tree, _)| tree)
+    Parser::read(text, &Limits::RECORD).map(|(tree, _)| tree)
 }
 
 const fn is_space(byte: u8) -> bool {
