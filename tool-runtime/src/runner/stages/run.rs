@@ -46,7 +46,8 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 
 /// Runs the tool.
 ///
-/// What comes before and after the tool's own work is no part of this future, which every call's future holds.
+/// The future of every call holds this one, so what comes before and after the tool's own work is in functions that are not
+/// `async`.
 pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Result<Ran, Stop> {
     let Started { future, execution, forsaken } = start(open, &mut begun)?;
     let context = &begun.bound.context;
