@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel};
+use tool_runtime::agent::{Agent, Incoming, RunQueue, SavedConversation, ScriptedModel};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -231,7 +231,14 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
     while figures.killed + figures.stopped < plan.disturbances || all.len() < plan.runs || !open.is_empty() {
         if open.is_empty() {
-            open = put_in(&queue, OPEN * plan.processes, all.len()).await;
+            for (id, saved) in saved(OPEN * plan.processes, all.len()).await {
+                // A process that is stopped keeps its lock on a file until it continues; nothing was written then.
+                while let Err(error) = queue.enqueue(&saved).await {
+                    assert_eq!(error.code(), "store_locked", "it is new");
+                    figures.taken_over += workers.wake(&*opened, false).await;
+                }
+                open.push(id);
+            }
             all.extend(open.clone());
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
@@ -285,22 +292,18 @@ fn any(below: usize) -> usize {
     usize::try_from(random % below.max(1) as u64).unwrap_or(0)
 }
 
-async fn put_in(queue: &RunQueue, runs: usize, first: usize) -> Vec<String> {
+/// Conversations that are to be put in, with the ids of their runs.
+async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     let runner = runner(Arc::new(MemoryStore::new()));
     let agent = Agent::new(ScriptedModel::new([]));
-    let mut ids = Vec::new();
+    let mut saved = Vec::new();
     for number in first..first + runs {
         let id = format!("run-{number}");
         let mut conversation = agent.converse(runner.run(RunOptions::new().run_id(id.as_str())));
         conversation.accept(Incoming::from("Go.")).await.expect("a message");
-        let saved = conversation.save().await.expect("saved");
-        // A process that is stopped keeps its lock on a file until it continues; nothing was written then.
-        while let Err(error) = queue.enqueue(&saved).await {
-            assert_eq!(error.code(), "store_locked", "it is new");
-        }
-        ids.push(id);
+        saved.push((id, conversation.save().await.expect("saved")));
     }
-    ids
+    saved
 }
 
 async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut Figures) {

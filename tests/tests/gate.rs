@@ -4,6 +4,8 @@
 
 #[path = "gate/edges.rs"]
 mod edges;
+#[path = "gate/ids.rs"]
+mod ids;
 #[path = "gate/written.rs"]
 mod written;
 

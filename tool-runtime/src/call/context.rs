@@ -18,12 +18,23 @@ pub struct ToolContext(pub(crate) ContextFields);
 
 /// The fields, for the runner to fill.
 pub(crate) struct ContextFields {
-    pub(crate) call_id: CallId,
-    pub(crate) tool: ToolName,
-    pub(crate) run: Arc<RunFields>,
+    /// The id in the records, where it is not the call's own.
+    pub(crate) call_id: Option<CallId>,
     pub(crate) bounds: Bounds,
-    /// The arguments; the idempotency key is made from their digest on demand.
-    pub(crate) arguments: Arc<dyn Digested>,
+    /// The rest; the idempotency key is made on demand.
+    pub(crate) call: Arc<dyn HydratedCall>,
+}
+
+/// A call with its arguments, as its context sees it.
+pub(crate) trait HydratedCall: Digested {
+    /// The call's own id.
+    fn id(&self) -> &CallId;
+
+    /// The tool that was called.
+    fn tool_name(&self) -> &ToolName;
+
+    /// The run that hydrated it.
+    fn run(&self) -> &RunFields;
 }
 
 /// What is the same for all calls of a run, so that they share it.
@@ -71,49 +82,49 @@ impl ToolContext {
     /// The id of the call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
-        &self.0.call_id
+        self.0.call_id.as_ref().unwrap_or_else(|| self.0.call.id())
     }
 
     /// The tool that was called.
     #[must_use]
     pub fn tool(&self) -> &ToolName {
-        &self.0.tool
+        self.0.call.tool_name()
     }
 
     /// The run the call belongs to.
     #[must_use]
     pub fn run_id(&self) -> &str {
-        &self.0.run.run_id
+        &self.0.call.run().run_id
     }
 
     /// The session, when the application named one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
-        self.0.run.session_id.as_deref()
+        self.0.call.run().session_id.as_deref()
     }
 
     /// The conversation, when the application named one.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
-        self.0.run.conversation_id.as_deref()
+        self.0.call.run().conversation_id.as_deref()
     }
 
     /// The agent, when the application named one.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
-        self.0.run.agent_id.as_deref()
+        self.0.call.run().agent_id.as_deref()
     }
 
     /// The tenant, when the application named one.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
-        self.0.run.tenant.as_deref()
+        self.0.call.run().tenant.as_deref()
     }
 
     /// The principal that the run acts for, when the application named one.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
-        self.0.run.principal.as_deref()
+        self.0.call.run().principal.as_deref()
     }
 
     /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
@@ -145,14 +156,14 @@ impl ToolContext {
 
     /// The key under which the ledger knows the call.
     pub(crate) fn ledger_key(&self) -> Hash {
-        let ContextFields { tool, call_id, arguments, .. } = &self.0;
-        ledger_key((self.tenant(), self.principal()), self.run_id(), tool, call_id, arguments.digest())
+        let party = (self.tenant(), self.principal());
+        ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.digest())
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
     /// output values into the pairs.
     pub fn event(&self, level: tracing::Level, name: &str, pairs: &[(&str, &str)]) {
-        let (tool, run, call) = (&self.0.tool, self.run_id(), &self.0.call_id);
+        let (tool, run, call) = (self.tool(), self.run_id(), self.call_id());
         let conversation = self.conversation_id();
         let session = self.session_id();
         macro_rules! emit {
@@ -200,8 +211,8 @@ pub(crate) fn ledger_key(
 impl fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolContext")
-            .field("tool", &self.0.tool)
-            .field("call_id", &self.0.call_id)
+            .field("tool", self.tool())
+            .field("call_id", self.call_id())
             .finish_non_exhaustive()
     }
 }

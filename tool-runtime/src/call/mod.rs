@@ -22,7 +22,7 @@ mod violation;
 
 pub use argument_change::{ArgumentChange, ArgumentChangeKind};
 pub use context::ToolContext;
-pub(crate) use context::{Bounds, ContextFields, RunFields, ledger_key};
+pub(crate) use context::{Bounds, ContextFields, HydratedCall, RunFields, ledger_key};
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};

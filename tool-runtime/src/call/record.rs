@@ -68,7 +68,7 @@ pub struct ToolInvocationRecord {
     /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
-    pub repair: Option<RepairUse>,
+    pub repair: Option<Box<RepairUse>>,
 }
 
 /// A file in a record: never its bytes, its name or its address.

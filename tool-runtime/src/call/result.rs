@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::call::{CallId, JsonText, Outcome, SafeError};
-use crate::media::Media;
+use crate::media::{Beside, Media};
 
 /// The result of one call: a projected value or a safe error, never anything else.
 ///
@@ -44,8 +44,8 @@ pub struct ToolExecResult {
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
-    Suspended { error: SafeError, prepared: Option<JsonText> },
-    Failed(Failed),
+    Suspended { error: Box<SafeError>, prepared: Option<JsonText> },
+    Failed(Box<Failed>),
 }
 
 /// A projected value, on its way out of the gate.
@@ -57,12 +57,8 @@ pub(crate) struct Delivered {
     pub(crate) model: Option<JsonText>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
-    /// The files beside it.
-    pub(crate) media: Vec<Media>,
-    /// Whether UIs see the files too.
-    pub(crate) is_media_shown: bool,
-    /// What the model reads of files that it does not get.
-    pub(crate) note: String,
+    /// The files beside it. `None` if there are none.
+    pub(crate) beside: Option<Box<Beside>>,
 }
 
 #[derive(Clone)]
@@ -79,8 +75,8 @@ impl ToolExecResult {
         Self { call_id, executed, body: Body::Delivered(delivered) }
     }
 
-    pub(crate) const fn failed(call_id: CallId, executed: bool, failed: Failed) -> Self {
-        Self { call_id, executed, body: Body::Failed(failed) }
+    pub(crate) fn failed(call_id: CallId, executed: bool, failed: Failed) -> Self {
+        Self { call_id, executed, body: Body::Failed(Box::new(failed)) }
     }
 
     /// A failure of this outcome, described by one sentence.
@@ -91,7 +87,7 @@ impl ToolExecResult {
 
     /// `outcome` is one of the two suspensions.
     pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<JsonText>) -> Self {
-        let error = SafeError::new(outcome, outcome.safe_message());
+        let error = Box::new(SafeError::new(outcome, outcome.safe_message()));
         Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
     }
 
@@ -106,7 +102,8 @@ impl ToolExecResult {
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
             Body::Delivered(_) => Outcome::Ok,
-            Body::Suspended { error, .. } | Body::Failed(Failed { error, .. }) => error.error_code,
+            Body::Suspended { error, .. } => error.error_code,
+            Body::Failed(failed) => failed.error.error_code,
         }
     }
 
@@ -142,29 +139,30 @@ impl ToolExecResult {
     /// not part of the serialised result.
     #[must_use]
     pub fn media(&self) -> &[Media] {
-        if let Body::Delivered(delivered) = &self.body { &delivered.media } else { &[] }
+        self.beside().map_or(&[], |beside| &beside.media)
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        self.as_delivered()?.beside.as_deref()
     }
 
     /// The files that UIs may show.
     pub(crate) fn shown_media(&self) -> &[Media] {
-        match &self.body {
-            Body::Delivered(delivered) if delivered.is_media_shown => &delivered.media,
-            _ => &[],
-        }
+        self.beside().filter(|beside| beside.is_shown).map_or(&[], |beside| &beside.media)
     }
 
     /// What belongs to a value that everyone sees: the note on files that are missing, and a warning.
     #[cfg(feature = "mcp-server")]
-    pub(crate) fn remarks(&self) -> impl Iterator<Item = &str> {
-        let delivered = if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None };
-        let both = delivered.map(|delivered| [Some(delivered.note.trim()), delivered.warning]);
-        both.into_iter().flatten().flatten().filter(|remark| !remark.is_empty())
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
+        let note = self.beside().map(|beside| beside.note().trim().to_owned()).filter(|note| !note.is_empty());
+        let warning = self.as_delivered().and_then(|delivered| delivered.warning).map(str::to_owned);
+        [note, warning].into_iter().flatten()
     }
 
     /// Whether the caller was never offered the tool.
     #[cfg(feature = "mcp-server")]
     pub(crate) const fn is_concealed(&self) -> bool {
-        matches!(&self.body, Body::Failed(Failed { concealed: true, .. }))
+        matches!(&self.body, Body::Failed(failed) if failed.concealed)
     }
 
     /// Returns what went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
@@ -172,7 +170,8 @@ impl ToolExecResult {
     pub const fn error(&self) -> Option<&SafeError> {
         match &self.body {
             Body::Delivered(_) => None,
-            Body::Suspended { error, .. } | Body::Failed(Failed { error, .. }) => Some(error),
+            Body::Suspended { error, .. } => Some(error),
+            Body::Failed(failed) => Some(&failed.error),
         }
     }
 
@@ -194,10 +193,9 @@ impl ToolExecResult {
     pub fn to_model(&self) -> String {
         match &self.body {
             Body::Delivered(delivered) => delivered.to_model(),
-            Body::Failed(Failed { error, concealed: true, .. }) => error.to_model(Outcome::Unavailable, self.executed),
-            Body::Failed(Failed { error, .. }) | Body::Suspended { error, .. } => {
-                error.to_model(error.error_code, self.executed)
-            }
+            Body::Suspended { error, .. } => error.to_model(error.error_code, self.executed),
+            Body::Failed(failed) if failed.concealed => failed.error.to_model(Outcome::Unavailable, self.executed),
+            Body::Failed(failed) => failed.error.to_model(failed.error.error_code, self.executed),
         }
     }
 }
@@ -205,7 +203,7 @@ impl ToolExecResult {
 impl Delivered {
     /// A value that everyone sees, without anything beside it.
     pub(crate) const fn shown(shown: JsonText) -> Self {
-        Self { shown, model: None, warning: None, media: Vec::new(), is_media_shown: false, note: String::new() }
+        Self { shown, model: None, warning: None, beside: None }
     }
 
     fn to_model(&self) -> String {
@@ -214,7 +212,9 @@ impl Delivered {
         // Only a string begins with a quote: raw values have no white space around them.
         let bare = text.starts_with('"').then(|| serde_json::from_str::<String>(text).ok()).flatten();
         let mut text = bare.unwrap_or_else(|| text.to_owned());
-        text.push_str(&self.note);
+        if let Some(beside) = &self.beside {
+            text.push_str(&beside.note());
+        }
         if let Some(warning) = self.warning {
             text.push_str("\n\n");
             text.push_str(warning);

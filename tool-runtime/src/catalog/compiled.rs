@@ -71,13 +71,22 @@ impl CompiledCatalog {
         }
     }
 
-    /// Checks arguments. `None` if the schema cannot be checked, which is logged when it is found out.
-    pub(crate) fn check(&self, entry: &Entry, arguments: &Tree<'_>) -> Option<(ValidatorMode, Vec<Violation>)> {
+    /// Checks arguments, and adds what is wrong with them. `None` if the schema cannot be checked, which is logged when it is
+    /// found out.
+    pub(crate) fn check(
+        &self,
+        entry: &Entry,
+        arguments: &Tree<'_>,
+        wrong: &mut Vec<Violation>,
+    ) -> Option<ValidatorMode> {
         let slot = self.slot(self.inputs.get(entry.index)?, entry, &entry.spec.input_schema, ValidatorMode::Lazy);
         let (mode, compiled) = slot;
         // The validator may be the application's.
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(arguments)))??;
-        Some((*mode, violations(checked)?))
+        if checked.is_err() {
+            wrong.extend(violations(checked)?);
+        }
+        Some(*mode)
     }
 
     /// Checks what a client sent back. `None` if the schema cannot be checked.

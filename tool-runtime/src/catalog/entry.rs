@@ -152,11 +152,11 @@ impl Entry {
 
     /// The tool as the policy looks at it. What its server no longer publishes has no pin, so that no policy allows it.
     pub(crate) fn subject(&self) -> Subject<'_> {
-        let subject = Subject::of(&self.spec);
-        match &self.published {
-            Some(server) => Subject { pin: server.pin().filter(|pin| Some(*pin) == subject.pin), ..subject },
-            None => subject,
+        let mut subject = Subject::of(&self.spec);
+        if let Some(server) = &self.published {
+            subject.pin = server.pin().filter(|pin| Some(*pin) == subject.pin);
         }
+        subject
     }
 }
 

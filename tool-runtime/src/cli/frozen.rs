@@ -24,7 +24,7 @@ pub(super) fn frozen(
     let settings = hydrate::Settings {
         depth: of_policy.argument_depth,
         of_tool: run.limits_of(entry.spec.name.as_str()),
-        run: &Arc::from("explain"),
+        run: &Arc::default(),
         compiled: &compiled,
         lists: &|_| true,
         call_id_bytes: of_policy.call_id_bytes,
@@ -34,7 +34,7 @@ pub(super) fn frozen(
         provenance: false,
     };
     let call = ToolCall::text("explain", entry.spec.name.as_str(), text);
-    hydrate::hydrate(call, entry, &settings).map_err(|unhydrated| {
+    hydrate::hydrate(call, Arc::clone(entry), &settings).map_err(|unhydrated| {
         let error = unhydrated.error;
         let place = |violation: &Violation| match violation.pointer.as_str() {
             "" => violation.keyword.clone(),

@@ -2,42 +2,43 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::call::{ArgumentChange, JsonText, RepairUse, ToolCall};
+use crate::call::{ArgumentChange, CallId, HydratedCall, JsonText, RepairUse, RunFields, ToolCall};
 use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::hydrate::ValidatorUse;
 use crate::json::{self, Limits, Tree, canonical};
 use crate::policy::ToolLimits;
 use crate::registration::Instance;
-use crate::tool::{Digested, Hash};
+use crate::tool::{Digested, Hash, ToolName};
 
 /// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
 pub(crate) struct Frozen {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,
-    /// The run that hydrated it, by the address of its id: no other run may execute it.
-    pub(crate) run: Arc<str>,
+    /// The run that hydrated it: no other run may execute it. Two runs never share this.
+    pub(crate) run: Arc<RunFields>,
     /// What it may use, as the policy said when it was hydrated.
     pub(crate) limits: ToolLimits,
-    /// The arguments with the sensitive ones masked.
-    pub(crate) masked: JsonText,
+    /// The arguments with the sensitive ones masked. `None` if none is sensitive.
+    pub(super) masked: Option<JsonText>,
     /// How they differ from what the model wrote.
     pub(crate) changes: Vec<ArgumentChange>,
     /// What was done to it, for its record.
     pub(crate) treatment: Treatment,
-    /// The text with the arguments: the call's own, a repaired one, or canonical text.
-    pub(super) read: Arc<str>,
+    /// The text with the arguments where it is not the call's own: a repaired one, or canonical text.
+    pub(super) read: Option<Arc<str>>,
     pub(super) fingerprint: u64,
-    pub(super) forms: Forms,
+    /// Few calls need any, so they are behind a pointer.
+    pub(super) forms: OnceLock<Box<Forms>>,
 }
 
 /// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
 #[derive(Default)]
 pub(crate) struct Treatment {
     pub(super) repaired: Option<Arc<str>>,
-    /// Name and version of the validator; `None` if it was not asked.
-    pub(crate) validator: Option<Arc<str>>,
-    /// The same for the caller that asks.
+    /// Whether the validator was asked.
+    pub(crate) is_validated: bool,
+    /// What it is and how long it took, for the caller that asks.
     pub(super) used: Option<Box<ValidatorUse>>,
     pub(crate) repair: Option<Box<RepairUse>>,
 }
@@ -75,12 +76,12 @@ impl Forms {
 impl Frozen {
     /// The arguments as canonical text, every digit kept.
     pub(crate) fn canonical(&self) -> &Arc<str> {
-        self.forms.canonical.get_or_init(|| canonical::to_text(&self.tree()).into())
+        self.forms().canonical.get_or_init(|| canonical::to_text(&self.tree()).into())
     }
 
     /// SHA-256 of the canonical text.
     pub(crate) fn hash(&self) -> Hash {
-        *self.forms.digest.get_or_init(|| Hash::sha256(&**self.canonical()))
+        *self.forms().digest.get_or_init(|| Hash::sha256(&**self.canonical()))
     }
 
     /// The arguments as a person decides on them: as they are compared, with the sensitive ones masked.
@@ -88,13 +89,46 @@ impl Frozen {
         if self.entry.spec.sensitive.is_empty() {
             return JsonText::known(Arc::clone(self.canonical()));
         }
-        self.masked.clone()
+        self.masked()
+    }
+
+    /// The arguments with the sensitive ones masked.
+    pub(crate) fn masked(&self) -> JsonText {
+        self.masked.clone().unwrap_or_else(|| JsonText::known(Arc::clone(self.text())))
+    }
+
+    /// The same, to look at.
+    pub(super) fn masked_text(&self) -> &str {
+        self.masked.as_ref().map_or(self.text(), JsonText::get)
+    }
+
+    fn forms(&self) -> &Forms {
+        self.forms.get_or_init(Box::default)
+    }
+
+    /// The text with the arguments.
+    fn text(&self) -> &Arc<str> {
+        self.read.as_ref().unwrap_or_else(|| self.call.arguments.text())
     }
 
     /// The arguments, read again.
     fn tree(&self) -> Tree<'_> {
         // They were read before, within narrower limits.
-        json::parse(&self.read, &Limits::UNBOUNDED).unwrap_or_default()
+        json::parse(self.text(), &Limits::UNBOUNDED).unwrap_or_default()
+    }
+}
+
+impl HydratedCall for Frozen {
+    fn id(&self) -> &CallId {
+        &self.call.id
+    }
+
+    fn tool_name(&self) -> &ToolName {
+        &self.entry.spec.name
+    }
+
+    fn run(&self) -> &RunFields {
+        &self.run
     }
 }
 
@@ -104,7 +138,7 @@ impl Digested for Frozen {
     }
 
     fn read(&self) -> &str {
-        &self.read
+        self.text()
     }
 
     fn fingerprint(&self) -> u64 {
@@ -114,11 +148,11 @@ impl Digested for Frozen {
     /// Two ways of writing one call, with a default spelled out or left out, are one call.
     fn effective(&self) -> &str {
         let other =
-            self.forms.effective.get_or_init(|| self.entry.effective.of_arguments(&self.tree()).map(Into::into));
+            self.forms().effective.get_or_init(|| self.entry.effective.of_arguments(&self.tree()).map(Into::into));
         other.as_ref().unwrap_or_else(|| self.canonical())
     }
 
     fn digest(&self) -> Hash {
-        *self.forms.effective_digest.get_or_init(|| Hash::sha256(self.effective()))
+        *self.forms().effective_digest.get_or_init(|| Hash::sha256(self.effective()))
     }
 }

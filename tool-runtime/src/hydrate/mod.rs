@@ -7,21 +7,22 @@ mod frozen;
 mod provenance;
 pub(crate) mod repair;
 mod semantic;
+mod settings;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 
 pub(crate) use frozen::{Frozen, Treatment};
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
+pub(crate) use settings::Settings;
 
 use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText, Outcome, RepairUse, ToolCall, Violation};
-use crate::catalog::{CompiledCatalog, Entry};
+use crate::catalog::Entry;
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
 use crate::json::{self, Limits, Tree, canonical};
-use crate::policy::ToolLimits;
 use crate::redact;
 use crate::registration::Instance;
 use crate::schema;
@@ -58,54 +59,18 @@ impl Hydrated {
     /// The arguments with the sensitive ones masked, as JSON.
     #[must_use]
     pub fn masked_arguments(&self) -> &str {
-        self.frozen.masked.get()
+        self.frozen.masked_text()
     }
 
-    /// The typed value, once.
-    pub(crate) fn take_instance(&mut self) -> Option<Box<dyn Instance>> {
-        self.instance.0.take()
+    /// What it is, and the typed value, once.
+    pub(crate) fn parts(&mut self) -> (&Arc<Frozen>, Option<Box<dyn Instance>>) {
+        (&self.frozen, self.instance.0.take())
     }
 }
 
 impl std::fmt::Debug for Hydrated {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hydrated").field("tool", &self.frozen.entry.spec.name).finish_non_exhaustive()
-    }
-}
-
-/// What hydration needs from its surroundings.
-pub(crate) struct Settings<'a> {
-    /// The deepest nesting of arguments that is read.
-    pub(crate) depth: usize,
-    /// What one call of the tool may use.
-    pub(crate) of_tool: ToolLimits,
-    /// The id of the run that hydrates.
-    pub(crate) run: &'a Arc<str>,
-    pub(crate) compiled: &'a CompiledCatalog,
-    /// Whether the model of this run can call a tool, so that a hint may name it.
-    pub(crate) lists: &'a dyn Fn(&str) -> bool,
-    /// The longest call id that is taken, in bytes.
-    pub(crate) call_id_bytes: usize,
-    /// Those of the application, beside the built-in ones.
-    pub(crate) repairers: &'a [Arc<dyn Repairer>],
-    /// Whether the policy allows one of them, by name. There is one attempt at most.
-    pub(crate) repairs: &'a dyn Fn(&str) -> bool,
-    /// What was seen in this run.
-    pub(crate) evidence: &'a Mutex<EvidenceSet>,
-    /// Whether the caller wants to know how the call was read.
-    pub(crate) provenance: bool,
-}
-
-impl Settings<'_> {
-    /// The one attempt: the first allowed repairer that knows what to do.
-    fn repair(&self, text: &str, error: &json::ParseError) -> Option<repair::Repaired> {
-        if error.kind.is_limit() {
-            return None;
-        }
-        let own = self.repairers.iter().map(AsRef::as_ref);
-        let all = own.chain(repair::BUILT_IN);
-        // A repairer may be the application's.
-        caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
     }
 }
 
@@ -119,15 +84,11 @@ pub(crate) struct Unhydrated {
 
 /// Takes one call through all stages.
 #[inline]
-pub(crate) fn hydrate(
-    call: ToolCall,
-    entry: &Arc<Entry>,
-    settings: &Settings<'_>,
-) -> Result<Hydrated, Box<Unhydrated>> {
+pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
-    match stages(&call, entry, settings, &mut treatment) {
+    match stages(&call, &entry, settings, &mut treatment) {
         Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
-            let (entry, run, limits) = (Arc::clone(entry), Arc::clone(settings.run), settings.of_tool);
+            let (run, limits) = (Arc::clone(settings.run), settings.of_tool);
             let frozen = Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms };
             let frozen = Arc::new(frozen);
             Ok(Hydrated { frozen, instance: Ready(Some(instance)) })
@@ -139,7 +100,7 @@ pub(crate) fn hydrate(
 /// The same for a caller that asks where the call came from.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let before = Provenance::of(&call);
-    let hydrated = hydrate(call, entry, settings);
+    let hydrated = hydrate(call, Arc::clone(entry), settings);
     let treatment = match &hydrated {
         Ok(hydrated) => &hydrated.frozen.treatment,
         Err(unhydrated) => &unhydrated.treatment,
@@ -158,11 +119,11 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 
 struct Built {
     instance: Box<dyn Instance>,
-    masked: JsonText,
+    masked: Option<JsonText>,
     changes: Vec<ArgumentChange>,
-    read: Arc<str>,
+    read: Option<Arc<str>>,
     fingerprint: u64,
-    forms: Forms,
+    forms: OnceLock<Box<Forms>>,
 }
 
 fn stages(
@@ -183,13 +144,7 @@ fn stages(
     let (mut tree, is_line) = match json::parse_line(text, &limits) {
         Ok(read) => read,
         Err(error) => {
-            let Some(attempt) = settings.repair(text, &error) else {
-                return Err(HydrationError::unparsed(&error));
-            };
-            let repair::Repaired { repairer, before, after, text: rewritten } = attempt;
-            treatment.repair = Some(Box::new(RepairUse { repairer, before, after }));
-            repaired = Arc::<str>::from(rewritten);
-            treatment.repaired = Some(Arc::clone(&repaired));
+            repaired = repair(text, &error, settings, treatment)?;
             changes.push(redact::repaired(text, &repaired, sensitive));
             text = &repaired;
             json::parse_line(text, &limits).map_err(|error| HydrationError::unparsed(&error))?
@@ -201,33 +156,51 @@ fn stages(
     let is_kept = is_line && !trimmed;
     let canonical = || Arc::<str>::from(canonical::to_text(&tree));
     let built = validate(&tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
-    let instance = built.map_err(|mut error| {
-        // Below a sensitive argument a member's name may be a secret too.
-        error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
-        // Arguments that break the schema may hold a sensitive value under another name.
-        if sensitive.is_empty() {
-            error.masked = Some(JsonText::known(if is_kept { Arc::clone(text) } else { canonical() }));
-        }
-        error
-    })?;
+    let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
+    let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
     // The ledger is going to ask for the key of a call with effects.
     let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
     let (read, forms) = if is_kept && !asked {
-        (Arc::clone(text), Forms::default())
+        (treatment.repaired.clone(), OnceLock::new())
     } else {
         let canonical = canonical();
-        let read = if is_kept { Arc::clone(text) } else { Arc::clone(&canonical) };
-        (read, Forms::of(&tree, canonical, entry))
+        let read = if is_kept { treatment.repaired.clone() } else { Some(Arc::clone(&canonical)) };
+        (read, Box::new(Forms::of(&tree, canonical, entry)).into())
     };
-    let masked = if sensitive.is_empty() {
-        JsonText::known(Arc::clone(&read))
-    } else {
-        redact::mask_arguments(&tree, sensitive)
-    };
+    let masked = (!sensitive.is_empty()).then(|| redact::mask_arguments(&tree, sensitive));
     if trimmed {
-        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, &read, sensitive));
+        let trimmed = read.as_ref().unwrap_or(text);
+        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, trimmed, sensitive));
     }
     Ok(Built { instance, masked, changes, read, fingerprint: entry.effective.fingerprint(&tree), forms })
+}
+
+/// The text as a repairer leaves it, or what is wrong with it.
+fn repair(
+    text: &str,
+    error: &json::ParseError,
+    settings: &Settings<'_>,
+    treatment: &mut Treatment,
+) -> Result<Arc<str>, HydrationError> {
+    let attempt = settings.repair(text, error).ok_or_else(|| HydrationError::unparsed(error))?;
+    let repair::Repaired { repairer, before, after, text } = attempt;
+    treatment.repair = Some(Box::new(RepairUse { repairer, before, after }));
+    let repaired = Arc::<str>::from(text);
+    treatment.repaired = Some(Arc::clone(&repaired));
+    Ok(repaired)
+}
+
+/// What is wrong with arguments, with as much of them as may be shown.
+fn without_secrets(
+    mut error: HydrationError,
+    sensitive: &[String],
+    shown: impl FnOnce() -> JsonText,
+) -> HydrationError {
+    // Below a sensitive argument a member's name may be a secret too.
+    error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
+    // Arguments that break the schema may hold a sensitive value under another name.
+    error.masked = sensitive.is_empty().then(shown);
+    error
 }
 
 /// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
@@ -237,20 +210,22 @@ fn validate(
     settings: &Settings<'_>,
     treatment: &mut Treatment,
 ) -> Result<(), HydrationError> {
-    let mut violations = entry.identifiers.check(tree);
+    let mut violations = Vec::new();
+    entry.identifiers.check(tree, &mut violations);
     if entry.spec.no_schema.is_none() {
         // Only who asks where a call came from is told how long it took.
         let started = settings.provenance.then(Instant::now);
-        let (mode, found) = settings
+        let mode = settings
             .compiled
-            .check(entry, tree)
+            .check(entry, tree, &mut violations)
             .ok_or_else(|| HydrationError::instantiate("The tool's schema cannot be checked. The call did not run."))?;
-        violations.extend(found);
-        treatment.validator = Some(Arc::clone(&settings.compiled.label));
+        treatment.is_validated = true;
         let used = started.map(|started| ValidatorUse::new(settings.compiled, mode, started.elapsed()));
         treatment.used = used.map(Box::new);
     }
-    violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
+    if !entry.spec.require_any.is_empty() {
+        violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
+    }
     if violations.is_empty() && !entry.spec.evidence.is_empty() {
         let seen = settings.evidence.lock().unwrap_or_else(PoisonError::into_inner);
         violations.extend(semantic::check_evidence(tree, &entry.spec.evidence, &seen, settings.lists));

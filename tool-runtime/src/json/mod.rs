@@ -4,6 +4,7 @@
 
 pub(crate) mod canonical;
 mod de;
+mod duplicates;
 mod error;
 mod limits;
 mod number;

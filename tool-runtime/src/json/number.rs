@@ -7,6 +7,26 @@ use crate::json::{ParseErrorKind, Tree};
 /// Up to here every integer is a float and every float with a fraction of zero is that integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// Reads the integer that starts at `at`, and where it ends. `None` if there is none that begins without a zero, has at
+/// most 18 digits, and is all of its number.
+#[inline]
+pub(super) fn plain(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let negative = bytes.get(at) == Some(&b'-');
+    let first = at + usize::from(negative);
+    let (mut value, mut end) = (0_i64, first);
+    while let Some(digit @ b'0'..=b'9') = bytes.get(end) {
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
+        end += 1;
+    }
+    let is_plain = match end - first {
+        1 => true,
+        2..=18 => bytes.get(first) != Some(&b'0'),
+        _ => false,
+    };
+    let is_whole = !matches!(bytes.get(end), Some(b'.' | b'e' | b'E'));
+    (is_plain && is_whole).then(|| (if negative { -value } else { value }, end))
+}
+
 /// Reads the number that starts at `at`; gives it and where it ends, or what is wrong and where.
 pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (ParseErrorKind, usize)> {
     let bytes = text.as_bytes();

@@ -1,16 +1,12 @@
 //! The parser: text to [`Tree`] in one pass, within limits.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
-use crate::json::{Limits, ParseError, ParseErrorKind, Tree, number, string};
+use crate::json::{Limits, ParseError, ParseErrorKind, Tree, duplicates, number, string};
 
 /// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
 /// arguments.
 const ROOM: usize = 16;
-
-/// From this many members on, duplicates are looked for in a hash set, once.
-const SCANNED_MEMBERS: usize = 32;
 
 /// Reads the arguments of a call: one JSON object with white space around it; empty text means `{}`.
 ///
@@ -140,6 +136,8 @@ impl<'t> Parser<'t> {
         loop {
             if let Some(plain) = self.plain() {
                 self.items.push(Tree::String(Cow::Borrowed(plain)));
+            } else if let Some(integer) = self.integer() {
+                self.items.push(Tree::Int(integer));
             } else {
                 let item = self.value()?;
                 self.items.push(item);
@@ -164,6 +162,8 @@ impl<'t> Parser<'t> {
             self.space();
             if let Some(plain) = self.plain() {
                 self.members.push((name, Tree::String(Cow::Borrowed(plain))));
+            } else if let Some(integer) = self.integer() {
+                self.members.push((name, Tree::Int(integer)));
             } else {
                 let value = self.value()?;
                 self.members.push((name, value));
@@ -174,7 +174,7 @@ impl<'t> Parser<'t> {
                     1 => std::mem::take(&mut self.members),
                     _ => take_from(&mut self.members, start),
                 };
-                return if all_different(&members) {
+                return if duplicates::none_among(&members) {
                     Ok(Tree::Object(members))
                 } else {
                     Err(ParseErrorKind::DuplicateKey)
@@ -189,8 +189,7 @@ impl<'t> Parser<'t> {
         }
         let at = self.at;
         let name = self.string()?;
-        let siblings = self.members.get(start..).unwrap_or_default();
-        if siblings.len() < SCANNED_MEMBERS && siblings.iter().any(|(other, _)| *other == name) {
+        if duplicates::is_taken(self.members.get(start..).unwrap_or_default(), &name) {
             self.at = at;
             return Err(ParseErrorKind::DuplicateKey);
         }
@@ -220,6 +219,14 @@ impl<'t> Parser<'t> {
         let plain = string::plain(self.text, self.at + 1)?;
         self.at += plain.len() + 2;
         Some(plain)
+    }
+
+    /// An integer that nearly every number is, in a register; `None` if the next value is another one.
+    #[inline]
+    fn integer(&mut self) -> Option<i64> {
+        let (integer, end) = number::plain(self.text.as_bytes(), self.at)?;
+        self.at = end;
+        Some(integer)
     }
 
     #[inline]
@@ -286,12 +293,4 @@ fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
     let mut all = Vec::with_capacity(open.len());
     all.append(open);
     all
-}
-
-fn all_different(members: &[(Cow<'_, str>, Tree<'_>)]) -> bool {
-    if members.len() <= SCANNED_MEMBERS {
-        return true;
-    }
-    let mut names = HashSet::with_capacity(members.len());
-    members.iter().all(|(name, _)| names.insert(&**name))
 }

@@ -3,11 +3,13 @@
 //! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
 //! type, URLs other than `http` and `https`, and more than 20 MiB are refused.
 
+mod beside;
 mod checked;
 mod content;
 mod error;
 mod types;
 
+pub(crate) use beside::Beside;
 pub use checked::Media;
 pub(crate) use checked::Source;
 #[cfg(feature = "cli")]

@@ -209,6 +209,9 @@ impl RunPolicy {
         tool: &Subject<'_>,
         decide: impl Fn(&ToolPolicy, &PolicyContext<'_>) -> Decision,
     ) -> Decision {
+        if self.alone().is_some() {
+            return decide(&self.current, context);
+        }
         let mut strictest = decide(&self.current, context);
         let mut also = |decision: Decision| {
             if rank(decision.verdict) > rank(strictest.verdict) {

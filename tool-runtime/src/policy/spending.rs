@@ -241,8 +241,8 @@ impl Reservation {
         held.started.map(|_| held.amount.time)
     }
 
-    /// Books what the call used in place of what it held: its calls, the time that has passed, and a result of this size.
-    pub(crate) fn settle(mut self, bytes: u64) {
+    /// The call ended, with a result of this size: that is booked in place of what it held when this is dropped.
+    pub(crate) const fn settle(&mut self, bytes: u64) {
         self.bytes = bytes;
     }
 }

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Named, Visitor, blocking};
-use crate::call::{Bounds, ContextFields, RunFields, Violation};
+use crate::call::{Bounds, ContextFields, HydratedCall, RunFields, Violation};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
 use crate::tool::level::EffectLevel;
-use crate::tool::{Execution, NoSchemaMode};
+use crate::tool::{Digested, Execution, Hash, NoSchemaMode};
 use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
@@ -62,13 +62,50 @@ fn shown(text: impl ToString) -> Shown {
     Shown { text: text.to_string() }
 }
 
+struct Hydrated(ToolName, RunFields);
+
+impl HydratedCall for Hydrated {
+    fn id(&self) -> &CallId {
+        unreachable!("the context has one")
+    }
+
+    fn tool_name(&self) -> &ToolName {
+        &self.0
+    }
+
+    fn run(&self) -> &RunFields {
+        &self.1
+    }
+}
+
+impl Digested for Hydrated {
+    fn tool(&self) -> &str {
+        self.0.as_str()
+    }
+
+    fn read(&self) -> &str {
+        "null"
+    }
+
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+
+    fn effective(&self) -> &str {
+        "null"
+    }
+
+    fn digest(&self) -> Hash {
+        Hash::sha256("null")
+    }
+}
+
 fn context(tool: &str) -> Arc<ToolContext> {
+    let fields = RunFields { run_id: "run".into(), ..RunFields::default() };
     Arc::new(ToolContext(ContextFields {
-        call_id: CallId::new("call_1"),
-        tool: ToolName::parse(tool).unwrap(),
-        run: Arc::new(RunFields { run_id: "run".into(), ..RunFields::default() }),
+        call_id: Some(CallId::new("call_1")),
         bounds: Bounds::new(None, &Arc::default()),
-        arguments: Arc::new(("tests__tool", "null".to_owned())),
+        call: Arc::new(Hydrated(ToolName::parse(tool).unwrap(), fields)),
     }))
 }
 

@@ -1,6 +1,6 @@
-//! [`Beside`]: the files beside an output, after the allowlist and the limits.
+//! The files beside an output, after the allowlist and the limits.
 
-use crate::media::{MAX_BYTES, Media, files};
+use crate::media::{Beside, MAX_BYTES, Media};
 use crate::redact::{Projected, Projector};
 
 /// The path that names the files beside an output.
@@ -12,48 +12,19 @@ pub(crate) const ERROR: &str = "$error";
 /// The most files of one call.
 const MAX_FILES: usize = 16;
 
-/// The files beside an output.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
-    /// What the model gets.
-    pub(crate) media: Vec<Media>,
-    /// Whether everyone may see them.
-    pub(crate) is_shown: bool,
-    /// Files that the allowlist does not name.
-    pub(crate) withheld: usize,
-    /// Files beyond the limits of a call.
-    pub(crate) left_out: usize,
-}
-
-impl Beside {
-    /// Files of a call that are no longer here.
-    pub(crate) fn gone(files: usize) -> Self {
-        Self { left_out: files, ..Self::default() }
-    }
-
-    /// What the model reads of files that it does not get; empty if it gets all.
-    pub(crate) fn note(&self) -> String {
-        let mut note = String::new();
-        let missing = match self.left_out {
-            1 => "is not available: it is larger than one result may hold, one too many, or no longer here",
-            _ => "are not available: they are more or larger than one result may hold, or no longer here",
-        };
-        for (count, why) in [(self.withheld, "may not be shown"), (self.left_out, missing)] {
-            if count > 0 {
-                note.extend(["\n\n[", &files(count), " that the tool returned ", why, ".]"]);
-            }
-        }
-        note
-    }
-}
-
 impl Projector {
     /// Adds the files beside an output: all of them if the allowlist names `$media`, as far as the limits allow.
     pub(crate) fn with_media(&self, projected: Projected, media: Vec<Media>) -> Projected {
-        if !self.model_gets_media() {
-            return Projected { media: Beside { withheld: media.len(), ..Beside::default() }, ..projected };
+        if media.is_empty() {
+            return projected;
         }
-        let (mut beside, mut bytes) = (Beside { is_shown: self.shows_media(), ..Beside::default() }, 0_usize);
+        let mut beside = Beside::default();
+        if !self.model_gets_media() {
+            beside.withheld = media.len();
+            return Projected { beside: Some(Box::new(beside)), ..projected };
+        }
+        beside.is_shown = self.shows_media();
+        let mut bytes = 0_usize;
         for one in media {
             let size = bytes.saturating_add(one.size());
             if beside.media.len() < MAX_FILES && size <= MAX_BYTES {
@@ -63,6 +34,6 @@ impl Projector {
                 beside.left_out += 1;
             }
         }
-        Projected { media: beside, ..projected }
+        Projected { beside: Some(Box::new(beside)), ..projected }
     }
 }

@@ -19,7 +19,7 @@ mod shape;
 mod summary;
 mod writer;
 
-pub(crate) use beside::{Beside, ERROR, MEDIA};
+pub(crate) use beside::{ERROR, MEDIA};
 pub(crate) use changes::{changes, repaired};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;

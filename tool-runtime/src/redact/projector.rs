@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::call::{JsonText, Violation};
 use crate::json::{self, Limits};
-use crate::redact::beside::{Beside, ERROR, MEDIA};
+use crate::media::Beside;
+use crate::redact::beside::{ERROR, MEDIA};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
@@ -49,8 +50,8 @@ pub struct Projected {
     pub shown: JsonText,
     /// What the model sees, where that is more.
     pub model: Option<JsonText>,
-    /// The files beside it.
-    pub(crate) media: Beside,
+    /// The files beside it. `None` if there are none.
+    pub(crate) beside: Option<Box<Beside>>,
 }
 
 /// Why a value could not be projected. Holds no values.
@@ -155,7 +156,7 @@ impl Projector {
     fn project_any(&self, value: &dyn Writable, max_bytes: usize) -> Result<Projected, ProjectError> {
         let shown = self.write(value, &self.allow, max_bytes)?;
         let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
-        Ok(Projected { shown, model, media: Beside::default() })
+        Ok(Projected { shown, model, beside: None })
     }
 
     fn write(&self, value: &dyn Writable, plan: &Plan, max_bytes: usize) -> Result<JsonText, ProjectError> {

@@ -165,7 +165,7 @@ fn read(
     decision: ApprovalDecision,
     decider: &Decider,
     record: &mut DecisionRecord,
-) -> Result<Decided, Box<Refused>> {
+) -> Result<Decided, Refused> {
     let is_late = pending.is_expired(run.shared().clock.now());
     if is_late {
         record.decision = DecisionKind::TooLate;
@@ -196,7 +196,7 @@ fn within(
     pending: &PendingCall,
     continued: Continued,
     record: &mut DecisionRecord,
-) -> Result<Decided, Box<Refused>> {
+) -> Result<Decided, Refused> {
     let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
     let compared = if denies { waiting::compare(run, pending) } else { Ok(()) };
     match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
@@ -214,7 +214,7 @@ fn approved(
     pending: &PendingCall,
     arguments: String,
     record: &mut DecisionRecord,
-) -> Result<Decided, Box<Refused>> {
+) -> Result<Decided, Refused> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
     let hydrated = stages::hydrate_waiting(run, pending, call)?;
@@ -240,18 +240,18 @@ fn approved(
             false => Stop::mismatch(Mismatch::Roles),
         };
         let shown = RecordedArguments::Masked(hydrated.frozen.decided_on());
-        return Err(Box::new(Refused { stop, shown }));
+        return Err(Refused { stop, shown });
     }
     Ok(Decided::Run(Box::new(hydrated), None))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
-fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box<Refused>> {
+fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let shared = run.shared();
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences say that the tool ran.
         stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
-        Box::new(Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) })
+        Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) }
     };
     let entry = shared.catalog.entry(pending.tool.as_str());
     let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;

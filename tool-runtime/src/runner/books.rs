@@ -105,11 +105,22 @@ impl Run {
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
     ) -> Receipt {
-        let (store, lease) = (&self.shared().store, self.lease());
-        if attempt.is_none() && lease.is_none() && settled.is_none() && suspending.is_none() {
+        let store = &self.shared().store;
+        if attempt.is_none() && self.options().lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(AuditRecord::Call(record));
         }
-        let attempt = attempt.cloned();
+        self.put_with(record, attempt.cloned(), settled, suspending)
+    }
+
+    /// The same, where more than the record is written.
+    fn put_with(
+        &self,
+        record: Box<ToolInvocationRecord>,
+        attempt: Option<Attempt>,
+        settled: Option<Settled>,
+        suspending: Option<Box<Suspending>>,
+    ) -> Receipt {
+        let (store, lease) = (&self.shared().store, self.lease());
         let mut keys = self.keys();
         keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
         keys.extend(attempt.iter().flat_map(Attempt::keys));

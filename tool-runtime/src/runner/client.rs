@@ -59,12 +59,7 @@ impl Run {
 type Answered = Result<Projected, Stop>;
 
 /// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
-fn answered(
-    run: &Run,
-    pending: &PendingCall,
-    value: &str,
-    record: &mut DecisionRecord,
-) -> Result<Answered, Box<Refused>> {
+fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut DecisionRecord) -> Result<Answered, Refused> {
     let shared = run.shared();
     if pending.is_expired(shared.clock.now()) {
         record.decision = DecisionKind::TooLate;
@@ -73,7 +68,7 @@ fn answered(
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences speak of the tool.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
-        Box::new(Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) })
+        Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) }
     };
     let invalid = || Stop::new(Outcome::OutputInvalid);
     let entry = shared.catalog.entry(pending.tool.as_str());

@@ -19,9 +19,8 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
 /// that the model has [`read`] it once nothing can keep it from the model.
 #[inline]
 pub(super) fn delivered(projected: Projected) -> Delivered {
-    let Projected { shown, model, media: beside, .. } = projected;
-    let note = beside.note();
-    Delivered { shown, model, warning: None, media: beside.media, is_media_shown: beside.is_shown, note }
+    let Projected { shown, model, beside, .. } = projected;
+    Delivered { shown, model, warning: None, beside }
 }
 
 /// Ids in what the model reads count as seen from now on, and the tool's labels are put on the run, for each origin of

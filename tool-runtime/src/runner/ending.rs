@@ -1,6 +1,7 @@
 //! [`Ending`] and [`Stop`]: the ways in which a call leaves the gate.
 
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::call::{
@@ -35,8 +36,11 @@ impl Suspended {
     }
 }
 
-/// A call was refused or failed. Holds no values, but for `reason`.
-pub(super) struct Stop {
+/// A call was refused or failed. Boxed, because every stage returns it or what it made.
+pub(super) struct Stop(Box<Refusal>);
+
+/// Why a call was refused or failed. Holds no values, but for `reason`.
+pub(super) struct Refusal {
     pub(super) outcome: Outcome,
     pub(super) message: Cow<'static, str>,
     pub(super) errors: Vec<Violation>,
@@ -50,6 +54,20 @@ pub(super) struct Stop {
     pub(super) concealed: bool,
 }
 
+impl Deref for Stop {
+    type Target = Refusal;
+
+    fn deref(&self) -> &Refusal {
+        &self.0
+    }
+}
+
+impl DerefMut for Stop {
+    fn deref_mut(&mut self) -> &mut Refusal {
+        &mut self.0
+    }
+}
+
 /// Why a call failed, for operators.
 #[derive(Clone)]
 pub(super) struct Reason {
@@ -60,7 +78,7 @@ pub(super) struct Reason {
 impl Stop {
     /// With the fixed sentence of the outcome.
     pub(super) fn new(outcome: Outcome) -> Self {
-        Self {
+        Self(Box::new(Refusal {
             outcome,
             message: outcome.safe_message().into(),
             errors: Vec::new(),
@@ -69,12 +87,13 @@ impl Stop {
             cause: None,
             mismatch: None,
             concealed: false,
-        }
+        }))
     }
 
     /// A call that waits does not fit what would finish it.
     pub(super) fn mismatch(mismatch: Mismatch) -> Self {
-        let stop = Self { mismatch: Some(mismatch), ..Self::new(Outcome::ApprovalMismatch) };
+        let mut stop = Self::new(Outcome::ApprovalMismatch);
+        stop.mismatch = Some(mismatch);
         stop.reason(mismatch.to_string(), None)
     }
 

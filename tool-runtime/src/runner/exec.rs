@@ -16,7 +16,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::granted::remembered;
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Parent;
-use crate::runner::stages::{self, Beginning, Concluded, Judged, Permit};
+use crate::runner::stages::{self, Beginning, Concluded, Connections, Judged, Permit};
 use crate::runner::suspend::{Waits, suspend};
 
 impl Run {
@@ -130,27 +130,35 @@ async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit
 
 /// The stages after the permit; an approved call enters here.
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
-    let reserved = stages::reserve(open, permit)?;
-    if let Some(known) = open.known.take() {
-        return Ok(Ending::Elsewhere(known));
-    }
-    let (entry, timeout) = reserved.tool();
-    stages::reach(open, entry, timeout).await?;
-    let connections = stages::connect(open, entry, timeout).await?;
-    let bound = stages::bind(open, reserved, connections);
-    let begun = match stages::begin(open, bound) {
-        Ok(begun) => begun,
-        // On the heap, as all that only some calls wait for: every call's future would be as large.
-        Err(entering) => match Box::pin(stages::enter(open, entering)).await? {
-            Beginning::Run(begun) => begun,
+    let mut bound = {
+        let reserved = stages::reserve(open, permit)?;
+        if let Some(known) = open.known.take() {
+            return Ok(Ending::Elsewhere(known));
+        }
+        // What only some calls wait for is on the heap: every call's future would be as large.
+        let (entry, timeout) = reserved.tool();
+        if let Some(reaching) = stages::reach(open, entry, timeout) {
+            reaching.await?;
+        }
+        let connections = match stages::connect(open, entry, timeout) {
+            Some(connecting) => connecting.await?,
+            None => Connections::default(),
+        };
+        stages::bind(open, reserved, connections)
+    };
+    let entered = match stages::begin(open, &bound) {
+        Some(entered) => entered,
+        None => match Box::pin(stages::enter(open, &mut bound)).await? {
+            Beginning::Run(entered) => entered,
             Beginning::End(ending) => return Ok(ending),
-            Beginning::Ask(hydrated) => {
-                return Box::pin(suspend(open, *hydrated, Suspension::Approval, Waits::default())).await;
+            Beginning::Ask => {
+                let hydrated = bound.into_hydrated();
+                return Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await;
             }
         },
     };
-    let ran = stages::run(open, begun).await?;
-    match stages::conclude(open, ran) {
+    let left = stages::run(open, &mut bound, entered).await?;
+    match stages::conclude(open, bound, left) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => {
             let waits = Waits { prepared: Some(payload), graph: None };

@@ -12,11 +12,11 @@ use crate::call::{
     CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
 };
 use crate::contain::discard;
-use crate::hydrate::Hydrated;
-use crate::runner::accounts::{Held, size};
+use crate::hydrate::{Hydrated, Treatment};
+use crate::runner::accounts::Held;
 use crate::runner::books::{Attempt, Claim, Suspending};
 use crate::runner::deliver::{self, adopt};
-use crate::runner::draft::{Arguments, Called, Draft, Refused};
+use crate::runner::draft::{Called, Draft, Refused};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
@@ -30,8 +30,8 @@ use crate::tool::ToolEffect;
 /// What only some calls have is behind pointers: this is moved for every call.
 pub(super) struct OpenCall {
     run: Run,
-    /// The id towards the model.
-    id: CallId,
+    /// The id towards the model, where the record cannot have it.
+    id: Option<CallId>,
     taken: Taken,
     /// When the call came in; of one that waited, when it was opened again.
     started: Timestamp,
@@ -80,30 +80,37 @@ impl OpenCall {
     /// Announces the start, before anything is checked.
     #[inline]
     pub(super) fn start(run: Run, call: ToolCall) -> Self {
-        let (id, called) = (call.id.clone(), Called::of(&run, &call.name));
-        Self::announced(run, id, called, Arguments::Unseen(call))
+        let called = Called::of(&run, &call.name);
+        let mut open = Self::announced(run, &call.id, called);
+        open.draft.keep_unseen(call);
+        open
     }
 
     /// Announces the start of a call that was hydrated before. What another run hydrated is not shown: its tool may
     /// have marked other arguments as sensitive.
     pub(super) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
         let call = hydrated.call();
-        let arguments = if Arc::ptr_eq(run.identity(), &hydrated.frozen.run) {
-            RecordedArguments::Masked(hydrated.frozen.masked.clone())
+        let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
+            RecordedArguments::Masked(hydrated.frozen.masked())
         } else {
             RecordedArguments::unread(call.arguments.as_str())
         };
         let called = Called::of(&run, &call.name);
-        Self::announced(run, call.id.clone(), called, Arguments::Recorded(arguments))
+        let mut open = Self::announced(run, &call.id, called);
+        open.draft.shows(arguments);
+        open
     }
 
     #[inline]
-    fn announced(run: Run, id: CallId, called: Called, arguments: Arguments) -> Self {
-        // An id that is too long for records is refused while the call is read; it is not remembered.
-        let fits = id.as_str().len() <= SHOWN_BYTES;
-        let taken = if fits { run.state().take_id(&id) } else { Taken::First };
-        let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
-        let draft = Draft::new(&run, record_id, called, arguments);
+    fn announced(run: Run, id: &CallId, called: Called) -> Self {
+        // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
+        let bytes = id.as_str().len();
+        let fits = bytes <= SHOWN_BYTES;
+        let is_read = fits || bytes <= run.policy().limits().call_id_bytes;
+        let taken = if is_read { run.state().take_id(id) } else { Taken::First };
+        let is_kept = fits && taken == Taken::First;
+        let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
+        let draft = Draft::new(&run, record_id, called);
         telemetry::announce_start(&run, &draft);
         let started = draft.started_at;
         Self::at(run, id, taken, draft, started, None)
@@ -111,14 +118,20 @@ impl OpenCall {
 
     /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
     pub(super) fn reopen(run: Run, claim: Box<Claim>) -> Self {
-        let draft = Draft::reopened(claim.waiting.record.clone());
-        let id = draft.id.clone();
+        let draft = Draft::reopened(&run, claim.waiting.record.clone());
         let started = run.shared().clock.now();
-        Self::at(run, id, Taken::First, draft, started, Some(claim))
+        Self::at(run, None, Taken::First, draft, started, Some(claim))
     }
 
     #[inline]
-    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, started: Timestamp, claim: Option<Box<Claim>>) -> Self {
+    fn at(
+        run: Run,
+        id: Option<CallId>,
+        taken: Taken,
+        draft: Draft,
+        started: Timestamp,
+        claim: Option<Box<Claim>>,
+    ) -> Self {
         let parent = Parent::surroundings();
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
         Self {
@@ -147,6 +160,11 @@ impl OpenCall {
         self.phase = Phase::Claiming;
     }
 
+    /// The id in the record, where that cannot have the one towards the model.
+    pub(super) fn replaced_id(&self) -> Option<CallId> {
+        self.id.is_some().then(|| self.draft.id.clone())
+    }
+
     /// The call of a graph that this call waits for.
     pub(super) fn graph(&self) -> Option<Box<PendingGraph>> {
         self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
@@ -173,11 +191,17 @@ impl OpenCall {
     #[inline]
     pub(super) fn read(
         &mut self,
-        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Box<Refused>>,
+        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Refused>,
     ) -> Result<Hydrated, Stop> {
-        let call = self.draft.take_unseen().ok_or_else(|| Stop::new(Outcome::Cancelled))?;
+        let Some(call) = self.draft.take_unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
         let read = read(self, call);
         self.draft.read(read)
+    }
+
+    /// What was done to the arguments.
+    #[inline]
+    pub(super) fn hydrated(&mut self, treatment: &Treatment) {
+        self.draft.hydrated(treatment, &self.run.shared().compiled.label);
     }
 
     /// The tool begins to run, here or at a client.
@@ -223,6 +247,7 @@ impl OpenCall {
             self.close(&result, stop.as_ref());
         } else {
             // The future may be dropped while it waits; the event and the report need the end then.
+            let id = self.id().clone();
             self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
             if let Phase::Recorded(recorded) = &mut self.phase
                 && let Err(error) = (&mut recorded.receipt).await
@@ -232,7 +257,7 @@ impl OpenCall {
                     // Somebody else has written, or will write, that nobody saw the end.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);
-                    result = stop.result(self.id.clone(), true);
+                    result = stop.result(id, true);
                     (recorded.result, recorded.stop) = (result.clone(), Some(stop));
                 }
                 discard(error);
@@ -256,7 +281,9 @@ impl OpenCall {
         };
         let Claim { waiting, decision, deciding: _deciding } = *claim;
         let (result, stop) = self.result(ended);
-        let then = Then::End(self.record(&result, stop.as_ref()));
+        // It has none only if it was written already, and then it does not wait.
+        let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
+        let then = Then::End(record);
         let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
         self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
@@ -267,21 +294,5 @@ impl OpenCall {
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
         Ok(result)
-    }
-
-    /// Emits the last event of the call, accounts it, and reports why it failed, once.
-    #[inline]
-    fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
-        self.phase = Phase::Announced;
-        telemetry::announce_end(&self.run, &self.draft, result);
-        if !result.outcome().is_suspension() {
-            let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
-            // A clock that was set back leaves no time.
-            let latency = u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0);
-            self.run.state().account(result.outcome(), latency, size(result));
-        }
-        if let Some(stop) = stop {
-            telemetry::contained(&self.run, &self.draft, stop);
-        }
     }
 }

@@ -57,8 +57,8 @@ pub struct Run(Arc<RunInner>);
 struct RunInner {
     shared: Arc<Shared>,
     options: RunOptions,
-    /// What the context of each call says of the run. Its id is allocated for this run alone, so that its address tells two
-    /// runs of one id apart.
+    /// What the context of each call says of the run. It and its id are allocated for this run alone, so that their addresses
+    /// tell two runs of one id apart.
     fields: Arc<RunFields>,
     view: Arc<CatalogView>,
     policy: RunPolicy,

@@ -3,7 +3,7 @@
 use crate::call::{
     CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
-use crate::redact::Beside;
+use crate::media::Beside;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
@@ -132,8 +132,8 @@ pub(super) fn result(record: ToolInvocationRecord) -> ToolExecResult {
     match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {
             // A record holds no bytes of files.
-            let note = Beside::gone(record.media.len()).note();
-            ToolExecResult::delivered(id, executed, Delivered { note, ..Delivered::shown(shown) })
+            let beside = Beside::gone(record.media.len());
+            ToolExecResult::delivered(id, executed, Delivered { beside, ..Delivered::shown(shown) })
         }
         prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
         _ => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::call::{Decision, Verdict};
+use crate::call::Verdict;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
@@ -57,13 +57,6 @@ impl Shared {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
     }
 
-    /// The policy's decision on a tool before its arguments are read. Without anybody who approves, a tool that needs
-    /// an approval is denied.
-    pub(super) fn admit(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> (Verdict, Decision) {
-        let decision = policy.admit(context, &entry.subject());
-        (self.effective(decision.verdict), decision)
-    }
-
     /// Asking for an approval that nobody can give is a denial.
     pub(super) const fn effective(&self, verdict: Verdict) -> Verdict {
         match verdict {
@@ -74,6 +67,6 @@ impl Shared {
 
     /// Whether the model of a run with this context may see the tool.
     pub(super) fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
-        self.admit(policy, context, entry).0 != Verdict::Deny
+        self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
     }
 }

@@ -95,6 +95,11 @@ impl Execution {
         Self { span, shows_values, failed, measured }
     }
 
+    /// Whether no subscriber takes the span.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.span.is_none()
+    }
+
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }

@@ -87,7 +87,8 @@ pub(super) async fn suspend(
     };
     open.draft.asks(&pending);
     let suspended = Suspended { suspension, prepared };
-    let record = open.suspended_record(&suspended);
+    // A call that has its record does not wait.
+    let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
@@ -149,7 +150,7 @@ pub(super) async fn reopen<P>(
     run: &Run,
     call_id: &str,
     given: Given<'_>,
-    prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Box<Refused>>,
+    prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
 ) -> Result<Reopened<P>, ResumeError> {
     let shared = run.shared();
     let id = CallId::new(call_id);
@@ -172,6 +173,6 @@ pub(super) async fn reopen<P>(
             let claim = Box::new(Claim { waiting, decision, deciding });
             Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
         }
-        Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, *refused).await)),
+        Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, refused).await)),
     }
 }

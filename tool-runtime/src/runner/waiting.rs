@@ -42,7 +42,7 @@ pub(super) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> b
 /// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
 ///
 /// Labels are not compared but taken over: the run carries those of the call from now on.
-pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Box<Refused>> {
+pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
     }
@@ -62,9 +62,9 @@ impl Run {
 }
 
 /// A refusal of what would finish a call that waits.
-pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Box<Refused> {
+pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
     let shown = RecordedArguments::Masked(pending.shown_arguments.clone());
-    Box::new(Refused { stop: Stop::mismatch(mismatch), shown })
+    Refused { stop: Stop::mismatch(mismatch), shown }
 }
 
 pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
@@ -87,7 +87,7 @@ pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
 pub(super) async fn barred(run: &Run, waiting: &Waiting, decision: DecisionRecord, mismatch: Mismatch) -> ResumeError {
     let mut refused = refused(&waiting.call, mismatch);
     refused.stop.outcome = Outcome::PolicyDenied;
-    refuse(run, waiting, decision, *refused).await;
+    refuse(run, waiting, decision, refused).await;
     // To another tenant the call does not exist.
     match mismatch {
         Mismatch::DeciderTenant => ResumeError::NotWaiting(waiting.call.call_id.clone()),
@@ -112,7 +112,7 @@ pub(super) async fn refuse(
     decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
     decision.arguments = shown;
     stop.outcome = Outcome::ApprovalMismatch;
-    let draft = Draft::reopened(waiting.record.clone());
+    let draft = Draft::reopened(run, waiting.record.clone());
     telemetry::contained(run, &draft, &stop);
     if let Err(error) = run.note(decision).await {
         telemetry::record_lost(run, &draft, &error);

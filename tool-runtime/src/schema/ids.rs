@@ -52,9 +52,7 @@ impl IdArguments {
     }
 
     /// Refuses those that are blank or stand for no value.
-    #[must_use]
-    pub(crate) fn check(&self, arguments: &Tree<'_>) -> Vec<Violation> {
-        let mut violations = Vec::new();
+    pub(crate) fn check(&self, arguments: &Tree<'_>, violations: &mut Vec<Violation>) {
         // Most calls have none, and pointers are made only for those that do.
         if self.looks() && self.any_placeholder(arguments, true) {
             self.each(arguments, true, &mut String::new(), &mut |pointer| {
@@ -64,7 +62,6 @@ impl IdArguments {
                 );
             });
         }
-        violations
     }
 
     fn looks(&self) -> bool {

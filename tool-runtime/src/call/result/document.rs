@@ -65,9 +65,9 @@ impl<'de> Deserialize<'de> for ToolExecResult {
             mismatch: read.mismatch,
         };
         let body = if read.outcome.is_suspension() {
-            Body::Suspended { error, prepared: read.value }
+            Body::Suspended { error: Box::new(error), prepared: read.value }
         } else {
-            Body::Failed(Failed { error, concealed: false, detail: None })
+            Body::Failed(Box::new(Failed { error, concealed: false, detail: None }))
         };
         Ok(Self { call_id: read.tool_call_id, executed: read.executed, body })
     }

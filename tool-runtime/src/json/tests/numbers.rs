@@ -1,7 +1,7 @@
 //! What a number is, however it is written.
 
-use super::{read, refusal};
-use crate::json::{ParseErrorKind, Tree};
+use super::{WIDE, read, refusal};
+use crate::json::{ParseErrorKind, Tree, parse_value};
 
 #[test]
 fn integral_numbers_are_integers_up_to_two_to_the_53() {
@@ -56,4 +56,30 @@ fn what_no_type_holds_is_refused() {
     assert_eq!(refusal("-9223372036854775809"), ParseErrorKind::IntegerRange);
     assert_eq!(refusal("-18446744073709551615"), ParseErrorKind::IntegerRange);
     assert_eq!(refusal("1.8e308"), ParseErrorKind::NotFinite);
+}
+
+/// Items and members have a way of their own for integers.
+#[test]
+fn a_number_is_the_same_in_a_container() {
+    let digits = |count: usize| ["1", "9", "0"].map(|digit| digit.repeat(count)).to_vec();
+    let mut texts: Vec<String> = [1, 2, 17, 18, 19, 20, 21, 10_000].into_iter().flat_map(digits).collect();
+    let limits = ["9223372036854775807", "9223372036854775808", "9223372036854775809", "18446744073709551615"];
+    let odd = ["", "18446744073709551616", "5.0", "5.", "5.x", "1e2", "1E", "0e9", ".5", "+5", "0x1", "1_0", "NaN"];
+    texts.extend(limits.into_iter().chain(odd).map(str::to_owned));
+    for text in texts.iter().cloned().chain(texts.iter().map(|text| format!("-{text}"))) {
+        let alone = parse_value(&text, &WIDE).ok();
+        for (before, after) in [("[", "]"), ("[ ", " ]"), ("{\"a\":", "}"), ("{\"a\": ", ",\"b\":1}"), ("[7,", ",7]")] {
+            let all = format!("{before}{text}{after}");
+            // Without a number this is the empty array, or no JSON at all.
+            let whole = parse_value(&all, &WIDE).ok().filter(|_| !text.is_empty());
+            let at = if before.starts_with('{') {
+                "/a"
+            } else if before == "[7," {
+                "/1"
+            } else {
+                "/0"
+            };
+            assert_eq!(whole.as_ref().and_then(|whole| whole.pointer(at)), alone.as_ref(), "{all:.60}");
+        }
+    }
 }

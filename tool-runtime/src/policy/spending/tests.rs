@@ -90,13 +90,13 @@ fn calls_without_budgets_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn time_is_what_passed() {
     let spending = spending("time_ms = 100");
-    let first = spending.reserve(Spend::call(Some(Duration::from_millis(60)), 0)).unwrap();
+    let mut first = spending.reserve(Spend::call(Some(Duration::from_millis(60)), 0)).unwrap();
     assert_eq!(first.time(), Some(Duration::from_millis(60)));
     let second = spending.reserve(Spend::call(None, 0)).unwrap();
     assert_eq!(second.time(), Some(Duration::from_millis(40)));
     tokio::time::advance(Duration::from_millis(10)).await;
     first.settle(0);
-    drop(second);
+    drop((first, second));
     assert_eq!(spending.spent().time, Duration::from_millis(20));
     // A future that is dropped on the way settles with what it used.
     let dropped = tokio::time::timeout(Duration::from_millis(30), {

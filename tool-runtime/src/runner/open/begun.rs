@@ -56,10 +56,11 @@ impl OpenCall {
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
         *record.name == *self.draft.name()
             && match (&record.arguments, self.draft.recorded_arguments()) {
-                (RecordedArguments::Masked(theirs), RecordedArguments::Masked(ours)) => is_same(theirs, &ours),
-                (RecordedArguments::Unread { sha256: theirs, .. }, RecordedArguments::Unread { sha256: ours, .. }) => {
-                    *theirs == ours
-                }
+                (RecordedArguments::Masked(theirs), Some(RecordedArguments::Masked(ours))) => is_same(theirs, &ours),
+                (
+                    RecordedArguments::Unread { sha256: theirs, .. },
+                    Some(RecordedArguments::Unread { sha256: ours, .. }),
+                ) => *theirs == ours,
                 // What can be read in one process can be read in all.
                 _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
             }

@@ -19,15 +19,25 @@ impl OpenCall {
 }
 
 impl Drop for OpenCall {
+    #[inline]
     fn drop(&mut self) {
+        if !matches!(self.phase, Phase::Announced | Phase::Waiting) {
+            self.end_dropped();
+        }
+    }
+}
+
+impl OpenCall {
+    fn end_dropped(&mut self) {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
             Phase::Claiming => {
                 // The tool did not run, and will not: if the call was taken, this is its end.
-                if let Some(attempt) = self.attempt.take() {
-                    let stop = cancelled(Outcome::Cancelled);
-                    let result = stop.result(self.id.clone(), false);
-                    let record = self.record(&result, Some(&stop));
+                let stop = cancelled(Outcome::Cancelled);
+                let result = stop.result(self.id().clone(), false);
+                if let Some(attempt) = self.attempt.take()
+                    && let Some(record) = self.record(&result, Some(&stop))
+                {
                     let receipt = self.run.put_if_begun(record, *attempt);
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
                 }
@@ -47,9 +57,7 @@ impl Drop for OpenCall {
             Phase::Running => self.end_now(),
         }
     }
-}
 
-impl OpenCall {
     /// Ends a call that no other process can have begun.
     fn end_now(&mut self) {
         let outcome = match self.draft.effect() {

@@ -1,24 +1,30 @@
 //! What is made of a call that ended: its result, its record, and what the store is told.
 
-use crate::call::{Outcome, ToolExecResult, ToolInvocationRecord};
-use crate::runner::accounts::Held;
+use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::runner::accounts::{Held, size};
 use crate::runner::ending::{Ending, Stop, Suspended};
-use crate::runner::open::OpenCall;
+use crate::runner::open::{OpenCall, Phase};
+use crate::runner::telemetry;
 use crate::store::Receipt;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
     /// The record of a call that is about to wait.
-    pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> ToolInvocationRecord {
+    pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
         let prepared = suspended.prepared.clone();
-        let result = ToolExecResult::suspended(self.id.clone(), suspended.outcome(), prepared);
-        *self.draft.record(&self.run, &result, None, None)
+        let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared);
+        self.draft.clone().give(false, &result, None, None).map(|record| *record)
+    }
+
+    /// The id towards the model.
+    pub(super) fn id(&self) -> &CallId {
+        self.id.as_ref().unwrap_or(&self.draft.id)
     }
 
     /// The result of a call that ended, and why it failed.
     #[inline]
     pub(super) fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
-        let (id, executed) = (self.id.clone(), self.draft.executed());
+        let (id, executed) = (self.id().clone(), self.draft.executed());
         let result = match ended {
             Ok(Ending::Delivered(delivered)) => ToolExecResult::delivered(id, executed, delivered),
             Ok(Ending::Suspended(suspended)) => ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared),
@@ -29,19 +35,35 @@ impl OpenCall {
         (result, None)
     }
 
-    /// The record of a call that ends now, unless it is suspended.
+    /// The record of a call that ends now, unless it is suspended. `None` if it was given away before.
     #[inline]
-    pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
+    pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
         self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
-        self.draft.record(&self.run, result, stop, self.ended)
+        self.draft.give(self.run.is_heard(), result, stop, self.ended)
     }
 
     /// Hands the record to the store, with what else is written about the call's end.
     #[inline]
     pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Receipt {
-        let record = self.record(result, stop);
+        let Some(record) = self.record(result, stop) else { return Receipt::ready(Ok(())) };
         let settled = Held::settle(self.held.take(), result);
         self.run.put(record, self.attempt.as_deref(), settled, self.suspending.take())
+    }
+
+    /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    #[inline]
+    pub(super) fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
+        self.phase = Phase::Announced;
+        telemetry::announce_end(&self.run, &self.draft, result);
+        if !result.outcome().is_suspension() {
+            let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
+            // A clock that was set back leaves no time.
+            let latency = u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0);
+            self.run.state().account(result.outcome(), latency, size(result));
+        }
+        if let Some(stop) = stop {
+            telemetry::contained(&self.run, &self.draft, stop);
+        }
     }
 
     /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not

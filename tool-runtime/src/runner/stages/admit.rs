@@ -60,8 +60,8 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
 /// [`Admitted::decision`].
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<Option<Decision>, Stop> {
     let admitted = admit(open, hydrated.call())?;
-    if Arc::ptr_eq(open.run().identity(), &hydrated.frozen.run) {
-        open.draft.hydrated(&hydrated.frozen.treatment);
+    if Arc::ptr_eq(open.run().fields(), &hydrated.frozen.run) {
+        open.hydrated(&hydrated.frozen.treatment);
         return Ok(admitted.decision);
     }
     let message = "The call was hydrated by another run. It did not run: hydrate it in the run that executes it.";

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use crate::call::{Cause, Decision, Outcome, ToolExecResult};
 use crate::contain::discard;
-use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
 use crate::runner::accounts::{Held, Unheard};
 use crate::runner::books::{Attempt, Claim};
@@ -20,47 +19,43 @@ use crate::store::waiting::{Taken, Then};
 use crate::store::{Key, StoreError};
 use crate::tool::{Execution, ToolEffect};
 
-/// A bound call that may run, or what is known of it when it may not.
+/// What becomes of a bound call that the store had to know of.
 pub(in crate::runner) enum Beginning {
-    Run(Begin),
+    Run(Entered),
     End(Ending),
     /// It waits for a person.
-    Ask(Box<Hydrated>),
+    Ask,
 }
 
-/// A bound call that is entered where it has to be. Only [`begin`] makes one.
-pub(in crate::runner) struct Begin {
-    pub(super) bound: Bound,
+/// A bound call is entered where it has to be. Only [`begin`] and [`enter`] make one.
+pub(in crate::runner) struct Entered {
     pub(super) purpose: Purpose,
 }
 
-/// A bound call of which the store has to know before it runs.
-pub(in crate::runner) struct Entering {
-    bound: Box<Bound>,
-    harmless: bool,
-}
-
-/// Begins a call of which the store need not know; any other is to be [entered](enter).
+/// Begins a call of which the store need not know. `None` for any other: it is to be [entered](enter).
 ///
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
 #[inline]
-pub(in crate::runner) fn begin(open: &mut OpenCall, bound: Bound) -> Result<Begin, Entering> {
+pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
+    if is_harmless(open, bound) && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
+        open.begin();
+        return Some(Entered { purpose: Purpose::Work });
+    }
+    None
+}
+
+/// Whether the call has no effect that could happen twice.
+fn is_harmless(open: &OpenCall, bound: &Bound) -> bool {
     let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
-    let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
-    if harmless && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
-        open.begin();
-        return Ok(Begin { bound, purpose: Purpose::Work });
-    }
-    Err(Entering { bound: Box::new(bound), harmless })
+    effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
 /// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
-pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) -> Result<Beginning, Stop> {
-    let Entering { bound, harmless } = entering;
-    let mut bound = *bound;
+pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
+    let harmless = is_harmless(open, bound);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let claim = open.claim.take();
     let grant = open.grant.take();
@@ -70,8 +65,10 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) ->
             None => Ok(Begun::Now(None)),
             Some(bill) => run.book(*bill).await,
         };
-        return begun_with(open, bound, begun, None);
+        return begun_with(open, begun, None);
     }
+    // A call that has its record does not begin.
+    let Some(unseen) = open.draft.unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
         owner: run.shared().attempt(),
@@ -81,7 +78,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) ->
         key: attempt.key.clone(),
         owner: Arc::clone(&attempt.owner),
         lease: run.shared().lease,
-        unseen: open.draft.unseen(&run),
+        unseen,
         grant: grant.as_deref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
@@ -130,14 +127,13 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) ->
         }
         (begun, _) => begun,
     };
-    begun_with(open, bound, begun, grant.and_then(|grant| grant.1))
+    begun_with(open, begun, grant.and_then(|grant| grant.1))
 }
 
 /// Continues with what the store said.
 /// `asked` is what the policy had decided before a grant let the call run.
 fn begun_with(
     open: &mut OpenCall,
-    bound: Bound,
     begun: Result<Begun, StoreError>,
     asked: Option<Decision>,
 ) -> Result<Beginning, Stop> {
@@ -148,11 +144,11 @@ fn begun_with(
                 attempt.unheard = None;
             }
             open.begin();
-            Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }))
+            Ok(Beginning::Run(Entered { purpose: Purpose::Work }))
         }
         Ok(Begun::Unseen) => {
             open.begin();
-            Ok(Beginning::Run(Begin { bound, purpose: Purpose::Reconcile }))
+            Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(settle::result(*record))))),
         Ok(Begun::Elsewhere) => {
@@ -169,7 +165,7 @@ fn begun_with(
             open.attempt = None;
             // Another call took the last use, so a person is asked after all.
             open.draft.decided(asked);
-            Ok(Beginning::Ask(Box::new(bound.reserved.hydrated)))
+            Ok(Beginning::Ask)
         }
         Ok(Begun::Exhausted(exceeded)) => {
             open.attempt = None;

@@ -9,9 +9,11 @@ use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source}
 use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::error::chain;
+use crate::hydrate::Hydrated;
 use crate::runner::ending::Stop;
 use crate::runner::invoke;
 use crate::runner::open::OpenCall;
+use crate::runner::stages::Waiting;
 use crate::runner::stages::reserve::Reserved;
 use crate::tool::ToolSpec;
 
@@ -36,17 +38,30 @@ impl Drop for Connections {
 /// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
 pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
-/// Resolves the connections of the call.
-pub(in crate::runner) async fn connect(
-    open: &OpenCall,
-    entry: &Entry,
+impl Bound {
+    /// For a call that does not run now.
+    pub(in crate::runner) fn into_hydrated(self) -> Hydrated {
+        self.reserved.hydrated
+    }
+}
+
+/// Resolves the connections of the call. `None` if its tool has none, as most.
+#[inline]
+pub(in crate::runner) fn connect<'a>(
+    open: &'a OpenCall,
+    entry: &'a Entry,
     timeout: Option<Duration>,
-) -> Result<Connections, Stop> {
+) -> Option<Waiting<'a, Connections>> {
+    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+    let any = entry.requirements.iter().any(is_connection);
+    any.then(|| Box::pin(resolve_all(open, entry, timeout)) as _)
+}
+
+async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &entry.requirements {
         if let Source::Connection(kind) = requirement.source {
-            // On the heap: most tools have none, and every call's future would be as large.
-            let connected = Box::pin(resolve(open, requirement, kind, &entry.spec, timeout)).await?;
+            let connected = resolve(open, requirement, kind, &entry.spec, timeout).await?;
             connections.0.push(connected);
         }
     }
@@ -56,14 +71,11 @@ pub(in crate::runner) async fn connect(
 /// Makes the context of the call.
 #[inline]
 pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
-    let run = open.run();
     let frozen = &reserved.hydrated.frozen;
     let context = Arc::new(ToolContext(ContextFields {
-        call_id: open.draft.id.clone(),
-        tool: frozen.entry.spec.name.clone(),
-        run: Arc::clone(run.fields()),
+        call_id: open.replaced_id(),
         bounds: Bounds::new(reserved.timeout, open.cancellation()),
-        arguments: Arc::clone(frozen) as _,
+        call: Arc::clone(frozen) as _,
     }));
     Bound { reserved, connections, context }
 }

@@ -4,7 +4,9 @@ use crate::call::{Delivered, JsonText, PendingGraph};
 use crate::hydrate::Hydrated;
 use crate::runner::deliver::deliver;
 use crate::runner::open::OpenCall;
-use crate::runner::stages::run::{Left, Ran};
+use crate::runner::stages::bind::Bound;
+use crate::runner::stages::reserve::Reserved;
+use crate::runner::stages::run::Left;
 use crate::tool::Execution;
 
 /// The output goes to the model, or the prepared payload of a client tool to the client.
@@ -17,8 +19,8 @@ pub(in crate::runner) enum Concluded {
 
 /// Decides by where the tool executes.
 #[inline]
-pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
-    let Ran { hydrated, left, warning } = ran;
+pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Concluded {
+    let Reserved { hydrated, warning, .. } = bound.reserved;
     let projected = match left {
         Left::Output(projected) => projected,
         Left::Waits(pending) => {

@@ -1,5 +1,7 @@
 //! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
 
+use std::sync::Arc;
+
 use crate::call::{Outcome, RecordedArguments, ToolCall};
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
 use crate::policy::ToolLimits;
@@ -17,23 +19,23 @@ pub(in crate::runner) fn hydrate(
     open: &mut OpenCall,
     admitted: Result<Admitted, Stop>,
     call: ToolCall,
-) -> Result<Hydrated, Box<Refused>> {
+) -> Result<Hydrated, Refused> {
     let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
             let shown = RecordedArguments::unread(call.arguments.as_str());
-            return Err(Box::new(Refused { stop, shown }));
+            return Err(Refused { stop, shown });
         }
     };
-    let hydrated = with_settings(open.run(), limits, false, |settings| hydrate::hydrate(call, &entry, settings));
+    let hydrated = hydrate::hydrate(call, entry, &asked(open.run()).settings(limits, false));
     if let Ok(hydrated) = &hydrated {
-        open.draft.hydrated(&hydrated.frozen.treatment);
+        open.hydrated(&hydrated.frozen.treatment);
     }
     hydrated.map_err(|unhydrated| {
         let Unhydrated { call, error, treatment } = *unhydrated;
-        open.draft.hydrated(&treatment);
+        open.hydrated(&treatment);
         let shown = shown_of(&call, &error);
-        Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
+        Refused { stop: refused(open.run(), open.draft.name(), error), shown }
     })
 }
 
@@ -43,17 +45,17 @@ pub(in crate::runner) fn hydrate_waiting(
     run: &Run,
     pending: &PendingCall,
     call: ToolCall,
-) -> Result<Hydrated, Box<Refused>> {
+) -> Result<Hydrated, Refused> {
     let shown = || RecordedArguments::Masked(pending.shown_arguments.clone());
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
-        return Err(Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() }));
+        return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
     let limits = run.policy().limits_of(entry.spec.name.as_str());
-    with_settings(run, limits, false, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
+    hydrate::hydrate(call, Arc::clone(entry), &asked(run).settings(limits, false)).map_err(|unhydrated| {
         let Unhydrated { call, error, .. } = *unhydrated;
         let shown = shown_of(&call, &error);
         let message = format!("{error} The call still waits.");
-        Box::new(Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown })
+        Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
     })
 }
 
@@ -73,7 +75,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     match resolve(run, &call.name, None) {
         Ok((entry, _)) => {
             let limits = run.policy().limits_of(entry.spec.name.as_str());
-            with_settings(run, limits, true, |settings| hydrate::hydrate_with_provenance(call, &entry, settings))
+            hydrate::hydrate_with_provenance(call, &entry, &asked(run).settings(limits, true))
         }
         Err(unresolved) => {
             let stop = unresolved.stop;
@@ -83,27 +85,35 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     }
 }
 
-fn with_settings<T>(
-    run: &Run,
-    of_tool: ToolLimits,
-    provenance: bool,
-    hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T,
-) -> T {
-    let shared = run.shared();
-    let of_policy = run.policy().limits();
-    let settings = hydrate::Settings {
-        depth: of_policy.argument_depth,
-        of_tool,
-        run: run.identity(),
-        call_id_bytes: of_policy.call_id_bytes,
-        compiled: &shared.compiled,
-        lists: &|tool| run.catalog().get(tool).is_some(),
-        repairers: &shared.repairers,
-        repairs: &|repairer| run.policy().repairs(repairer),
-        evidence: run.seen(),
-        provenance,
-    };
-    hydrate(&settings)
+/// What hydration asks of a run.
+struct Asked<'a, L, R> {
+    run: &'a Run,
+    lists: L,
+    repairs: R,
+}
+
+fn asked(run: &Run) -> Asked<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool> {
+    let lists = |tool: &str| run.catalog().get(tool).is_some();
+    Asked { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer) }
+}
+
+impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
+    #[inline]
+    fn settings(&self, of_tool: ToolLimits, provenance: bool) -> hydrate::Settings<'_> {
+        let (shared, of_policy) = (self.run.shared(), self.run.policy().limits());
+        hydrate::Settings {
+            depth: of_policy.argument_depth,
+            of_tool,
+            run: self.run.fields(),
+            call_id_bytes: of_policy.call_id_bytes,
+            compiled: &shared.compiled,
+            lists: &self.lists,
+            repairers: &shared.repairers,
+            repairs: &self.repairs,
+            evidence: self.run.seen(),
+            provenance,
+        }
+    }
 }
 
 /// Turns a failed hydration into what the model reads, with firmer wording on each consecutive failure.

@@ -17,7 +17,7 @@ mod run;
 
 pub(super) use admit::{admit, admit_hydrated};
 pub(super) use begin::{Beginning, begin, enter};
-pub(super) use bind::{bind, connect};
+pub(super) use bind::{Connections, bind, connect};
 pub(super) use conclude::{Concluded, conclude};
 pub(super) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
 pub(super) use freeze::freeze;
@@ -25,3 +25,11 @@ pub(super) use hydrate::{hydrate, hydrate_only, hydrate_waiting};
 pub(super) use reach::reach;
 pub(super) use reserve::reserve;
 pub(super) use run::{run, unprojected};
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::runner::ending::Stop;
+
+/// A part of a stage that waits.
+type Waiting<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;

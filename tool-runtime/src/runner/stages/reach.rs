@@ -4,18 +4,29 @@ use std::time::Duration;
 
 use crate::call::{Bounds, Cause, Decision, Outcome, Verdict};
 use crate::catalog::Entry;
-use crate::registration::NotReady;
+use crate::registration::{NotReady, Published};
 use crate::runner::ending::Stop;
 use crate::runner::invoke;
 use crate::runner::open::OpenCall;
+use crate::runner::stages::Waiting;
 
-/// Looks at the tool's server, before anything of the call begins. Every other tool is there.
-pub(in crate::runner) async fn reach(
+/// Looks at the tool's server, before anything of the call begins. `None` for every other tool: that is there.
+#[inline]
+pub(in crate::runner) fn reach<'a>(
+    open: &'a mut OpenCall,
+    entry: &'a Entry,
+    timeout: Option<Duration>,
+) -> Option<Waiting<'a, ()>> {
+    let server = entry.published.as_deref()?;
+    Some(Box::pin(look_at(server, open, entry, timeout)))
+}
+
+async fn look_at(
+    server: &dyn Published,
     open: &mut OpenCall,
     entry: &Entry,
     timeout: Option<Duration>,
 ) -> Result<(), Stop> {
-    let Some(server) = &entry.published else { return Ok(()) };
     let bounds = Bounds::new(timeout, &open.run().options().cancellation);
     // The server's own limits of time hold, and the call's where it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));

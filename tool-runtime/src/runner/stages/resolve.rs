@@ -35,8 +35,8 @@ pub(super) fn resolve(
     let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    let (verdict, decision) = run.ask(|policy, context| shared.admit(policy, context, entry));
-    if verdict != Verdict::Deny {
+    let decision = run.ask(|policy, context| policy.admit(context, &entry.subject()));
+    if shared.effective(decision.verdict) != Verdict::Deny {
         run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
         return Ok((Arc::clone(entry), decision));
     }

@@ -10,31 +10,23 @@ use crate::catalog::Entry;
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::error::{ErrorKind, ToolError};
-use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure, Running};
-use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::forsaken::Forsaken;
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
-use crate::runner::stages::begin::Begin;
+use crate::runner::stages::begin::Entered;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
+use crate::runner::{Host, Run};
 use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect, is_graph};
 
-/// A tool that ran.
-pub(in crate::runner) struct Ran {
-    pub(super) hydrated: Hydrated,
-    pub(super) left: Left,
-    pub(super) warning: Option<&'static str>,
-}
-
 /// What a tool left.
-pub(super) enum Left {
+pub(in crate::runner) enum Left {
     /// Its output, projected.
     Output(Projected),
     /// A graph waits for a decision on a call that it made.
@@ -48,17 +40,23 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 ///
 /// The future of every call holds this one, so what comes before and after the tool's own work is in functions that are not
 /// `async`.
-pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Result<Ran, Stop> {
-    let Started { future, execution, forsaken } = start(open, &mut begun)?;
-    let context = &begun.bound.context;
-    let running = invoke::contained(future, context.bounds()).instrument(execution.span());
+///
+/// It borrows the call, because a future that takes it holds it twice.
+pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
+    let Started { future, execution, forsaken } = start(open, bound, &entered)?;
+    let context = &bound.context;
+    let running = invoke::contained(future, context.bounds());
     let ended = match open.attempt.as_deref() {
-        None => running.await,
+        None if execution.is_unseen() => running.await,
         // On the heap, as all that only some calls need: every call's future would be as large.
-        Some(attempt) => Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
-            context.cancellation().cancel();
-            Err(Interrupted::lost())
-        }),
+        None => Box::pin(running.instrument(execution.span())).await,
+        Some(attempt) => {
+            let running = running.instrument(execution.span());
+            Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
+                context.cancellation().cancel();
+                Err(Interrupted::lost())
+            })
+        }
     };
     if let Some(forsaken) = forsaken {
         let kept = match &ended {
@@ -67,7 +65,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, mut begun: Begin) -> Res
         };
         Box::pin(forsaken.close(kept)).await;
     }
-    end(open, begun, execution, ended)
+    end(open, bound, &entered, execution, ended)
 }
 
 /// A tool that is about to work.
@@ -80,9 +78,10 @@ struct Started {
 
 /// Binds what the tool borrows, and makes its future.
 #[inline]
-fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Started, Stop> {
-    let Bound { reserved, connections, context } = &mut begun.bound;
-    let entry = Arc::clone(&reserved.hydrated.frozen.entry);
+fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<Started, Stop> {
+    let Bound { reserved, connections, context } = bound;
+    let (frozen, instance) = reserved.hydrated.parts();
+    let entry = &frozen.entry;
     let name = entry.spec.name.as_str();
     let host = (is_graph(name) || name == SEARCH).then(|| {
         Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
@@ -98,14 +97,12 @@ fn start(open: &mut OpenCall, begun: &mut Begin) -> Result<Started, Stop> {
         context,
         host,
     };
-    let future = reserved
-        .hydrated
-        .take_instance()
-        .zip(shared.compiled.projector(&entry).cloned())
-        .and_then(|(instance, projector)| instance.run(begun.purpose, &bindings, projector, reserved.max_bytes))
+    let future = instance
+        .zip(shared.compiled.projector(entry).cloned())
+        .and_then(|(instance, projector)| instance.run(entered.purpose, &bindings, projector, reserved.max_bytes))
         // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect(open, &entry));
+    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect(open, entry));
     Ok(Started { future, execution, forsaken })
 }
 
@@ -116,9 +113,15 @@ fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
 
 /// Gives back what the tool did not use of its budgets, and says how it ended.
 #[inline]
-fn end(open: &mut OpenCall, begun: Begin, execution: Execution, ended: Ended) -> Result<Ran, Stop> {
-    let Begin { bound, purpose } = begun;
-    let Reserved { hydrated, reservation, carved, warning, .. } = bound.reserved;
+fn end(
+    open: &mut OpenCall,
+    bound: &mut Bound,
+    entered: &Entered,
+    execution: Execution,
+    ended: Ended,
+) -> Result<Left, Stop> {
+    let purpose = entered.purpose;
+    let Reserved { hydrated, reservation, carved, .. } = &mut bound.reserved;
     let bytes = match &ended {
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
@@ -131,20 +134,8 @@ fn end(open: &mut OpenCall, begun: Begin, execution: Execution, ended: Ended) ->
     let effect = effect(open, entry);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
-        Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
-        Ok(Err(RunFailure::Prevented)) => Err(prevented()),
-        Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
-        Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
-        Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
-        Ok(Err(RunFailure::Unauthorized(error))) => {
-            Err(Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None))
-        }
+        Ok(Err(failure)) => ended_by_itself(open.run(), entry, effect, purpose, failure),
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
-        Ok(Err(failure)) => {
-            // The author's sentence reaches the model too, and can hold what the tool read.
-            label(open.run(), entry);
-            Err(failed(failure))
-        }
         Err(interrupted) => Err(stopped(&interrupted, effect)),
     };
     execution.end(match &ended {
@@ -159,7 +150,30 @@ fn end(open: &mut OpenCall, begun: Begin, execution: Execution, ended: Ended) ->
     if matches!(&ended, Err(stop) if did_nothing(stop)) {
         open.had_no_effect();
     }
-    Ok(Ran { hydrated, left: ended?, warning })
+    ended
+}
+
+/// What a tool leaves that returned no output.
+fn ended_by_itself(
+    run: &Run,
+    entry: &Entry,
+    effect: ToolEffect,
+    purpose: Purpose,
+    failure: RunFailure,
+) -> Result<Left, Stop> {
+    Err(match failure {
+        RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
+        RunFailure::Prevented => prevented(),
+        RunFailure::Unknown => unseen("nobody saw the end of an earlier attempt"),
+        failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
+        RunFailure::Lost(error) => broken_off(&error, effect),
+        RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
+        failure => {
+            // The author's sentence reaches the model too, and can hold what the tool read.
+            label(run, entry);
+            failed(failure)
+        }
+    })
 }
 
 /// An earlier attempt had no effect and can have none any more, so the call did nothing.
