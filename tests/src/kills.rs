@@ -36,11 +36,11 @@ stop_at = 0
 /// Where effects are written, and how long a call takes before and after its effect.
 static WORLD: OnceLock<(PathBuf, Duration)> = OnceLock::new();
 
-/// Appends a line, and knows that it is on the disk.
+/// Appends a line, and knows that it is on the disk: which run, which call, and which process.
 async fn happen(ctx: &ToolContext) -> Result<bool, ToolError> {
     let (path, pause) = WORLD.get().expect("set before anything runs");
     tokio::time::sleep(*pause).await;
-    let line = format!("{} {}\n", ctx.run_id(), ctx.call_id());
+    let line = format!("{} {} {}\n", ctx.run_id(), ctx.call_id(), std::process::id());
     let written = OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| {
         file.write_all(line.as_bytes())?;
         file.sync_data()
@@ -136,7 +136,7 @@ pub struct Figures {
     pub killed: usize,
     /// Processes that were stopped past their leases.
     pub stopped: usize,
-    /// Runs that another process took while theirs was stopped.
+    /// Processes that were stopped in a call whose run another one took meanwhile.
     pub taken_over: usize,
     /// Records of calls.
     pub records: usize,
@@ -157,8 +157,9 @@ struct Workers<'p> {
     store: &'p str,
     effects: &'p Path,
     children: Vec<Option<Child>>,
-    /// Who is stopped, and until when; how often each open run had been taken before.
-    stopped: HashMap<usize, (Instant, HashMap<String, u64>)>,
+    taken_over: usize,
+    /// Who is stopped, and since when; the run that it was stopped in, and how often that had been taken before.
+    stopped: HashMap<usize, (Instant, Option<(String, u64)>)>,
 }
 
 impl Workers<'_> {
@@ -181,20 +182,51 @@ impl Workers<'_> {
         (0..self.plan.processes).filter(|at| !self.stopped.contains_key(at)).collect()
     }
 
-    /// Continues processes whose time is over. Returns how many runs others took meanwhile.
-    async fn wake(&mut self, store: &dyn Store, all: bool) -> usize {
-        let now = Instant::now();
-        let is_over = |until: &Instant| all || *until <= now;
-        let over: Vec<_> = self.stopped.iter().filter(|(_, (until, _))| is_over(until)).map(|(at, _)| *at).collect();
-        let mut taken_over = 0;
-        for at in over {
-            let before = self.stopped.remove(&at).map(|(_, before)| before).unwrap_or_default();
-            let runs: Vec<_> = before.keys().cloned().collect();
-            let after = taken(store, &runs).await;
-            taken_over += before.iter().filter(|(run, times)| after[*run] > **times).count();
-            self.signal(at, "-CONT");
+    /// Who takes effect next, and in which run: it is in a call until that has its record. `None` after a second without
+    /// any.
+    async fn in_a_call(&self) -> Option<(usize, String)> {
+        let written = || std::fs::read_to_string(self.effects).unwrap_or_default();
+        let before = written().len();
+        for _ in 0..200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let now = written();
+            for line in now[before..].lines().rev() {
+                let [run, _, process] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+                let is_it = |at: &usize| self.children[*at].as_ref().is_some_and(|it| it.id().to_string() == process);
+                if let Some(at) = self.running().into_iter().find(is_it) {
+                    return Some((at, run.to_owned()));
+                }
+            }
         }
-        taken_over
+        None
+    }
+
+    /// Stops a process past its lease.
+    async fn stop(&mut self, store: &dyn Store, at: usize, run: Option<String>) {
+        self.signal(at, "-STOP");
+        let taken = match run {
+            Some(run) => Some((run.clone(), taken(store, &run).await)),
+            None => None,
+        };
+        self.stopped.insert(at, (Instant::now(), taken));
+    }
+
+    /// Continues processes whose time is over. Counts those that had a run that others took meanwhile.
+    async fn wake(&mut self, store: &dyn Store, all: bool) {
+        for at in 0..self.plan.processes {
+            let Some((since, taken_before)) = self.stopped.get(&at) else { continue };
+            let is_taken = match taken_before {
+                Some((run, before)) => taken(store, run).await > *before,
+                None => false,
+            };
+            // A process that holds the lock on a file keeps everybody from taking its run; one that does not is waited for.
+            let patience = if self.taken_over == 0 && !is_taken { 4 * STOPPED } else { STOPPED };
+            if all || since.elapsed() >= patience {
+                self.stopped.remove(&at);
+                self.taken_over += usize::from(is_taken);
+                self.signal(at, "-CONT");
+            }
+        }
     }
 
     fn kill(&mut self, at: usize) {
@@ -225,36 +257,43 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         store,
         effects: &effects,
         children: (0..plan.processes).map(|_| None).collect(),
+        taken_over: 0,
         stopped: HashMap::new(),
     };
     (0..plan.processes).for_each(|at| workers.start(at));
     let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
-    while figures.killed + figures.stopped < plan.disturbances || all.len() < plan.runs || !open.is_empty() {
+    loop {
+        let done = figures.killed + figures.stopped;
+        // On a slow disk somebody nearly always holds the lock on a file: it may take more until a run can be taken.
+        let enough = done >= plan.disturbances && (workers.taken_over > 0 || done >= 3 * plan.disturbances);
+        if enough && all.len() >= plan.runs && open.is_empty() {
+            break;
+        }
         if open.is_empty() {
             for (id, saved) in saved(OPEN * plan.processes, all.len()).await {
                 // A process that is stopped keeps its lock on a file until it continues; nothing was written then.
                 while let Err(error) = queue.enqueue(&saved).await {
                     assert_eq!(error.code(), "store_locked", "it is new");
-                    figures.taken_over += workers.wake(&*opened, false).await;
+                    workers.wake(&*opened, false).await;
                 }
                 open.push(id);
             }
             all.extend(open.clone());
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
-        figures.taken_over += workers.wake(&*opened, false).await;
-        let (done, running) = (figures.killed + figures.stopped, workers.running());
-        if done < plan.disturbances {
-            let at = running[any(running.len())];
+        workers.wake(&*opened, false).await;
+        let running = workers.running();
+        // Somebody has to be left who takes what a stopped process has.
+        if !enough && (done.is_multiple_of(2) || running.len() > 1) {
+            // Half of the kills come at any time, everything else where it hurts: between an effect and its record.
+            let found = if done % 4 == 2 { None } else { workers.in_a_call().await };
+            let (at, run) = found.map_or_else(|| (running[any(running.len())], None), |(at, run)| (at, Some(run)));
             if done.is_multiple_of(2) {
                 workers.kill(at);
                 workers.start(at);
                 figures.killed += 1;
-            } else if running.len() > 1 {
-                // Somebody is left who takes what it has.
-                let before = taken(&*opened, &open).await;
-                workers.stopped.insert(at, (Instant::now() + STOPPED, before));
-                workers.signal(at, "-STOP");
+            } else {
+                workers.stop(&*opened, at, run).await;
                 figures.stopped += 1;
             }
         }
@@ -268,22 +307,22 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         open = left;
         assert!(began.elapsed() < Duration::from_mins(15), "{} runs do not end: {open:?}", open.len());
     }
-    figures.taken_over += workers.wake(&*opened, true).await;
+    workers.wake(&*opened, true).await;
     // A process that was stopped in the middle of a call may still take effect.
     tokio::time::sleep(plan.pause * 3 + LEASE).await;
+    figures.taken_over = workers.taken_over;
     drop(workers);
     check(&*opened, &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
 }
 
-/// How often each run was taken by a process.
-async fn taken(store: &dyn Store, runs: &[String]) -> HashMap<String, u64> {
-    let keys: Vec<_> = runs.iter().map(|run| Key::run(run.as_str())).collect();
-    let documents = store.read(&keys).await.expect("it reads");
-    let times = |document| serde_json::to_value(document).expect("a document")["run"]["epoch"].as_u64();
-    let times = documents.into_iter().map(|document| times(document).expect("it is there"));
-    runs.iter().cloned().zip(times).collect()
+/// How often a run was taken by a process.
+async fn taken(store: &dyn Store, run: &str) -> u64 {
+    let documents = store.read(&[Key::run(run)]).await.expect("it reads");
+    let [document] = documents.as_slice() else { panic!("one document") };
+    let document = serde_json::to_value(document).expect("a document");
+    document["run"]["epoch"].as_u64().expect("it is there")
 }
 
 /// A number below another.
@@ -310,7 +349,8 @@ async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut
     let lines = std::fs::read_to_string(effects).unwrap_or_default();
     let mut happened: HashMap<&str, usize> = HashMap::new();
     for line in lines.lines() {
-        *happened.entry(line).or_default() += 1;
+        let (call, _process) = line.rsplit_once(' ').expect("run, call, process");
+        *happened.entry(call).or_default() += 1;
     }
     figures.twice = happened.values().filter(|times| **times > 1).count();
     for run in runs {
