@@ -18,8 +18,6 @@ pub struct ToolContext(pub(crate) ContextFields);
 
 /// The fields, for the runner to fill.
 pub(crate) struct ContextFields {
-    /// The id in the records, where it is not the call's own.
-    pub(crate) call_id: Option<CallId>,
     pub(crate) bounds: Bounds,
     /// The rest; the idempotency key is made on demand.
     pub(crate) call: Arc<dyn HydratedCall>,
@@ -27,7 +25,7 @@ pub(crate) struct ContextFields {
 
 /// A call with its arguments, as its context sees it.
 pub(crate) trait HydratedCall: Digested {
-    /// The call's own id.
+    /// Its id, which its record has too: no call runs that has another one there.
     fn id(&self) -> &CallId;
 
     /// The tool that was called.
@@ -82,7 +80,7 @@ impl ToolContext {
     /// The id of the call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
-        self.0.call_id.as_ref().unwrap_or_else(|| self.0.call.id())
+        self.0.call.id()
     }
 
     /// The tool that was called.

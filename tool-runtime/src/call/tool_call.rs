@@ -89,7 +89,8 @@ impl From<&CallId> for CallId {
     }
 }
 
-/// The longest call id and tool name that records and events repeat, in bytes.
+/// The longest name of a tool that records and events repeat, in bytes. Call ids up to this are repeated even if the
+/// policy takes none as long.
 pub(crate) const SHOWN_BYTES: usize = 128;
 
 /// A name that a model wrote, as records and events repeat it: cut at a character boundary.

@@ -62,25 +62,25 @@ fn shown(text: impl ToString) -> Shown {
     Shown { text: text.to_string() }
 }
 
-struct Hydrated(ToolName, RunFields);
+struct Hydrated(CallId, ToolName, RunFields);
 
 impl HydratedCall for Hydrated {
     fn id(&self) -> &CallId {
-        unreachable!("the context has one")
-    }
-
-    fn tool_name(&self) -> &ToolName {
         &self.0
     }
 
-    fn run(&self) -> &RunFields {
+    fn tool_name(&self) -> &ToolName {
         &self.1
+    }
+
+    fn run(&self) -> &RunFields {
+        &self.2
     }
 }
 
 impl Digested for Hydrated {
     fn tool(&self) -> &str {
-        self.0.as_str()
+        self.1.as_str()
     }
 
     fn read(&self) -> &str {
@@ -103,9 +103,8 @@ impl Digested for Hydrated {
 fn context(tool: &str) -> Arc<ToolContext> {
     let fields = RunFields { run_id: "run".into(), ..RunFields::default() };
     Arc::new(ToolContext(ContextFields {
-        call_id: Some(CallId::new("call_1")),
         bounds: Bounds::new(None, &Arc::default()),
-        call: Arc::new(Hydrated(ToolName::parse(tool).unwrap(), fields)),
+        call: Arc::new(Hydrated(CallId::new("call_1"), ToolName::parse(tool).unwrap(), fields)),
     }))
 }
 

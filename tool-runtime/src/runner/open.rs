@@ -30,7 +30,7 @@ use crate::tool::ToolEffect;
 /// What only some calls have is behind pointers: this is moved for every call.
 pub(super) struct OpenCall {
     run: Run,
-    /// The id towards the model, where the record cannot have it.
+    /// The id towards the model, where the record cannot have it: the call is refused.
     id: Option<CallId>,
     taken: Taken,
     /// When the call came in; of one that waited, when it was opened again.
@@ -105,10 +105,9 @@ impl OpenCall {
     fn announced(run: Run, id: &CallId, called: Called) -> Self {
         // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
-        let fits = bytes <= SHOWN_BYTES;
-        let is_read = fits || bytes <= run.policy().limits().call_id_bytes;
-        let taken = if is_read { run.state().take_id(id) } else { Taken::First };
-        let is_kept = fits && taken == Taken::First;
+        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
+        let taken = if is_remembered { run.state().take_id(id) } else { Taken::First };
+        let is_kept = is_remembered && taken == Taken::First;
         let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
         let draft = Draft::new(&run, record_id, called);
         telemetry::announce_start(&run, &draft);
@@ -158,11 +157,6 @@ impl OpenCall {
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(super) fn claimed(&mut self) {
         self.phase = Phase::Claiming;
-    }
-
-    /// The id in the record, where that cannot have the one towards the model.
-    pub(super) fn replaced_id(&self) -> Option<CallId> {
-        self.id.is_some().then(|| self.draft.id.clone())
     }
 
     /// The call of a graph that this call waits for.

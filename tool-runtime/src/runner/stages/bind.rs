@@ -73,7 +73,6 @@ async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) 
 pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
     let frozen = &reserved.hydrated.frozen;
     let context = Arc::new(ToolContext(ContextFields {
-        call_id: open.replaced_id(),
         bounds: Bounds::new(reserved.timeout, open.cancellation()),
         call: Arc::clone(frozen) as _,
     }));
