@@ -7,8 +7,8 @@ const HIGH: u64 = ONES << 7;
 /// Returns the offset of the next quote, backslash or control character, or the end.
 ///
 /// Eight bytes at a time, because most strings are short; after 24, sixteen. Vectors of sixteen bytes take fewer instructions
-/// and twice the time: without `unsafe` compilers bring a vector into registers by way of memory, and whether the string
-/// goes on waits for that.
+/// and twice the time: without `unsafe` compilers bring a vector into registers by way of memory, and each string waits for
+/// that.
 #[inline(never)]
 pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     let near = at.saturating_add(24);
