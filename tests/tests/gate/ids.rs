@@ -1,10 +1,12 @@
 //! Ids of calls: records and events have the model's own, as long as the policy takes it; what is refused for its id has one
 //! of ours. The model hears the one that it gave.
 
+use std::sync::Arc;
+
 use tests::rig::Heard;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, RunOptions, ToolRunner};
-use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
 use tool_runtime::{Event, Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, tool};
 
 /// Tells the id of its call.
@@ -19,20 +21,16 @@ fn changes(ctx: &ToolContext) -> Result<String, ToolError> {
     Ok(ctx.call_id().to_string())
 }
 
-fn runner(policy: &str, store: &MemoryStore) -> ToolRunner {
+fn runner(policy: &str, store: Arc<dyn Store>) -> ToolRunner {
     let catalog = ToolCatalog::builder().tool::<reads>().tool::<changes>().build().expect("a catalog");
     let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['ids__reads', 'ids__changes']\n{policy}"));
-    ToolRunner::builder(catalog, policy.expect("a policy"))
-        .approvals(true)
-        .store(store.clone())
-        .build()
-        .expect("a runner")
+    ToolRunner::builder(catalog, policy.expect("a policy")).approvals(true).store(store).build().expect("a runner")
 }
 
 /// Calls both tools under an id of so many bytes, and returns whether record, events and context have the call's own.
 async fn has_its_own(policy: &str, bytes: usize) -> bool {
     let (store, heard) = (MemoryStore::new(), Heard::default());
-    let run = runner(policy, &store).run(RunOptions::new().events(heard.clone()));
+    let run = runner(policy, Arc::new(store.clone())).run(RunOptions::new().events(heard.clone()));
     let mut own = Vec::new();
     for (tool, letter) in [("ids__reads", "r"), ("ids__changes", "c")] {
         let id = letter.repeat(bytes);
@@ -74,7 +72,7 @@ async fn an_id_that_the_policy_does_not_take_is_replaced_in_the_records() {
         ("limits.call_id_bytes = 16", 129, false),
     ] {
         let store = MemoryStore::new();
-        let run = runner(policy, &store).run(RunOptions::new());
+        let run = runner(policy, Arc::new(store.clone())).run(RunOptions::new());
         let id = "r".repeat(bytes);
         let result = run.exec(ToolCall::text(id.as_str(), "ids__reads", "{}")).await;
         assert_eq!((result.outcome(), result.executed()), (Outcome::LimitExceeded, false), "{policy} {bytes}");
@@ -88,20 +86,28 @@ async fn an_id_that_the_policy_does_not_take_is_replaced_in_the_records() {
 /// Who comes back to a call, in this process or in another one, knows it by the id that the model gave.
 #[tokio::test]
 async fn a_call_with_a_long_id_is_found_again() {
-    let (store, id) = (MemoryStore::new(), "i".repeat(200));
-    let policy = "limits.call_id_bytes = 200\nrequire_approval_for_tools = ['ids__changes']";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("store.db");
+    let sqlite = SqlStore::sqlite(file.to_str().expect("a path"), SqlOptions::new()).await.expect("it opens");
+    found_again(Arc::new(MemoryStore::new())).await;
+    found_again(Arc::new(sqlite)).await;
+}
+
+async fn found_again(store: Arc<dyn Store>) {
+    let id = "i".repeat(5000);
+    let policy = "limits.call_id_bytes = 5000\nrequire_approval_for_tools = ['ids__changes']";
     let options = || RunOptions::new().run_id("long");
-    let first = runner(policy, &store).run(options());
+    let first = runner(policy, Arc::clone(&store)).run(options());
     let waiting = first.exec(ToolCall::text(id.as_str(), "ids__changes", "{}")).await;
     assert_eq!(waiting.outcome(), Outcome::ApprovalRequired);
-    let second = runner(policy, &store).run(options());
+    let second = runner(policy, Arc::clone(&store)).run(options());
     let ada = Decider::new("ada");
     let approved = second.resume(&id, ApprovalDecision::Approve, &ada).await.expect("it waits");
     assert_eq!((approved.outcome(), approved.to_model()), (Outcome::Ok, id.clone()));
     // The first process does not know of it, and asks the ledger.
     let again = first.recorded(&id.as_str().into()).await.expect("the store").expect("a record");
     assert_eq!(again.outcome(), Outcome::Ok);
-    let third = runner("limits.call_id_bytes = 200", &store).run(options());
+    let third = runner("limits.call_id_bytes = 5000", Arc::clone(&store)).run(options());
     let repeated = third.exec(ToolCall::text(id.as_str(), "ids__changes", "{}")).await;
     assert_eq!(repeated.outcome(), Outcome::Ok, "the stored result: {repeated:?}");
     assert_eq!(store.calls(&RecordFilter::run("long")).await.expect("records").len(), 1, "it did not run again");
