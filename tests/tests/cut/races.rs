@@ -47,7 +47,7 @@ async fn racing_approvers_of_one_run_let_the_call_run_once() {
 /// Who loses holds none of the run's budget, and is told what everybody is told who comes too late.
 #[tokio::test]
 async fn a_losing_approver_does_not_meet_the_budget_of_the_run() {
-    for budget in ["calls = 1", "bytes = 40000", "calls = 2"] {
+    for budget in ["calls = 1", "bytes = 40000", "calls = 2", ""] {
         let rig = Rig::new();
         let policy = format!("{ASKS}\n[budgets.run]\n{budget}");
         let run = rig.hooked(&policy, late);

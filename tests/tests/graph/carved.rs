@@ -39,6 +39,21 @@ async fn a_child_leaves_what_it_did_not_use() {
 }
 
 #[tokio::test]
+async fn without_budgets_a_parent_spends_as_much() {
+    let mut spent = Vec::new();
+    for budget in ["", "[budgets.run]\ncalls = 30"] {
+        let rig = Rig::new();
+        let turns = [call("c1", "notes__list", "{}"), call("c2", "notes__hang", "{}")];
+        let run = rig.run(budget, turns);
+        assert!(tokio::time::timeout(Duration::from_millis(50), run.exec(ask("p1"))).await.is_err());
+        let saved = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
+        spent.push(saved["spent"].clone());
+    }
+    assert_eq!(spent[0], spent[1]);
+    assert_eq!(spent[0]["calls"], 3);
+}
+
+#[tokio::test]
 async fn tokens_and_cost_of_a_child_are_its_parents() {
     let rig = Rig::new();
     let model = ScriptedModel::new([call("c1", "notes__list", "{}").using(60, 10)]);

@@ -240,6 +240,27 @@ async fn what_is_spent_to_the_last_is_exhausted() {
     assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 
+/// Without budgets nothing is reserved, and what was spent still counts once there are some.
+#[tokio::test]
+async fn a_run_without_budgets_spends_as_much_as_one_with() {
+    let mut spent = Vec::new();
+    for budget in ["", "budgets.run.calls = 100"] {
+        let run = rig(budget, false).run();
+        exec(&run, "ok", "stages__list", "{}").await;
+        exec(&run, "long", "stages__long", "{}").await;
+        exec(&run, "failed", "stages__fail", r#"{"length":1}"#).await;
+        exec(&run, "invalid", "stages__even", r#"{"n":3}"#).await;
+        exec(&run, "ok", "stages__list", "{}").await;
+        drop(run.exec(ToolCall::text("unpolled", "stages__list", "{}")));
+        let slow = run.exec(ToolCall::text("cut", "stages__slow", r#"{"ms":5000}"#));
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(20), slow).await.is_err());
+        let saved = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
+        spent.push(saved["spent"].clone());
+    }
+    assert_eq!(spent[0], spent[1]);
+    assert_eq!((&spent[0]["calls"], &spent[0]["bytes"]), (&json!(4), &json!(r#"["item-1"]"#.len())));
+}
+
 /// The one tool of a runner; calls of it may wait in the store while its definition changes.
 fn later(description: &str, client: bool, store: &MemoryStore) -> Run {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});

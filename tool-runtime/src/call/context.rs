@@ -14,13 +14,16 @@ use crate::tool::level::ReadOnly;
 use crate::tool::{Digested, Hash, ToolName};
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
-pub struct ToolContext(pub(crate) ContextFields);
+///
+/// It is the call as it was hydrated, and not something of its own: that would be one more allocation for every call, and
+/// references to count in both.
+pub struct ToolContext(ContextFields);
 
-/// The fields, for the runner to fill.
-pub(crate) struct ContextFields {
-    pub(crate) bounds: Bounds,
-    /// The rest; the idempotency key is made on demand.
-    pub(crate) call: Arc<dyn HydratedCall>,
+struct ContextFields {
+    call: Arc<dyn HydratedCall>,
+    timeout: Option<Duration>,
+    /// The token of the client that made the call, in place of the run's.
+    client: Option<Arc<CancellationToken>>,
 }
 
 /// A call with its arguments, as its context sees it.
@@ -33,6 +36,9 @@ pub(crate) trait HydratedCall: Digested {
 
     /// The run that hydrated it.
     fn run(&self) -> &RunFields;
+
+    /// What ends it from outside.
+    fn ends(&self) -> &Ends;
 }
 
 /// What is the same for all calls of a run, so that they share it.
@@ -44,21 +50,29 @@ pub(crate) struct RunFields {
     pub(crate) agent_id: Option<Arc<str>>,
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) principal: Option<Arc<str>>,
+    pub(crate) cancellation: Arc<CancellationToken>,
 }
 
 /// What ends a piece of work from outside. Most of it is ready at once and needs neither: a token of its own costs an
 /// allocation and three locks, a deadline the clock.
-pub(crate) struct Bounds {
-    timeout: Option<Duration>,
+#[derive(Default)]
+pub(crate) struct Ends {
     deadline: OnceLock<Option<Instant>>,
-    /// The token of the run or the client.
-    parent: Arc<CancellationToken>,
     token: OnceLock<CancellationToken>,
 }
 
-impl Bounds {
-    pub(crate) fn new(timeout: Option<Duration>, parent: &Arc<CancellationToken>) -> Self {
-        Self { timeout, deadline: OnceLock::new(), parent: Arc::clone(parent), token: OnceLock::new() }
+/// The same, and what they are made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    timeout: Option<Duration>,
+    /// The token of the run or the client.
+    parent: &'a CancellationToken,
+    ends: &'a Ends,
+}
+
+impl<'a> Bounds<'a> {
+    pub(crate) const fn new(timeout: Option<Duration>, parent: &'a CancellationToken, ends: &'a Ends) -> Self {
+        Self { timeout, parent, ends }
     }
 
     pub(crate) const fn timeout(&self) -> Option<Duration> {
@@ -67,16 +81,32 @@ impl Bounds {
 
     /// Begins to count when it is asked for the first time.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        *self.deadline.get_or_init(|| Instant::now().checked_add(self.timeout?))
+        *self.ends.deadline.get_or_init(|| Instant::now().checked_add(self.timeout?))
     }
 
     /// Fires when the work is to end.
-    pub(crate) fn token(&self) -> &CancellationToken {
-        self.token.get_or_init(|| self.parent.child_token())
+    pub(crate) fn token(&self) -> &'a CancellationToken {
+        self.ends.token.get_or_init(|| self.parent.child_token())
     }
 }
 
 impl ToolContext {
+    /// The context of a call that may take this long. `client` is the token of the client that made it, if it is not the
+    /// run's that ends it.
+    pub(crate) fn new(
+        call: Arc<dyn HydratedCall>,
+        timeout: Option<Duration>,
+        client: Option<Arc<CancellationToken>>,
+    ) -> Self {
+        Self(ContextFields { call, timeout, client })
+    }
+
+    /// The same context, as a tool borrows it.
+    pub(crate) fn share(&self) -> Self {
+        let ContextFields { call, timeout, client } = &self.0;
+        Self::new(Arc::clone(call), *timeout, client.clone())
+    }
+
     /// The id of the call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
@@ -128,18 +158,19 @@ impl ToolContext {
     /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.bounds.deadline()
+        self.bounds().deadline()
     }
 
     /// Fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
     /// [`CancellationToken::is_cancelled`].
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        self.0.bounds.token()
+        self.bounds().token()
     }
 
-    pub(crate) const fn bounds(&self) -> &Bounds {
-        &self.0.bounds
+    pub(crate) fn bounds(&self) -> Bounds<'_> {
+        let ContextFields { call, timeout, client } = &self.0;
+        Bounds::new(*timeout, client.as_ref().unwrap_or(&call.run().cancellation), call.ends())
     }
 
     /// A key for services that do the same work once: 64 hexadecimal digits.

@@ -1,6 +1,7 @@
 //! What a call is: its id and arguments, its context, its outcome, the result, the record and the events.
 
 mod argument_change;
+mod call_id;
 mod context;
 mod decider;
 mod decision;
@@ -21,8 +22,9 @@ pub(crate) mod usage;
 mod violation;
 
 pub use argument_change::{ArgumentChange, ArgumentChangeKind};
+pub use call_id::CallId;
 pub use context::ToolContext;
-pub(crate) use context::{Bounds, ContextFields, HydratedCall, RunFields, ledger_key};
+pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, ledger_key};
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};
@@ -40,7 +42,7 @@ pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;
 pub use suspension::Suspension;
-pub use tool_call::{Arguments, CallId, Origin, ToolCall};
+pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
 

@@ -1,93 +1,13 @@
 //! [`ToolCall`]: what a model asked for, as a decoder assembled it. None of it has been validated.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::call::CallId;
 use crate::text::cut;
-
-/// The id of a call: the provider's, or one made at the boundary. The same from start to result.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CallId(Arc<str>);
-
-impl CallId {
-    /// The provider's id; an empty one counts as none and is replaced by a fresh one.
-    #[must_use]
-    pub fn new(id: &str) -> Self {
-        if id.is_empty() { Self::generate() } else { Self(id.into()) }
-    }
-
-    /// Creates a fresh id in `[a-zA-Z0-9_-]`, 37 characters long.
-    #[must_use]
-    pub fn generate() -> Self {
-        const PREFIX: &[u8] = b"call_";
-        let mut text = [0; PREFIX.len() + uuid::fmt::Simple::LENGTH];
-        let (prefix, digits) = text.split_at_mut(PREFIX.len());
-        prefix.copy_from_slice(PREFIX);
-        let id = uuid::Uuid::new_v4().simple();
-        id.encode_lower(digits);
-        // Written in place: formatting costs five times as much, and an allocation.
-        Self(std::str::from_utf8(&text).map_or_else(|_| format!("call_{id}").into(), Arc::from))
-    }
-
-    /// Whether it has the shape of a generated id.
-    pub(crate) fn is_generated(&self) -> bool {
-        let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        self.0.strip_prefix("call_").is_some_and(is_hex)
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-// An id hashes and compares as its text, so that a map of ids can be asked with one.
-impl Borrow<str> for CallId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for CallId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for CallId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
-
-impl AsRef<str> for CallId {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for CallId {
-    fn from(id: &str) -> Self {
-        Self::new(id)
-    }
-}
-
-impl From<String> for CallId {
-    fn from(id: String) -> Self {
-        Self::new(&id)
-    }
-}
-
-impl From<&CallId> for CallId {
-    fn from(id: &CallId) -> Self {
-        id.clone()
-    }
-}
 
 /// The longest name of a tool that records and events repeat, in bytes. Call ids up to this are repeated even if the
 /// policy takes none as long.

@@ -16,7 +16,7 @@ pub struct Bindings<'a> {
     pub(crate) client: Option<&'a Capabilities>,
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
-    pub(crate) context: &'a Arc<ToolContext>,
+    pub(crate) context: ToolContext,
     /// What a graph, or the search for tools, gets of the run that calls it; `None` for every other tool.
     pub(crate) host: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -33,7 +33,7 @@ impl Bindings<'_> {
             return None;
         }
         if wanted == TypeId::of::<ToolContext>() {
-            return Some(Bound::Context(Arc::clone(self.context)));
+            return Some(Bound::Context(Arc::new(self.context.share())));
         }
         let connection = self.connections.iter().find(|(id, _)| *id == wanted).map(|(_, connection)| connection);
         let client = || self.client.and_then(|client| client.get(wanted));
@@ -44,7 +44,6 @@ impl Bindings<'_> {
 /// A bound value without its type: an `Arc<T>` of the `T` that the tool borrows.
 pub(crate) enum Bound {
     Shared(Arc<dyn Any + Send + Sync>),
-    /// Kept apart, so that a context does not have to be wrapped for each call.
     Context(Arc<ToolContext>),
 }
 

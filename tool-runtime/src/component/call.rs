@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use crate::call::ToolContext;
 
@@ -26,12 +25,12 @@ use crate::call::ToolContext;
 /// }
 /// ```
 pub struct Call<T> {
-    context: Arc<ToolContext>,
+    context: ToolContext,
     tool: PhantomData<fn() -> T>,
 }
 
 impl<T> Call<T> {
-    pub(crate) fn new(context: Arc<ToolContext>) -> Self {
+    pub(crate) fn new(context: ToolContext) -> Self {
         Self { context, tool: PhantomData }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::call::{ArgumentChange, CallId, HydratedCall, JsonText, RepairUse, RunFields, ToolCall};
+use crate::call::{ArgumentChange, CallId, Ends, HydratedCall, JsonText, RepairUse, RunFields, ToolCall};
 use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::hydrate::ValidatorUse;
@@ -30,6 +30,7 @@ pub(crate) struct Frozen {
     pub(super) fingerprint: u64,
     /// Few calls need any, so they are behind a pointer.
     pub(super) forms: OnceLock<Box<Forms>>,
+    pub(crate) ends: Ends,
 }
 
 /// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
@@ -129,6 +130,10 @@ impl HydratedCall for Frozen {
 
     fn run(&self) -> &RunFields {
         &self.run
+    }
+
+    fn ends(&self) -> &Ends {
+        &self.ends
     }
 }
 

@@ -18,7 +18,7 @@ pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
 
-use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{ArgumentChange, ArgumentChangeKind, Ends, JsonText, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::Entry;
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
@@ -89,9 +89,9 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
     match stages(&call, &entry, settings, &mut treatment) {
         Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
             let (run, limits) = (Arc::clone(settings.run), settings.of_tool);
-            let frozen = Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms };
-            let frozen = Arc::new(frozen);
-            Ok(Hydrated { frozen, instance: Ready(Some(instance)) })
+            let ends = Ends::default();
+            let frozen = Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms, ends };
+            Ok(Hydrated { frozen: Arc::new(frozen), instance: Ready(Some(instance)) })
         }
         Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),
     }

@@ -123,9 +123,11 @@ impl Spending {
     /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, and to its share of
     /// that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full or
     /// refused.
-    pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
+    ///
+    /// `None` if there are no budgets: nobody asks what such calls hold, so that it is enough to count them when they end.
+    pub(crate) fn reserve(&self, wanted: Spend) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
-            return Ok(self.reservation(None));
+            return Ok(None);
         }
         let mut books = self.0.books();
         let taken = books.spent.plus(books.held);
@@ -138,26 +140,30 @@ impl Spending {
         books.timed = books.timed.saturating_add(u32::from(timed));
         drop(books);
         let started = timed.then(Instant::now);
-        Ok(self.reservation(Some(Held { amount: held, started })))
+        Ok(Some(self.reservation(held, started)))
     }
 
-    /// A call of a run without budgets holds nothing, and is counted when it is over: nobody asks what such calls hold, and
-    /// to add that up and to take it away again costs the gate three hundred instructions.
-    fn reservation(&self, held: Option<Held>) -> Reservation {
-        Reservation { shared: Arc::clone(&self.0), held: held.map(Box::new), bytes: 0, is_used: true }
+    fn reservation(&self, held: Spend, started: Option<Instant>) -> Reservation {
+        Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
     /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
-    pub(crate) fn carve(&self, bytes: usize) -> Result<Reservation, BudgetExceeded> {
+    pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
-            return Ok(self.reservation(None));
+            return Ok(None);
         }
         let mut books = self.0.books();
         let untimed = |budget: Allowance| Allowance { time_ms: None, ..budget.for_call() };
         let held = self.0.grant(untimed, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
         books.held = books.held.plus(held);
         drop(books);
-        Ok(self.reservation(Some(Held { amount: held, started: None })))
+        Ok(Some(self.reservation(held, None)))
+    }
+
+    /// Whether there are no budgets, so that calls reserve nothing.
+    #[must_use]
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.0.budgets.is_empty()
     }
 
     /// Books what was used without a reservation, as a model's turn.
@@ -219,26 +225,19 @@ impl Shared {
 #[must_use = "dropped immediately, it is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
-    /// `None` if the run has no budgets.
-    held: Option<Box<Held>>,
+    held: Spend,
+    /// `None` if no budget is one of time.
+    started: Option<Instant>,
     bytes: u64,
     /// Whether it is booked in the end, or given back.
     pub(crate) is_used: bool,
-}
-
-#[derive(Debug)]
-struct Held {
-    amount: Spend,
-    /// `None` if no budget is one of time.
-    started: Option<Instant>,
 }
 
 impl Reservation {
     /// How long the call may take; `None` when the run has no budget of time.
     #[must_use]
     pub(crate) fn time(&self) -> Option<Duration> {
-        let held = self.held.as_deref()?;
-        held.started.map(|_| held.amount.time)
+        self.started.map(|_| self.held.time)
     }
 
     /// The call ended, with a result of this size: that is booked in place of what it held when this is dropped.
@@ -249,20 +248,11 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let Some(held) = self.held.take() else {
-            if self.is_used {
-                let spent = &mut self.shared.books().spent;
-                spent.calls = spent.calls.saturating_add(1);
-                spent.bytes = spent.bytes.saturating_add(self.bytes);
-            }
-            return;
-        };
-        let Held { amount, started } = *held;
-        let time = started.map(|started| started.elapsed()).unwrap_or_default();
-        let used = Spend { time, bytes: self.bytes, ..amount };
+        let time = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        let used = Spend { time, bytes: self.bytes, ..self.held };
         let mut books = self.shared.books();
-        books.held = books.held.minus(amount);
-        books.timed = books.timed.saturating_sub(u32::from(started.is_some()));
+        books.held = books.held.minus(self.held);
+        books.timed = books.timed.saturating_sub(u32::from(self.started.is_some()));
         if self.is_used {
             books.spent = books.spent.plus(used);
         }

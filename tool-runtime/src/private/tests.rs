@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Named, Visitor, blocking};
-use crate::call::{Bounds, ContextFields, HydratedCall, RunFields, Violation};
+use crate::call::{Ends, HydratedCall, RunFields, Violation};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
@@ -62,7 +62,7 @@ fn shown(text: impl ToString) -> Shown {
     Shown { text: text.to_string() }
 }
 
-struct Hydrated(CallId, ToolName, RunFields);
+struct Hydrated(CallId, ToolName, RunFields, Ends);
 
 impl HydratedCall for Hydrated {
     fn id(&self) -> &CallId {
@@ -75,6 +75,10 @@ impl HydratedCall for Hydrated {
 
     fn run(&self) -> &RunFields {
         &self.2
+    }
+
+    fn ends(&self) -> &Ends {
+        &self.3
     }
 }
 
@@ -100,12 +104,10 @@ impl Digested for Hydrated {
     }
 }
 
-fn context(tool: &str) -> Arc<ToolContext> {
+fn context(tool: &str) -> ToolContext {
     let fields = RunFields { run_id: "run".into(), ..RunFields::default() };
-    Arc::new(ToolContext(ContextFields {
-        bounds: Bounds::new(None, &Arc::default()),
-        call: Arc::new(Hydrated(CallId::new("call_1"), ToolName::parse(tool).unwrap(), fields)),
-    }))
+    let call = Hydrated(CallId::new("call_1"), ToolName::parse(tool).unwrap(), fields, Ends::default());
+    ToolContext::new(Arc::new(call), None, None)
 }
 
 /// Parses, binds and runs a tool of which only the type is known.
@@ -118,12 +120,12 @@ async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
         granted: &granted,
         capabilities: &capabilities,
         connections: &[],
-        context: &context,
+        context: context.share(),
         client: None,
         host: None,
     };
     let bound = T::Capabilities::bind(&bindings).unwrap();
-    let call = Call::new(Arc::clone(&context));
+    let call = Call::new(context);
     tool.run(bound, &call).await.map(|output| serde_json::to_value(output.split().0).unwrap())
 }
 

@@ -118,16 +118,16 @@ impl Instance for HandledCall {
     fn run(
         self: Box<Self>,
         purpose: Purpose,
-        bindings: &Bindings<'_>,
+        bindings: Bindings<'_>,
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
-        let context = Arc::clone(bindings.context);
         #[cfg(feature = "mcp-client")]
         let account = match &self.account {
             Some(account) => Some((bindings.get::<Connection<dyn BearerToken>>()?, Arc::clone(&account.handler))),
             None => None,
         };
+        let context = bindings.context;
         Some(Box::pin(async move {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);

@@ -52,7 +52,7 @@ pub(crate) trait Instance: Send {
     fn run(
         self: Box<Self>,
         purpose: Purpose,
-        bindings: &Bindings<'_>,
+        bindings: Bindings<'_>,
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running>;

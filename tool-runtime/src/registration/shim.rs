@@ -84,13 +84,13 @@ impl<T: Tool> Instance for Typed<T> {
     fn run(
         self: Box<Self>,
         purpose: Purpose,
-        bindings: &Bindings<'_>,
+        bindings: Bindings<'_>,
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
         let end = End { projector, max_bytes };
-        let capabilities = T::Capabilities::bind(bindings)?;
-        let call = Call::new(Arc::clone(bindings.context));
+        let capabilities = T::Capabilities::bind(&bindings)?;
+        let call = Call::new(bindings.context);
         match purpose {
             Purpose::Work => Some(Box::pin(async move { end.ended(self.0.run(capabilities, &call).await) })),
             Purpose::Reconcile if T::Capabilities::MAY_RECONCILE => Some(reconcile(self.0, capabilities, call, end)),

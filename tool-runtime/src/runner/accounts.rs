@@ -71,6 +71,11 @@ impl Run {
         }
     }
 
+    /// What the run has spent so far.
+    pub(crate) fn spent(&self) -> Spend {
+        self.spending().spent().plus(self.state().counted())
+    }
+
     /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
     /// there is some left.
     ///

@@ -19,7 +19,7 @@ pub(crate) struct CallClient {
 
 impl OpenCall {
     /// What cancels the call: its run, or its client.
-    pub(super) fn cancellation(&self) -> &Arc<CancellationToken> {
+    pub(super) fn cancellation(&self) -> &CancellationToken {
         self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
 }

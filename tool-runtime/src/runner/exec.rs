@@ -144,7 +144,7 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
             Some(connecting) => connecting.await?,
             None => Connections::default(),
         };
-        stages::bind(open, reserved, connections)
+        stages::bind(reserved, connections)
     };
     let entered = match stages::begin(open, &bound) {
         Some(entered) => entered,

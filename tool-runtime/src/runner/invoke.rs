@@ -45,7 +45,7 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
 /// The token of `bounds` is fired on a timeout, so that work which the tool left on another thread can see it.
 #[inline]
-pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: &Bounds) -> Result<T, Interrupted> {
+pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
@@ -55,7 +55,7 @@ pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: &Bounds) -> Resul
 }
 
 /// Polls on, until the first of all ends.
-async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: &Bounds) -> Result<T, Interrupted> {
+async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut timer = pin!(async move {
         match bounds.deadline() {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -105,16 +105,17 @@ impl<T> Drop for Contained<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::call::Ends;
 
     async fn check(future: impl Future<Output = u8> + Send + 'static, expected: Result<u8, Cause>) {
-        let bounds = Bounds::new(Some(Duration::from_secs(1)), &Arc::default());
-        let ended = contained(Box::pin(future), &bounds).await;
+        let (token, ends) = (CancellationToken::new(), Ends::default());
+        let bounds = Bounds::new(Some(Duration::from_secs(1)), &token, &ends);
+        let ended = contained(Box::pin(future), bounds).await;
         assert_eq!(ended.map_err(|interrupted| interrupted.cause), expected);
     }
 
@@ -158,9 +159,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cancelled_run_stops_its_tool() {
-        let token = Arc::new(CancellationToken::new());
+        let (token, ends) = (CancellationToken::new(), Ends::default());
         token.cancel();
-        let ended = contained(Box::pin(std::future::pending::<u8>()), &Bounds::new(None, &token)).await;
+        let ended = contained(Box::pin(std::future::pending::<u8>()), Bounds::new(None, &token, &ends)).await;
         assert_eq!(ended.map_err(|interrupted| interrupted.cause), Err(Cause::Cancelled));
     }
 }

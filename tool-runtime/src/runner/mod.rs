@@ -32,6 +32,7 @@ mod restore;
 mod resume_error;
 mod run;
 mod search;
+mod seen;
 #[cfg(feature = "mcp-server")]
 mod served;
 mod settle;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::call::{Bounds, CallId, NamedArgument};
+use crate::call::{Bounds, CallId, Ends, NamedArgument};
 use crate::capability::{NameLookup, NameRequest};
 use crate::catalog::ToolCatalog;
 use crate::json::{self, Limits, Tree};
@@ -120,8 +120,9 @@ async fn ask(run: &Run, tool: &str, one: &Unnamed) -> Result<Option<String>, Str
     let Some(lookup) = shared.names.get(&(Arc::from(tool), Arc::clone(&one.argument))) else { return Ok(None) };
     let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
     let request = NameRequest { tool, argument: &one.argument, value: &one.value, principal, tenant };
-    let bounds = Bounds::new(Some(DEADLINE), &options.cancellation);
-    match invoke::contained(Box::pin(lookup.name(&request)), &bounds).await {
+    let ends = Ends::default();
+    let bounds = Bounds::new(Some(DEADLINE), &options.cancellation, &ends);
+    match invoke::contained(Box::pin(lookup.name(&request)), bounds).await {
         Ok(found) => found.map_err(|error| error.detail()),
         Err(interrupted) => Err(interrupted.to_string()),
     }

@@ -19,7 +19,7 @@ use crate::runner::deliver::{self, adopt};
 use crate::runner::draft::{Called, Draft, Refused};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::spans::Parent;
-use crate::runner::state::Taken;
+use crate::runner::seen::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
 use crate::store::{Key, Receipt, StoreError};
@@ -42,6 +42,8 @@ pub(super) struct OpenCall {
     pub(super) attempt: Option<Box<Attempt>>,
     /// What is on its way to the calls that wait.
     pub(super) suspending: Option<Box<Suspending>>,
+    /// The bytes of the call's result, once the call counts as one that its run has spent.
+    pub(super) used: Option<u64>,
     /// What the call has booked on accounts.
     pub(super) held: Option<Box<Held>>,
     /// What another process made of the call: its record is written, and it does not run again.
@@ -106,7 +108,7 @@ impl OpenCall {
         // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
         let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
-        let taken = if is_remembered { run.state().take_id(id) } else { Taken::First };
+        let taken = if is_remembered { run.state().seen.take(id) } else { Taken::First };
         let is_kept = is_remembered && taken == Taken::First;
         let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
         let draft = Draft::new(&run, record_id, called);
@@ -143,6 +145,7 @@ impl OpenCall {
             draft,
             attempt: None,
             suspending: None,
+            used: None,
             held: None,
             known: None,
             claim,

@@ -214,6 +214,7 @@ impl RunOptions {
             agent_id: self.agent.clone(),
             tenant: self.tenant.clone(),
             principal: self.principal.clone(),
+            cancellation: Arc::clone(&self.cancellation),
         }
     }
 

@@ -107,11 +107,11 @@ impl Instance for Search {
     fn run(
         self: Box<Self>,
         _: Purpose,
-        bindings: &Bindings<'_>,
+        bindings: Bindings<'_>,
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
-        let host = Arc::clone(bindings.host.as_ref()?).downcast::<Host>().ok()?;
+        let host = bindings.host?.downcast::<Host>().ok()?;
         Some(Box::pin(async move {
             let found = self.search(host.run()).map_err(RunFailure::Tool)?;
             projector.project(&found, max_bytes).map_err(RunFailure::Output)

@@ -117,6 +117,7 @@ impl Run {
     pub async fn snapshot(&self) -> Result<RunSnapshot, StoreError> {
         let waiting = self.all_waiting().await.map_err(|error| telemetry::store_unread(self, error))?;
         let options = self.options();
+        let spent = self.spent();
         Ok(RunSnapshot {
             version: VERSION,
             run_id: Arc::clone(self.identity()),
@@ -130,7 +131,7 @@ impl Run {
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),
             evidence: self.evidence().clone(),
-            spent: self.spending().spent(),
+            spent,
             waiting,
         })
     }

@@ -8,13 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
-use crate::policy::{PolicyContext, RunPolicy};
+use crate::policy::{PolicyContext, RunPolicy, Spend};
 use crate::runner::Run;
 use crate::runner::offer::Offered;
-use crate::text::Keyed;
-
-/// The most distinct call ids that a run takes; their set is bounded.
-pub(super) const MAX_CALLS: usize = 100_000;
+use crate::runner::seen::SeenIds;
 
 /// Guarded by one mutex that is never held across an await. Most runs have no labels, no tool that failed and no picked
 /// tools; what a call asks about those is answered by a flag, so that it takes the lock twice instead of seven times.
@@ -113,7 +110,7 @@ impl Run {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunState {
-    seen: HashSet<CallId, Keyed>,
+    pub(super) seen: SeenIds,
     labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Failures>,
     turn: u64,
@@ -124,19 +121,12 @@ pub(super) struct RunState {
     /// What the model was offered; `None` if it is offered all that it may see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offered: Option<Offered>,
+    /// Calls that ended in a run without budgets, and the bytes of their results.
+    #[serde(skip)]
+    counted: Spend,
     /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,
-}
-
-/// What became of a call id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    First,
-    /// The id was used before; no second call may run under it.
-    Again,
-    /// The run has as many ids as it may.
-    TooMany,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -181,18 +171,6 @@ impl RunState {
         }
     }
 
-    /// Takes a call id into use.
-    #[inline]
-    pub(super) fn take_id(&mut self, id: &CallId) -> Taken {
-        if self.seen.len() >= MAX_CALLS && !self.seen.contains(id) {
-            Taken::TooMany
-        } else if self.seen.insert(id.clone()) {
-            Taken::First
-        } else {
-            Taken::Again
-        }
-    }
-
     /// A tool with effects begins to run.
     pub(super) fn begin(&mut self, id: &CallId) {
         self.begun.insert(id.clone());
@@ -233,6 +211,19 @@ impl RunState {
         summary.usage = summary.usage.plus(usage);
         // `max` turns what is not a number into 0; `min` keeps the sum a number that JSON can write.
         summary.cost = (summary.cost + cost.max(0.0)).min(f64::MAX);
+    }
+
+    /// Counts a call that ended without a reservation, and the bytes of its result. `None` if it does not count.
+    pub(super) fn count(&mut self, used: Option<u64>) {
+        if let Some(bytes) = used {
+            self.counted.calls = self.counted.calls.saturating_add(1);
+            self.counted.bytes = self.counted.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// What calls without a reservation have used.
+    pub(super) const fn counted(&self) -> Spend {
+        self.counted
     }
 
     /// Accounts an ended call.

@@ -56,12 +56,12 @@ impl Instance for Task {
     fn run(
         self: Box<Self>,
         purpose: Purpose,
-        bindings: &Bindings<'_>,
+        bindings: Bindings<'_>,
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
-        let host = Arc::clone(bindings.host.as_ref()?).downcast::<Host>().ok()?;
-        let context = Arc::clone(bindings.context);
+        let host = bindings.host?.downcast::<Host>().ok()?;
+        let context = bindings.context;
         Some(Box::pin(async move {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);

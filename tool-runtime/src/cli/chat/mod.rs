@@ -65,7 +65,7 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     conversed.and(handed_back)?;
     if cli.settings.json {
         let run = talk.conversation.run();
-        let (party, spent) = (cli.party(), run.spending().spent());
+        let (party, spent) = (cli.party(), run.spent());
         let party = (party.tenant.as_ref(), party.principal.as_ref());
         let accounts = accounts::of_run(&*talk.gate.store, talk.gate.runner.policy(), spent, party).await?;
         let document = Account { summary: run.summary(), accounts, turns: talk.conversation.turns() };

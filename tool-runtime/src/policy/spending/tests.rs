@@ -11,6 +11,10 @@ fn shared_by(parallel: usize, budget: &str) -> Spending {
     Spending::new(vec![(Holder::Run, toml::from_str(budget).unwrap())], parallel)
 }
 
+fn reserve(spending: &Spending, wanted: Spend) -> Reservation {
+    spending.reserve(wanted).unwrap().unwrap()
+}
+
 fn refused(amount: Amount) -> BudgetExceeded {
     BudgetExceeded::new(Holder::Run, amount, None)
 }
@@ -61,9 +65,9 @@ fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
 #[test]
 fn a_reservation_is_settled_or_dropped() {
     let spending = spending("calls = 3\ntokens = 100\nbytes = 100");
-    spending.reserve(Spend { bytes: 60, ..spend(1, 0, 0.0) }).unwrap().settle(7);
+    reserve(&spending, Spend { bytes: 60, ..spend(1, 0, 0.0) }).settle(7);
     assert_eq!(spending.spent(), Spend { bytes: 7, ..spend(1, 0, 0.0) });
-    let held = spending.reserve(Spend { bytes: 93, ..spend(1, 0, 0.0) }).unwrap();
+    let held = reserve(&spending, Spend { bytes: 93, ..spend(1, 0, 0.0) });
     assert_eq!(spending.reserve(Spend { bytes: 1, ..spend(1, 0, 0.0) }).err(), Some(refused(Amount::Bytes)));
     drop(held);
     assert_eq!(spending.spent(), Spend { bytes: 7, ..spend(2, 0, 0.0) });
@@ -75,24 +79,19 @@ fn a_reservation_is_settled_or_dropped() {
 }
 
 #[test]
-fn calls_without_budgets_are_counted() {
+fn calls_without_budgets_reserve_nothing() {
     let spending = Spending::new(Vec::new(), 1);
-    let call = || spending.reserve(Spend::call(Some(Duration::from_secs(1)), 60)).unwrap();
-    assert_eq!(call().time(), None);
-    call().settle(7);
-    let mut given_back = call();
-    given_back.is_used = false;
-    drop(given_back);
-    spending.carve(60).unwrap().settle(8);
-    assert_eq!(spending.spent(), Spend { bytes: 15, ..spend(3, 0, 0.0) });
+    assert!(spending.is_unlimited());
+    assert!(spending.reserve(Spend::call(Some(Duration::from_secs(1)), 60)).unwrap().is_none());
+    assert!(spending.carve(60).unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_is_what_passed() {
     let spending = spending("time_ms = 100");
-    let mut first = spending.reserve(Spend::call(Some(Duration::from_millis(60)), 0)).unwrap();
+    let mut first = reserve(&spending, Spend::call(Some(Duration::from_millis(60)), 0));
     assert_eq!(first.time(), Some(Duration::from_millis(60)));
-    let second = spending.reserve(Spend::call(None, 0)).unwrap();
+    let second = reserve(&spending, Spend::call(None, 0));
     assert_eq!(second.time(), Some(Duration::from_millis(40)));
     tokio::time::advance(Duration::from_millis(10)).await;
     first.settle(0);
@@ -102,27 +101,27 @@ async fn time_is_what_passed() {
     let dropped = tokio::time::timeout(Duration::from_millis(30), {
         let spending = spending.clone();
         async move {
-            let _held = spending.reserve(Spend::call(None, 0)).unwrap();
+            let _held = reserve(&spending, Spend::call(None, 0));
             std::future::pending::<()>().await;
         }
     });
     assert!(dropped.await.is_err());
     assert_eq!(spending.spent().time, Duration::from_millis(50));
-    assert_eq!(spending.reserve(Spend::call(None, 0)).unwrap().time(), Some(Duration::from_millis(50)));
+    assert_eq!(reserve(&spending, Spend::call(None, 0)).time(), Some(Duration::from_millis(50)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_without_a_limit_share_what_is_left() {
     let spending = shared_by(3, "time_ms = 300");
     let ms = Duration::from_millis;
-    let call = || spending.reserve(Spend::call(None, 0));
+    let call = || spending.reserve(Spend::call(None, 0)).map(Option::unwrap);
     let held: Vec<_> = (0..3).map(|_| call().unwrap()).collect();
     assert!(held.iter().all(|call| call.time() == Some(ms(100))), "{held:?}");
     assert_eq!(call().err(), Some(refused(Amount::Time)), "a fourth one has no place");
     tokio::time::advance(ms(30)).await;
     drop(held);
     // 210 ms are left. One that says how long it takes holds that, and the others share the rest.
-    let limited = spending.reserve(Spend::call(Some(ms(10)), 0)).unwrap();
+    let limited = reserve(&spending, Spend::call(Some(ms(10)), 0));
     assert_eq!(limited.time(), Some(ms(10)));
     let (one, two) = (call().unwrap(), call().unwrap());
     assert_eq!((one.time(), two.time()), (Some(ms(100)), Some(ms(100))));

@@ -5,7 +5,7 @@ use crate::contain::discard;
 use crate::json::{self, Limits, Tree};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
-use crate::runner::state::Taken;
+use crate::runner::seen::Taken;
 use crate::runner::telemetry;
 use crate::store::StoreError;
 use crate::tool::ToolEffect;

@@ -86,6 +86,7 @@ impl OpenCall {
             draft: self.draft.clone(),
             attempt: self.attempt.take(),
             suspending: self.suspending.take(),
+            used: self.used.take(),
             held: self.held.take(),
             known: None,
             claim: None,

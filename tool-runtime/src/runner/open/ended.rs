@@ -55,15 +55,30 @@ impl OpenCall {
     pub(super) fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
         telemetry::announce_end(&self.run, &self.draft, result);
-        if !result.outcome().is_suspension() {
-            let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
-            // A clock that was set back leaves no time.
-            let latency = u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0);
-            self.run.state().account(result.outcome(), latency, size(result));
+        let latency = (!result.outcome().is_suspension()).then(|| self.latency());
+        let used = self.used.take();
+        if latency.is_some() || used.is_some() {
+            let mut state = self.run.state();
+            if let Some(latency) = latency {
+                state.account(result.outcome(), latency, size(result));
+            }
+            if self.run.spending().is_unlimited() {
+                state.count(used);
+            }
+        }
+        // What a graph calls is spent by the run that called the graph too.
+        if let Some(parent) = self.run.parent().filter(|parent| parent.spending().is_unlimited()) {
+            parent.state().count(used);
         }
         if let Some(stop) = stop {
             telemetry::contained(&self.run, &self.draft, stop);
         }
+    }
+
+    /// How long the call took, in milliseconds. A clock that was set back leaves no time.
+    fn latency(&self) -> u64 {
+        let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
+        u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0)
     }
 
     /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not

@@ -9,7 +9,7 @@ use crate::policy::{Terms, ToolLimits};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::resolve::resolve;
-use crate::runner::state::{MAX_CALLS, Taken};
+use crate::runner::seen::{MAX_CALLS, Taken};
 
 /// A call whose tool exists, belongs to the run and is not denied.
 pub(in crate::runner) struct Admitted {

@@ -70,7 +70,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     // A call that has its record does not begin.
     let Some(unseen) = open.draft.unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
     let attempt = Attempt {
-        key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
+        key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unheard::of),
     };
@@ -103,9 +103,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
-                    for reservation in reserved.carved.as_deref_mut().into_iter().chain([&mut reserved.reservation]) {
-                        reservation.is_used = true;
-                    }
+                    reserved.is_used(open, true);
                     if open.continued.is_none() {
                         run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
                     }

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Bounds, Cause, ContextFields, Outcome, ToolContext};
+use crate::call::{Bounds, Cause, Ends, Outcome, ToolContext};
 use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
 use crate::catalog::Entry;
 use crate::contain::discard;
@@ -21,7 +21,6 @@ use crate::tool::ToolSpec;
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
     pub(super) connections: Connections,
-    pub(super) context: Arc<ToolContext>,
 }
 
 /// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
@@ -39,6 +38,18 @@ impl Drop for Connections {
 pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
 impl Bound {
+    /// What the tool may know of the call.
+    pub(super) fn context(&self, open: &OpenCall) -> ToolContext {
+        let frozen = Arc::clone(&self.reserved.hydrated.frozen);
+        let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
+        ToolContext::new(frozen, self.reserved.timeout, client)
+    }
+
+    /// What ends the tool's work from outside.
+    pub(super) fn bounds<'a>(&'a self, open: &'a OpenCall) -> Bounds<'a> {
+        Bounds::new(self.reserved.timeout, open.cancellation(), &self.reserved.hydrated.frozen.ends)
+    }
+
     /// For a call that does not run now.
     pub(in crate::runner) fn into_hydrated(self) -> Hydrated {
         self.reserved.hydrated
@@ -68,15 +79,10 @@ async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) 
     Ok(connections)
 }
 
-/// Makes the context of the call.
+/// Puts together what the tool borrows.
 #[inline]
-pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
-    let frozen = &reserved.hydrated.frozen;
-    let context = Arc::new(ToolContext(ContextFields {
-        bounds: Bounds::new(reserved.timeout, open.cancellation()),
-        call: Arc::clone(frozen) as _,
-    }));
-    Bound { reserved, connections, context }
+pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections) -> Bound {
+    Bound { reserved, connections }
 }
 
 async fn resolve(
@@ -104,8 +110,9 @@ async fn resolve(
     };
     let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
     let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
-    let bounds = Bounds::new(timeout, open.cancellation());
-    let resolved = invoke::contained(Box::pin(broker.resolve(request)), &bounds).await;
+    let ends = Ends::default();
+    let bounds = Bounds::new(timeout, open.cancellation(), &ends);
+    let resolved = invoke::contained(Box::pin(broker.resolve(request)), bounds).await;
     let handle = match resolved {
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => {

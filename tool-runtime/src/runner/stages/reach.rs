@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Bounds, Cause, Decision, Outcome, Verdict};
+use crate::call::{Bounds, Cause, Decision, Ends, Outcome, Verdict};
 use crate::catalog::Entry;
 use crate::registration::{NotReady, Published};
 use crate::runner::ending::Stop;
@@ -27,10 +27,11 @@ async fn look_at(
     entry: &Entry,
     timeout: Option<Duration>,
 ) -> Result<(), Stop> {
-    let bounds = Bounds::new(timeout, &open.run().options().cancellation);
+    let ends = Ends::default();
+    let bounds = Bounds::new(timeout, open.cancellation(), &ends);
     // The server's own limits of time hold, and the call's where it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
-    match invoke::contained(server.ready(), &bounds).await {
+    match invoke::contained(server.ready(), bounds).await {
         Ok(Ok(())) => {}
         Ok(Err(NotReady(why))) => return failed(why),
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),

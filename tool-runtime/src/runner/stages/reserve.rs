@@ -17,7 +17,8 @@ const REPEATED: &str = "Note: you made the same call with the same arguments bef
 /// A permitted call with its share of the run's budget. One that waits gives it back unless it is taken.
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
-    pub(super) reservation: Reservation,
+    /// The call's share of the budgets of its run. `None` if there are none.
+    pub(super) reservation: Option<Box<Reservation>>,
     /// The call's share of the budget of the run that calls a graph.
     pub(super) carved: Option<Box<Reservation>>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
@@ -30,6 +31,22 @@ pub(in crate::runner) struct Reserved {
 }
 
 impl Reserved {
+    /// Whether the call's share is used up when it ends, or given back.
+    pub(super) fn is_used(&mut self, open: &mut OpenCall, is_used: bool) {
+        self.reservations().for_each(|reservation| reservation.is_used = is_used);
+        open.used = is_used.then_some(0);
+    }
+
+    /// What is booked in place of the call's share: a result of so many bytes.
+    pub(super) fn settle(&mut self, open: &mut OpenCall, bytes: u64) {
+        self.reservations().for_each(|reservation| reservation.settle(bytes));
+        open.used = open.used.map(|_| bytes);
+    }
+
+    fn reservations(&mut self) -> impl Iterator<Item = &mut Reservation> {
+        self.reservation.as_deref_mut().into_iter().chain(self.carved.as_deref_mut())
+    }
+
     /// The tool, and how long the call may take.
     pub(in crate::runner) fn tool(&self) -> (&Entry, Option<Duration>) {
         (&self.hydrated.frozen.entry, self.timeout)
@@ -38,7 +55,7 @@ impl Reserved {
 
 /// Takes the call's share of the budgets and asks the loop guard.
 #[inline]
-pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
+pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<Reserved, Stop> {
     let run = open.run();
     let hydrated = permit.hydrated;
     let entry = &hydrated.frozen.entry;
@@ -62,17 +79,19 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let limits = hydrated.frozen.limits;
     let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
     let bytes = entry.result_bytes(&limits);
-    let mut reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
-    let parent = run.parent().map(|parent| parent.spending().carve(bytes));
-    let mut carved = parent.transpose().map_err(exhausted)?.map(Box::new);
-    for reservation in carved.as_deref_mut().into_iter().chain([&mut reservation]) {
-        reservation.is_used = !waits;
-    }
-    let timeout = wanted.into_iter().chain(reservation.time()).min();
+    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new);
+    let carved = match run.parent() {
+        Some(parent) => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
+        None => None,
+    };
+    let left = reservation.as_ref().and_then(|reservation| reservation.time());
+    let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     let bill = bill.map(Box::new);
-    Ok(Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning })
+    let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };
+    reserved.is_used(open, !waits);
+    Ok(reserved)
 }
 
 /// A budget has not enough left.

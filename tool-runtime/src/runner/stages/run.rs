@@ -20,7 +20,6 @@ use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
 use crate::runner::stages::begin::Entered;
 use crate::runner::stages::bind::Bound;
-use crate::runner::stages::reserve::Reserved;
 use crate::runner::{Host, Run};
 use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect, is_graph};
@@ -44,8 +43,8 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 /// It borrows the call, because a future that takes it holds it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
     let Started { future, execution, forsaken } = start(open, bound, &entered)?;
-    let context = &bound.context;
-    let running = invoke::contained(future, context.bounds());
+    let bounds = bound.bounds(open);
+    let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
         None if execution.is_unseen() => running.await,
         // On the heap, as all that only some calls need: every call's future would be as large.
@@ -53,7 +52,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
         Some(attempt) => {
             let running = running.instrument(execution.span());
             Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
-                context.cancellation().cancel();
+                bounds.token().cancel();
                 Err(Interrupted::lost())
             })
         }
@@ -79,7 +78,8 @@ struct Started {
 /// Binds what the tool borrows, and makes its future.
 #[inline]
 fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<Started, Stop> {
-    let Bound { reserved, connections, context } = bound;
+    let context = bound.context(open);
+    let Bound { reserved, connections } = bound;
     let (frozen, instance) = reserved.hydrated.parts();
     let entry = &frozen.entry;
     let name = entry.spec.name.as_str();
@@ -87,7 +87,7 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
         Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
             as Arc<dyn Any + Send + Sync>
     });
-    let forsaken = host.as_ref().map(|_| Box::new(Forsaken::of(open.run(), context)));
+    let forsaken = host.as_ref().map(|_| Box::new(Forsaken::of(open.run(), &context)));
     let shared = open.run().shared();
     let bindings = Bindings {
         granted: &entry.requirements,
@@ -99,10 +99,10 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
     };
     let future = instance
         .zip(shared.compiled.projector(entry).cloned())
-        .and_then(|(instance, projector)| instance.run(entered.purpose, &bindings, projector, reserved.max_bytes))
+        .and_then(|(instance, projector)| instance.run(entered.purpose, bindings, projector, reserved.max_bytes))
         // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect(open, entry));
+    let execution = Execution::begin(open, &entry.spec, &frozen.call.id, effect(open, entry));
     Ok(Started { future, execution, forsaken })
 }
 
@@ -121,16 +121,12 @@ fn end(
     ended: Ended,
 ) -> Result<Left, Stop> {
     let purpose = entered.purpose;
-    let Reserved { hydrated, reservation, carved, .. } = &mut bound.reserved;
     let bytes = match &ended {
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
-    reservation.settle(bytes as u64);
-    if let Some(carved) = carved {
-        carved.settle(bytes as u64);
-    }
-    let entry = &hydrated.frozen.entry;
+    bound.reserved.settle(open, bytes as u64);
+    let entry = &bound.reserved.hydrated.frozen.entry;
     let effect = effect(open, entry);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),

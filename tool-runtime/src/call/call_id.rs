@@ -1,0 +1,146 @@
+//! [`CallId`]: what tells the calls of a run apart.
+
+use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrayvec::ArrayString;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The id of a call: the provider's, or one made at the boundary. The same from start to result.
+#[derive(Clone)]
+pub struct CallId(Text);
+
+/// Every call's id is in six places, and a count of references is the dearest thing that a small call does: an id of a
+/// usual length is copied instead. OpenAI's have 29 bytes, Anthropic's 30, generated ones 37.
+#[derive(Clone)]
+enum Text {
+    Short(ArrayString<SHORT_BYTES>),
+    Long(Arc<str>),
+}
+
+const SHORT_BYTES: usize = 40;
+
+impl CallId {
+    /// The provider's id; an empty one counts as none and is replaced by a fresh one.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        if id.is_empty() { Self::generate() } else { Self::of(id) }
+    }
+
+    /// Creates a fresh id in `[a-zA-Z0-9_-]`, 37 characters long.
+    #[must_use]
+    pub fn generate() -> Self {
+        const PREFIX: &[u8] = b"call_";
+        let mut text = [0; PREFIX.len() + uuid::fmt::Simple::LENGTH];
+        let (prefix, digits) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX);
+        let id = uuid::Uuid::new_v4().simple();
+        id.encode_lower(digits);
+        // Written in place: formatting costs five times as much, and an allocation.
+        std::str::from_utf8(&text).map_or_else(|_| Self::of(&format!("call_{id}")), Self::of)
+    }
+
+    fn of(id: &str) -> Self {
+        Self(ArrayString::from(id).map_or_else(|_| Text::Long(id.into()), Text::Short))
+    }
+
+    /// Whether it has the shape of a generated id.
+    pub(crate) fn is_generated(&self) -> bool {
+        let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.as_str().strip_prefix("call_").is_some_and(is_hex)
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Text::Short(text) => text,
+            Text::Long(text) => text,
+        }
+    }
+}
+
+// An id hashes and compares as its text, so that a map of ids can be asked with one.
+impl Borrow<str> for CallId {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Hash for CallId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialEq for CallId {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for CallId {}
+
+impl PartialOrd for CallId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CallId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl AsRef<str> for CallId {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<&str> for CallId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<String> for CallId {
+    fn from(id: String) -> Self {
+        Self::new(&id)
+    }
+}
+
+impl From<&CallId> for CallId {
+    fn from(id: &CallId) -> Self {
+        id.clone()
+    }
+}
+
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for CallId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // An id that was written is read as it was.
+        Cow::<str>::deserialize(deserializer).map(|id| Self::of(&id))
+    }
+}
