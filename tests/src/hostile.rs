@@ -140,6 +140,7 @@ impl Hostile {
         };
         match &*self.scenario {
             "hang-list" => Vec::new(),
+            "hang-second-list" if self.lists > 1 => Vec::new(),
             "hang-second-page" if page > 0 => Vec::new(),
             "hang-second-page" => paged(vec![echo()], "1".to_owned()),
             "repeated-cursor" => paged(vec![echo()], "same".to_owned()),

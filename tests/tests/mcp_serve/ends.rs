@@ -7,8 +7,9 @@ use rmcp::model::{ClientRequest, ErrorCode, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
 use tool_runtime::mcp::serve::{McpServer, McpServerError};
+use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
-use tool_runtime::{RunOptions, ToolRunner};
+use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
 
@@ -80,8 +81,8 @@ async fn a_result_that_was_cut_still_fits_its_schema() {
 }
 
 /// Calls a tool and cancels the call.
-async fn cancelled(client: &Client, name: &str) {
-    let call = rmcp::model::CallToolRequest::new(request(name, json!({})));
+async fn cancelled(client: &Client, name: &str, arguments: Value) {
+    let call = rmcp::model::CallToolRequest::new(request(name, arguments));
     let sent = client
         .send_cancellable_request(ClientRequest::CallToolRequest(call), PeerRequestOptions::no_options())
         .await
@@ -94,11 +95,32 @@ async fn cancelled(client: &Client, name: &str) {
 async fn a_cancelled_call_is_recorded_as_what_it_was() {
     let store = Arc::<MemoryStore>::default();
     let client = piped(&server(&store)).await;
-    cancelled(&client, "slow__read").await;
-    cancelled(&client, "slow__write").await;
+    cancelled(&client, "slow__read", json!({})).await;
+    cancelled(&client, "slow__write", json!({})).await;
     let expected = [json!(["slow__read", "cancelled"]), json!(["slow__write", "outcome_unknown"])];
     assert_eq!(outcomes(&records(&store, 2).await), expected);
     assert_eq!(text(&call(&client, "add", json!({"a": 1, "b": 1})).await.unwrap()), "2", "the run goes on");
+}
+
+/// The tool is another server's, which has to be looked at before the call, and does not answer.
+#[tokio::test]
+async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
+    let hostile = RemoteServer::command("s", env!("CARGO_BIN_EXE_hostile-mcp")).args(["hang-second-list"]);
+    let hostile = hostile.refresh(Duration::ZERO).connect_timeout(Duration::from_secs(30));
+    let source = ToolSource::connect([hostile]).await.unwrap();
+    let pin = source.tools().iter().find(|tool| tool.raw_name() == "echo").unwrap().pin().unwrap();
+    let policy = format!(
+        "allowed_tools = ['mcp__s__echo']\n[tools.mcp__s__echo]\npin = '{pin}'\nredact = ['text']\neffect = 'read_only'"
+    );
+    let store = Arc::<MemoryStore>::default();
+    let catalog = ToolCatalog::builder().source(&source).build().unwrap();
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).store(Arc::clone(&store));
+    let server = McpServer::builder(runner.build().unwrap(), admitted).build().unwrap();
+    let client = piped(&server).await;
+    cancelled(&client, "mcp__s__echo", json!({"text": "hello"})).await;
+    let records = records(&store, 1).await;
+    assert_eq!(outcomes(&records), [json!(["mcp__s__echo", "cancelled"])]);
+    assert!(!records[0].executed);
 }
 
 #[tokio::test]
