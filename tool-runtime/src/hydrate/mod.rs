@@ -90,7 +90,8 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
         Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
             let (run, limits) = (Arc::clone(settings.run), settings.of_tool);
             let ends = Ends::default();
-            let frozen = Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms, ends };
+            let frozen =
+                Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms, ends };
             Ok(Hydrated { frozen: Arc::new(frozen), instance: Ready(Some(instance)) })
         }
         Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),

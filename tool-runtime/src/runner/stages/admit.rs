@@ -8,8 +8,8 @@ use crate::hydrate::Hydrated;
 use crate::policy::{Terms, ToolLimits};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
-use crate::runner::stages::resolve::resolve;
 use crate::runner::seen::{MAX_CALLS, Taken};
+use crate::runner::stages::resolve::resolve;
 
 /// A call whose tool exists, belongs to the run and is not denied.
 pub(in crate::runner) struct Admitted {
