@@ -14,11 +14,10 @@ use crate::tool::level::ReadOnly;
 use crate::tool::{Digested, Hash, ToolName};
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
-///
-/// It is the call as it was hydrated, and not something of its own: that would be one more allocation for every call, and
-/// references to count in both.
 pub struct ToolContext(ContextFields);
 
+/// The call as it was hydrated, and what ends it. A context with fields of its own would be one more allocation for every
+/// call, and references to count in both.
 struct ContextFields {
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,

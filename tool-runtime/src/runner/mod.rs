@@ -1,6 +1,7 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
 mod accounts;
+mod admissions;
 mod approval;
 mod asking;
 mod books;

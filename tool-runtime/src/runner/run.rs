@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Event, EventSink, RunFields, RunSummary, Violation};
+use crate::call::{CallId, Event, EventSink, RunFields, RunSummary};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
-use crate::json::Tree;
 use crate::policy::{LoopGuard, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::accounts::Accounts;
@@ -19,8 +18,8 @@ use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::{Remembered, RunState};
+use crate::runner::views::PartyView;
 use crate::store::RunLease;
-use crate::tool::Schema;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
 ///
@@ -60,7 +59,7 @@ struct RunInner {
     /// What the context of each call says of the run. It and its id are allocated for this run alone, so that their addresses
     /// tell two runs of one id apart.
     fields: Arc<RunFields>,
-    view: Arc<CatalogView>,
+    party: PartyView,
     policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
@@ -80,7 +79,7 @@ impl Run {
             None => format!("run_{}", uuid::Uuid::new_v4().simple()).into(),
         };
         let context = options.context(&id, &options.labels);
-        let view = shared.view(&policy, &context);
+        let party = shared.view(&policy, &context);
         let mut evidence = EvidenceSet::new();
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
@@ -96,7 +95,7 @@ impl Run {
             listener: Listener::default(),
             decisions: Decisions::default(),
             events,
-            view,
+            party,
             policy,
             options,
             shared,
@@ -114,12 +113,7 @@ impl Run {
     /// Returns the tools that the model of this run may see.
     #[must_use]
     pub fn catalog(&self) -> &CatalogView {
-        &self.0.view
-    }
-
-    /// Checks a value against a schema of no tool, with the runner's validator.
-    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
-        self.shared().compiled.check_value(schema, value)
+        &self.0.party.view
     }
 
     /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
@@ -220,6 +214,11 @@ impl Run {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
+    }
+
+    /// What it may see, and what is known of its calls.
+    pub(super) fn party(&self) -> &PartyView {
+        &self.0.party
     }
 
     /// What decides for this run.

@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::call::Verdict;
+use crate::call::{Verdict, Violation};
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
 use crate::hydrate::Repairer;
+use crate::json::Tree;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
+use crate::runner::Run;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failures;
 use crate::runner::names::Lookups;
 use crate::runner::views::Views;
 use crate::store::{Clock, Store};
+use crate::tool::Schema;
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
 pub(super) struct Shared {
@@ -68,5 +71,12 @@ impl Shared {
     /// Whether the model of a run with this context may see the tool.
     pub(super) fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
         self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
+    }
+}
+
+impl Run {
+    /// Checks a value against a schema of no tool, with the runner's validator.
+    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        self.shared().compiled.check_value(schema, value)
     }
 }

@@ -54,6 +54,12 @@ impl Remembered {
         self.change(|state| state.restore(earlier));
     }
 
+    /// Whether the run has labels.
+    #[inline]
+    pub(super) fn is_labelled(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & LABELLED != 0
+    }
+
     /// The current labels; `None` if there are none.
     #[inline]
     pub(super) fn labels(&self) -> Option<Arc<[Arc<str>]>> {

@@ -1,4 +1,4 @@
-//! [`Views`]: what the runs of one party may see is found out once for all of them.
+//! [`Views`]: what the runs of one party may see and call is found out once for all of them.
 //!
 //! Asking the policy for each tool of a large catalog, hashing and rendering what it shows costs far more than a call;
 //! a server that starts a run for each request would pay it for each.
@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalog::CatalogView;
 use crate::policy::{Party, PolicyContext, RunPolicy};
+use crate::runner::admissions::Admissions;
 use crate::runner::shared::Shared;
 
-/// The most parties whose view is kept, and the most tools in all of their views: a pointer each.
+/// The most parties whose view is kept, and the most tools of all of them: a pointer each for the view, and two for what
+/// the policy says of its calls.
 const MOST_PARTIES: usize = 256;
 const MOST_TOOLS: usize = 1 << 20;
 
@@ -30,14 +32,32 @@ struct Kept {
 
 struct Known {
     view: Arc<CatalogView>,
+    admissions: Arc<Admissions>,
     /// The catalog's count of changes before the first tool was looked at.
     changes: u64,
     used: u64,
 }
 
+/// What a run may see, and what is known of its calls: `None` if it shares that with no other.
+pub(super) struct PartyView {
+    pub(super) view: Arc<CatalogView>,
+    pub(super) admissions: Option<Arc<Admissions>>,
+}
+
+impl Known {
+    fn seen(&self) -> PartyView {
+        PartyView { view: Arc::clone(&self.view), admissions: Some(Arc::clone(&self.admissions)) }
+    }
+
+    /// How many tools it has room for.
+    fn tools(&self) -> usize {
+        self.admissions.tools()
+    }
+}
+
 impl Shared {
-    /// Returns what the model of a run with this context may see.
-    pub(super) fn view(&self, policy: &RunPolicy, context: &PolicyContext<'_>) -> Arc<CatalogView> {
+    /// Returns what the model of a run with this context may see, and what is known of its calls.
+    pub(super) fn view(&self, policy: &RunPolicy, context: &PolicyContext<'_>) -> PartyView {
         let changes = self.catalog.changes();
         let party = policy.party(context);
         let known = party.as_ref().and_then(|party| self.views.get(party, changes));
@@ -45,8 +65,8 @@ impl Shared {
             // Outside of the lock. Two runs may do this at the same time, for the same view.
             let view = Arc::new(self.catalog.view(context.tools, |entry| self.visible(policy, context, entry)));
             match party {
-                Some(party) => self.views.keep(party, view, changes),
-                None => view,
+                Some(party) => self.views.keep(party, view, self.catalog.len(), changes),
+                None => PartyView { view, admissions: None },
             }
         })
     }
@@ -57,32 +77,34 @@ impl Views {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, party: &Party, changes: u64) -> Option<Arc<CatalogView>> {
+    fn get(&self, party: &Party, changes: u64) -> Option<PartyView> {
         let mut kept = self.kept();
         kept.now += 1;
         let now = kept.now;
         let found = kept.views.get_mut(party).filter(|found| found.changes == changes)?;
         found.used = now;
-        Some(Arc::clone(&found.view))
+        Some(found.seen())
     }
 
     /// Keeps a view. Parties that see the same tools share one, with all that is made of it.
-    fn keep(&self, party: Party, view: Arc<CatalogView>, changes: u64) -> Arc<CatalogView> {
+    fn keep(&self, party: Party, view: Arc<CatalogView>, tools: usize, changes: u64) -> PartyView {
         let mut kept = self.kept();
         let same = kept.views.values().find(|known| known.view.has_tools_of(&view));
         let view = same.map_or(view, |known| Arc::clone(&known.view));
         kept.now += 1;
-        kept.tools += view.len();
-        let new = Known { view: Arc::clone(&view), changes, used: kept.now };
+        kept.tools += tools;
+        let admissions = Arc::new(Admissions::new(tools));
+        let new = Known { view, admissions, changes, used: kept.now };
+        let seen = new.seen();
         if let Some(before) = kept.views.insert(party, new) {
-            kept.tools -= before.view.len();
+            kept.tools -= before.tools();
         }
         while kept.views.len() > MOST_PARTIES || kept.tools > MOST_TOOLS {
             let oldest = kept.views.iter().min_by_key(|(_, known)| known.used).map(|(party, _)| party.clone());
             let Some(before) = oldest.and_then(|party| kept.views.remove(&party)) else { break };
-            kept.tools -= before.view.len();
+            kept.tools -= before.tools();
         }
-        view
+        seen
     }
 }
 

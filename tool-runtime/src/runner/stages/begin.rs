@@ -103,7 +103,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
-                    reserved.is_used(open, true);
+                    reserved.set_used(open, true);
                     if open.continued.is_none() {
                         run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
                     }

@@ -31,13 +31,13 @@ pub(in crate::runner) struct Reserved {
 }
 
 impl Reserved {
-    /// Whether the call's share is used up when it ends, or given back.
-    pub(super) fn is_used(&mut self, open: &mut OpenCall, is_used: bool) {
+    /// Says whether the call's share is used up when it ends, or given back.
+    pub(super) fn set_used(&mut self, open: &mut OpenCall, is_used: bool) {
         self.reservations().for_each(|reservation| reservation.is_used = is_used);
         open.used = is_used.then_some(0);
     }
 
-    /// What is booked in place of the call's share: a result of so many bytes.
+    /// The call ended, with a result of this size: that is booked in place of its share.
     pub(super) fn settle(&mut self, open: &mut OpenCall, bytes: u64) {
         self.reservations().for_each(|reservation| reservation.settle(bytes));
         open.used = open.used.map(|_| bytes);
@@ -90,7 +90,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     let bill = bill.map(Box::new);
     let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };
-    reserved.is_used(open, !waits);
+    reserved.set_used(open, !waits);
     Ok(reserved)
 }
 

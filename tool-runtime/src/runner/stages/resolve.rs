@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::call::{Caller, Decision, NO_SUCH_TOOL, Outcome, Verdict};
 use crate::catalog::Entry;
 use crate::runner::Run;
+use crate::runner::admissions::Admission;
 use crate::runner::ending::Stop;
 use crate::tool::is_graph;
 
@@ -14,8 +15,8 @@ pub(super) struct Unresolved {
     pub(super) stop: Stop,
 }
 
-/// Finds the tool and asks the run's tool list and the policy, before the arguments are read. Returns the policy's
-/// decision, too.
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are read. Returns what the policy
+/// says, too.
 ///
 /// `found` is the tool of this name, if it was looked up before.
 #[inline]
@@ -23,7 +24,7 @@ pub(super) fn resolve(
     run: &Run,
     name: &str,
     found: Option<&Arc<Entry>>,
-) -> Result<(Arc<Entry>, Decision), Box<Unresolved>> {
+) -> Result<(Arc<Entry>, Admission), Box<Unresolved>> {
     let shared = run.shared();
     // Whether there is such a graph makes no difference.
     if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
@@ -35,16 +36,16 @@ pub(super) fn resolve(
     let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    let decision = run.ask(|policy, context| policy.admit(context, &entry.subject()));
-    if shared.effective(decision.verdict) != Verdict::Deny {
+    let admission = run.admission(entry);
+    if shared.effective(admission.decision.verdict) != Verdict::Deny {
         run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
-        return Ok((Arc::clone(entry), decision));
+        return Ok((Arc::clone(entry), admission));
     }
     let mut stop = Stop::new(Outcome::PolicyDenied);
     if run.catalog().get(name).is_none() {
         stop = stop.message(NO_SUCH_TOOL);
         stop.concealed = true;
     }
-    let decision = Some(Decision { verdict: Verdict::Deny, rule: decision.rule });
+    let decision = Some(Decision { verdict: Verdict::Deny, rule: admission.decision.rule });
     Err(Box::new(Unresolved { decision, stop }))
 }

@@ -123,6 +123,58 @@ fn tools_by_name_are_looked_up_and_no_other_is_asked_about() {
     assert_eq!((asked.get(), view.len()), (1, 1));
 }
 
+/// What was found out for a party is what the policy says of each run of it.
+#[test]
+fn what_is_known_of_a_call_is_what_the_policy_says() {
+    let runner = runner(
+        r#"
+        allowed_tools = ["views__a", "views__change"]
+        [budgets.default]
+        max_result_bytes = 70
+        [tools.views__a]
+        effect = "state_change"
+        [roles.editor]
+        allowed_tools = ["views__b"]
+        denied_tools = ["views__a"]
+        [labels.untrusted]
+        from_tools = ["views__c"]
+        deny_effects = ["state_change"]
+        [labels.secret]
+        from_run = true
+        deny_effects = ["read_only"]
+        "#,
+    );
+    let check = |run: &Run| {
+        for entry in runner.catalog().entries() {
+            let asked = run.ask(|policy, context| policy.admit(context, &entry.subject()));
+            // The second time it is known.
+            for admission in [run.admission(entry), run.admission(entry)] {
+                assert_eq!(admission.decision, asked, "{}", entry.spec.name);
+                let (name, effect) = (entry.spec.name.as_str(), entry.spec.effect);
+                assert_eq!(admission.terms.limits, run.policy().limits_of(name));
+                assert_eq!(admission.terms.effect, runner.policy().effect_of(name, effect));
+            }
+        }
+    };
+    let parties = [
+        RunOptions::new(),
+        RunOptions::new().role("editor"),
+        RunOptions::new().label("secret"),
+        RunOptions::new().tools(["views__a"]),
+        RunOptions::new().role("editor").label("untrusted"),
+    ];
+    let began: Vec<_> = parties.into_iter().map(|options| runner.run(options)).collect();
+    began.iter().for_each(check);
+    // What one run has read is no matter of another one, whichever of them is first.
+    let read = runner.run(RunOptions::new());
+    read.remembered().label(["untrusted"]);
+    check(&read);
+    check(&runner.run(RunOptions::new()));
+    began[0].remembered().label(["secret"]);
+    began.iter().for_each(check);
+    check(&runner.run(RunOptions::new()));
+}
+
 #[test]
 fn what_is_kept_is_bounded() {
     let principals = |at: usize| format!("[principals.p{at}]\nallowed_tools = ['views__b']\n");
@@ -135,7 +187,7 @@ fn what_is_kept_is_bounded() {
         assert!(is_shared(&first, &of(0)));
     }
     let kept = runner.shared.views.kept();
-    assert_eq!((kept.views.len(), kept.tools), (MOST_PARTIES, MOST_PARTIES));
+    assert_eq!((kept.views.len(), kept.tools), (MOST_PARTIES, 4 * MOST_PARTIES), "the catalog has four tools");
     assert!(kept.views.values().all(|known| std::ptr::eq(Arc::as_ptr(&known.view), first.catalog())));
     let policy = RunPolicy::new(runner.policy().clone());
     let is_kept = |at: usize| {
