@@ -56,6 +56,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
+#[cold]
 fn message(payload: Box<dyn Any + Send>) -> String {
     let text = match payload.downcast_ref::<&str>() {
         Some(text) => text,

@@ -34,6 +34,7 @@ impl Violation {
 
     /// Returns a broken rule at a pointer, for a place inside an argument: `/items/2/count`.
     #[must_use]
+    #[cold]
     pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }
     }

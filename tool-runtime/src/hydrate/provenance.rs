@@ -64,10 +64,12 @@ pub struct HydrationError {
 }
 
 impl HydrationError {
+    #[cold]
     pub(super) fn parse(outcome: Outcome, message: String) -> Self {
         Self { stage: FailedStage::Parse, outcome, message: Some(message), violations: Vec::new(), masked: None }
     }
 
+    #[cold]
     pub(super) fn unparsed(error: &json::ParseError) -> Self {
         let mut unparsed = Self::parse(error.outcome(), format!("The arguments could not be read: {error}."));
         // JSON of another type is read well enough to say which rule of the schema it breaks.
@@ -77,6 +79,7 @@ impl HydrationError {
         unparsed
     }
 
+    #[cold]
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {
         Self {
             stage: FailedStage::Validate,
@@ -88,6 +91,7 @@ impl HydrationError {
     }
 
     /// A type that is narrower than any schema can say refuses like a schema; anything else is the tool's defect.
+    #[cold]
     pub(super) fn unbuilt(error: &json::DeError) -> Self {
         if error.is_narrower() {
             return Self::invalid(vec![error.violation()]);
@@ -95,6 +99,7 @@ impl HydrationError {
         Self::instantiate(Outcome::InstantiateFailed.safe_message())
     }
 
+    #[cold]
     pub(super) fn instantiate(message: &str) -> Self {
         Self {
             stage: FailedStage::Instantiate,

@@ -60,6 +60,7 @@ impl ParseErrorKind {
 }
 
 impl ParseError {
+    #[cold]
     pub(crate) fn new(kind: ParseErrorKind, read: &str, offset: usize) -> Self {
         let offset = text::cut(read, offset).len();
         let (line, column) = text::line_column(read, offset);

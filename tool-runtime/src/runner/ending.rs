@@ -77,6 +77,7 @@ pub(super) struct Reason {
 
 impl Stop {
     /// With the fixed sentence of the outcome.
+    #[cold]
     pub(super) fn new(outcome: Outcome) -> Self {
         Self(Box::new(Refusal {
             outcome,
@@ -108,6 +109,7 @@ impl Stop {
     }
 
     /// The result of a call that ends like this.
+    #[cold]
     pub(super) fn result(&self, id: CallId, executed: bool) -> ToolExecResult {
         let error = SafeError {
             error_code: self.outcome,

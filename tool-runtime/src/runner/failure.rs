@@ -59,6 +59,7 @@ impl Drop for Failures {
 
 impl Failures {
     /// Logs a failure once, without its text, and hands all of it to the sink.
+    #[cold]
     pub(super) fn report(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
         tracing::error!(
             code = failure.code,
@@ -79,6 +80,7 @@ impl Failures {
     }
 
     /// A part of the application panicked: `part` says which, `text` is the panic's message.
+    #[cold]
     pub(super) fn panicked(&self, part: &'static str, text: &str) {
         let failure = Failure {
             code: "part_panicked",

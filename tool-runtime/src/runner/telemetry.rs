@@ -52,6 +52,7 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
 
 /// Logs a failure and reports it to the operators' sink, once. What a model got wrong is for debugging; what the tool
 /// or its surroundings got wrong is for operators.
+#[cold]
 pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
     let code = stop.outcome.code();
     match stop.outcome {
@@ -84,12 +85,14 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
 }
 
 /// The store could not keep a record.
+#[cold]
 pub(super) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, RECORD_LOST);
 }
 
 /// Waits in the caller's place for the receipt of a call whose future was dropped, so that operators learn of a record
 /// that is lost. Outside of a tokio runtime they learn only of one that is lost already.
+#[cold]
 pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
     if receipt.is_kept() {
         return;
@@ -127,6 +130,7 @@ pub(super) fn store_unread(run: &Run, error: StoreError) -> StoreError {
     error
 }
 
+#[cold]
 fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str) {
     run.report_failure(format_args!("{what}"), &of(run, draft, error.code(), &error.detail()));
 }

@@ -34,6 +34,7 @@ pub(crate) enum DeErrorKind {
 }
 
 impl DeError {
+    #[cold]
     fn expecting(kind: DeErrorKind, expected: String) -> Self {
         Self(Box::new(Inner { segments: Vec::new(), expected, detail: None, kind }))
     }

@@ -28,6 +28,7 @@ impl Drop for OpenCall {
 }
 
 impl OpenCall {
+    #[cold]
     fn end_dropped(&mut self) {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}

@@ -60,6 +60,7 @@ pub(in crate::runner) fn hydrate_waiting(
 }
 
 /// What a record may show of arguments that could not be hydrated.
+#[cold]
 fn shown_of(call: &ToolCall, error: &HydrationError) -> RecordedArguments {
     match &error.masked {
         Some(masked) => RecordedArguments::Masked(masked.clone()),
@@ -116,6 +117,7 @@ impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
 }
 
 /// Turns a failed hydration into what the model reads, with firmer wording on each consecutive failure.
+#[cold]
 fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     let mut stop = Stop::new(error.outcome).errors(error.violations);
     if let Some(message) = error.message {

@@ -95,6 +95,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
 }
 
 /// A budget has not enough left.
+#[cold]
 pub(super) fn exhausted(exceeded: BudgetExceeded) -> Stop {
     Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
 }

@@ -150,6 +150,7 @@ fn end(
 }
 
 /// What a tool leaves that returned no output.
+#[cold]
 fn ended_by_itself(
     run: &Run,
     entry: &Entry,
@@ -181,6 +182,7 @@ fn prevented() -> Stop {
 }
 
 /// What became of an earlier attempt is not known.
+#[cold]
 fn unseen(why: &str) -> Stop {
     let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
     stop.cause = Some(Cause::Lost);
@@ -201,6 +203,7 @@ fn why(failure: RunFailure) -> String {
 }
 
 /// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
+#[cold]
 fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     let mut stop = Stop::new(interrupted.cause.outcome(effect)).reason(interrupted.to_string(), None);
     stop.cause = Some(interrupted.cause);
