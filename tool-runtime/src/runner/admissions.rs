@@ -1,5 +1,6 @@
 //! [`Admissions`]: what the policy says of the calls of a party before it sees their arguments, found out once for each tool.
 
+use std::array;
 use std::sync::OnceLock;
 
 use crate::call::Decision;
@@ -14,38 +15,44 @@ pub(super) struct Admission {
     pub(super) terms: Terms,
 }
 
-/// By the place of a tool in the catalog: what holds for a party's runs while they have no labels. Asking the policy took a
-/// tenth of a small call.
-pub(super) struct Admissions(Box<[OnceLock<Box<Admission>>]>);
+/// How many tools of a party are known at most.
+const SLOTS: usize = 64;
+
+/// What holds for a party's runs while they have no labels. Asking the policy takes a twentieth of a small call.
+///
+/// A tool has its slot by its place in the catalog, and the first one that is called keeps it: a catalog may be large, and
+/// there may be many parties.
+pub(super) struct Admissions([OnceLock<Box<(usize, Admission)>>; SLOTS]);
+
+impl Default for Admissions {
+    fn default() -> Self {
+        Self(array::from_fn(|_| OnceLock::new()))
+    }
+}
 
 impl Admissions {
-    pub(super) fn new(tools: usize) -> Self {
-        Self((0..tools).map(|_| OnceLock::new()).collect())
-    }
-
-    /// How many tools it has room for.
-    pub(super) const fn tools(&self) -> usize {
-        self.0.len()
+    fn of(&self, index: usize, ask: impl Fn() -> Admission) -> Admission {
+        let slot = self.0.get(index % SLOTS).map(|slot| slot.get_or_init(|| Box::new((index, ask()))));
+        match slot.map(|known| &**known) {
+            Some((tool, known)) if *tool == index => known.clone(),
+            _ => ask(),
+        }
     }
 }
 
 impl Run {
     /// What the policy says of calls of the tool.
     ///
-    /// Labels come and go with what a run has read, and the definition of a published tool with its server: there the
-    /// policy is asked each time.
+    /// Labels come with what a run has read, and the definition of a published tool is its server's: there the policy is
+    /// asked each time.
     #[inline]
     pub(super) fn admission(&self, entry: &Entry) -> Admission {
-        let known = self
-            .party()
-            .admissions
-            .as_deref()
-            .filter(|_| entry.published.is_none() && !self.remembered().is_labelled());
-        match known.and_then(|known| known.0.get(entry.index)) {
-            Some(known) => Admission::clone(known.get_or_init(|| {
+        let known = self.party().admissions.as_deref();
+        match known.filter(|_| entry.published.is_none() && !self.remembered().is_labelled()) {
+            Some(known) => known.of(entry.index, || {
                 let context = self.options().context(self.id(), &[]);
-                Box::new(self.admission_of(entry, self.policy().admit(&context, &entry.subject())))
-            })),
+                self.admission_of(entry, self.policy().admit(&context, &entry.subject()))
+            }),
             None => self.admission_of(entry, self.ask(|policy, context| policy.admit(context, &entry.subject()))),
         }
     }

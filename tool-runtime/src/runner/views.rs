@@ -11,8 +11,7 @@ use crate::policy::{Party, PolicyContext, RunPolicy};
 use crate::runner::admissions::Admissions;
 use crate::runner::shared::Shared;
 
-/// The most parties whose view is kept, and the most tools of all of them: a pointer each for the view, and two for what
-/// the policy says of its calls.
+/// The most parties whose view is kept, and the most tools in all of their views: a pointer each.
 const MOST_PARTIES: usize = 256;
 const MOST_TOOLS: usize = 1 << 20;
 
@@ -48,11 +47,6 @@ impl Known {
     fn seen(&self) -> PartyView {
         PartyView { view: Arc::clone(&self.view), admissions: Some(Arc::clone(&self.admissions)) }
     }
-
-    /// How many tools it has room for.
-    fn tools(&self) -> usize {
-        self.admissions.tools()
-    }
 }
 
 impl Shared {
@@ -65,7 +59,7 @@ impl Shared {
             // Outside of the lock. Two runs may do this at the same time, for the same view.
             let view = Arc::new(self.catalog.view(context.tools, |entry| self.visible(policy, context, entry)));
             match party {
-                Some(party) => self.views.keep(party, view, self.catalog.len(), changes),
+                Some(party) => self.views.keep(party, view, changes),
                 None => PartyView { view, admissions: None },
             }
         })
@@ -87,22 +81,22 @@ impl Views {
     }
 
     /// Keeps a view. Parties that see the same tools share one, with all that is made of it.
-    fn keep(&self, party: Party, view: Arc<CatalogView>, tools: usize, changes: u64) -> PartyView {
+    fn keep(&self, party: Party, view: Arc<CatalogView>, changes: u64) -> PartyView {
         let mut kept = self.kept();
         let same = kept.views.values().find(|known| known.view.has_tools_of(&view));
         let view = same.map_or(view, |known| Arc::clone(&known.view));
         kept.now += 1;
-        kept.tools += tools;
-        let admissions = Arc::new(Admissions::new(tools));
+        kept.tools += view.len();
+        let admissions = Arc::default();
         let new = Known { view, admissions, changes, used: kept.now };
         let seen = new.seen();
         if let Some(before) = kept.views.insert(party, new) {
-            kept.tools -= before.tools();
+            kept.tools -= before.view.len();
         }
         while kept.views.len() > MOST_PARTIES || kept.tools > MOST_TOOLS {
             let oldest = kept.views.iter().min_by_key(|(_, known)| known.used).map(|(party, _)| party.clone());
             let Some(before) = oldest.and_then(|party| kept.views.remove(&party)) else { break };
-            kept.tools -= before.tools();
+            kept.tools -= before.view.len();
         }
         seen
     }
