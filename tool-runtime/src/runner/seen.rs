@@ -25,8 +25,8 @@ pub(super) enum Taken {
 
 /// All texts one after the other, and a table of where each is.
 ///
-/// Every call looks into one place of the table, and a run may have many calls: a table of ids is six times as large and
-/// leaves the caches of a core, and then this look is the dearest one of a call.
+/// Every call looks into one place of the table, and a run may have many calls: a table of ids is six times as large, and
+/// what leaves the caches of a core makes this look the dearest one of a call.
 #[derive(Clone, Default)]
 pub(super) struct SeenIds {
     texts: String,
