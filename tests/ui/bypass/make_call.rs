@@ -15,7 +15,7 @@ impl ToolComponent for Add {
     }
 }
 
-fn forge(context: std::sync::Arc<ToolContext>) -> Call<Add> {
+fn forge(context: ToolContext) -> Call<Add> {
     Call { context, tool: std::marker::PhantomData }
 }
 
