@@ -89,21 +89,23 @@ impl<'a> Bounds<'a> {
     }
 }
 
-impl ToolContext {
-    /// The context of a call that may take this long. `client` is the token of the client that made it, if it is not the
-    /// run's that ends it.
-    pub(crate) fn new(
-        call: Arc<dyn HydratedCall>,
-        timeout: Option<Duration>,
-        client: Option<Arc<CancellationToken>>,
-    ) -> Self {
-        Self(ContextFields { call, timeout, client })
-    }
+/// The context of a call that may take this long. `client` is the token of the client that made it, if it is not the
+/// run's that ends it.
+///
+/// No associated function: the compiler would offer that to who tries to make a context.
+pub(crate) fn context_of(
+    call: Arc<dyn HydratedCall>,
+    timeout: Option<Duration>,
+    client: Option<Arc<CancellationToken>>,
+) -> ToolContext {
+    ToolContext(ContextFields { call, timeout, client })
+}
 
+impl ToolContext {
     /// The same context, as a tool borrows it.
     pub(crate) fn share(&self) -> Self {
         let ContextFields { call, timeout, client } = &self.0;
-        Self::new(Arc::clone(call), *timeout, client.clone())
+        context_of(Arc::clone(call), *timeout, client.clone())
     }
 
     /// The id of the call.

@@ -24,7 +24,7 @@ mod violation;
 pub use argument_change::{ArgumentChange, ArgumentChangeKind};
 pub use call_id::CallId;
 pub use context::ToolContext;
-pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, ledger_key};
+pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, context_of, ledger_key};
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};

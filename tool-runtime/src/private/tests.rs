@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Named, Visitor, blocking};
-use crate::call::{Ends, HydratedCall, RunFields, Violation};
+use crate::call::{Ends, HydratedCall, RunFields, Violation, context_of};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
@@ -107,7 +107,7 @@ impl Digested for Hydrated {
 fn context(tool: &str) -> ToolContext {
     let fields = RunFields { run_id: "run".into(), ..RunFields::default() };
     let call = Hydrated(CallId::new("call_1"), ToolName::parse(tool).unwrap(), fields, Ends::default());
-    ToolContext::new(Arc::new(call), None, None)
+    context_of(Arc::new(call), None, None)
 }
 
 /// Parses, binds and runs a tool of which only the type is known.

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Bounds, Cause, Ends, Outcome, ToolContext};
+use crate::call::{Bounds, Cause, Ends, Outcome, ToolContext, context_of};
 use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
 use crate::catalog::Entry;
 use crate::contain::discard;
@@ -42,7 +42,7 @@ impl Bound {
     pub(super) fn context(&self, open: &OpenCall) -> ToolContext {
         let frozen = Arc::clone(&self.reserved.hydrated.frozen);
         let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
-        ToolContext::new(frozen, self.reserved.timeout, client)
+        context_of(frozen, self.reserved.timeout, client)
     }
 
     /// What ends the tool's work from outside.
