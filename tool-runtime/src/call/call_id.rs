@@ -144,3 +144,29 @@ impl<'de> Deserialize<'de> for CallId {
         Cow::<str>::deserialize(deserializer).map(|id| Self::of(&id))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_text_whatever_its_length() {
+        let keyed = std::hash::RandomState::new();
+        for length in 1..=3 * SHORT_BYTES {
+            for text in ["x".repeat(length), "é".repeat(length)] {
+                let id = CallId::new(&text);
+                assert_eq!((id.as_str(), id.to_string(), &id), (&*text, text.clone(), &CallId::from(text.clone())));
+                assert_eq!(keyed.hash_one(&id), keyed.hash_one(&*text));
+                let written = serde_json::to_string(&id).unwrap();
+                assert_eq!(written, serde_json::to_string(&text).unwrap());
+                assert_eq!(serde_json::from_str::<CallId>(&written).unwrap(), id);
+                assert!(id > CallId::new("!") && id != CallId::new(&format!("{text}x")));
+            }
+        }
+        // One that was written is read as it was; only a new one without text gets another.
+        assert_eq!(serde_json::from_str::<CallId>(r#""""#).unwrap().as_str(), "");
+        assert!(CallId::new("").is_generated() && CallId::generate() != CallId::generate());
+    }
+}
