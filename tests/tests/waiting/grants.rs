@@ -220,9 +220,14 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
     let mut racing = tokio::task::JoinSet::new();
     for number in 0..40 {
         let run = rig.runner.run(ada().run_id(format!("racing-{number}")));
-        racing.spawn(async move { posts(&run, "c", "ada", 1).await });
+        racing.spawn(async move { (posts(&run, "c", "ada", 1).await, run) });
     }
-    let outcomes = racing.join_all().await;
+    let (outcomes, runs): (Vec<_>, Vec<_>) = racing.join_all().await.into_iter().unzip();
+    // What waits has spent nothing yet: it counts once it was decided.
+    for (outcome, run) in outcomes.iter().zip(&runs) {
+        let saved = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
+        assert_eq!(saved["spent"]["calls"], u64::from(*outcome == Outcome::Ok), "{outcome:?}");
+    }
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
     assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
     // What waits now says why, as if there had been no grant.

@@ -92,7 +92,7 @@ impl<'a> Bounds<'a> {
 /// The context of a call that may take this long. `client` is the token of the client that made it, if it is not the
 /// run's that ends it.
 ///
-/// No associated function: the compiler would offer that to who tries to make a context.
+/// Not an associated function: the compiler would suggest one to a tool that tries to make a context.
 pub(crate) fn context_of(
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,

@@ -25,8 +25,8 @@ pub(super) enum Taken {
 
 /// All texts one after the other, and a table of where each is.
 ///
-/// Every call looks into one place of the table, and a run may have many calls: a table of ids is six times as large, and
-/// what leaves the caches of a core makes this look the dearest one of a call.
+/// Every call looks up one place in the table. A table of the ids themselves would be six times as large, and in a run of
+/// many calls it would not stay in the caches of a core.
 #[derive(Clone, Default)]
 pub(super) struct SeenIds {
     texts: String,

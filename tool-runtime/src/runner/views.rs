@@ -44,7 +44,7 @@ pub(super) struct PartyView {
 }
 
 impl Known {
-    fn seen(&self) -> PartyView {
+    fn shared(&self) -> PartyView {
         PartyView { view: Arc::clone(&self.view), admissions: Some(Arc::clone(&self.admissions)) }
     }
 }
@@ -77,7 +77,7 @@ impl Views {
         let now = kept.now;
         let found = kept.views.get_mut(party).filter(|found| found.changes == changes)?;
         found.used = now;
-        Some(found.seen())
+        Some(found.shared())
     }
 
     /// Keeps a view. Parties that see the same tools share one, with all that is made of it.
@@ -89,7 +89,7 @@ impl Views {
         kept.tools += view.len();
         let admissions = Arc::default();
         let new = Known { view, admissions, changes, used: kept.now };
-        let seen = new.seen();
+        let shared = new.shared();
         if let Some(before) = kept.views.insert(party, new) {
             kept.tools -= before.view.len();
         }
@@ -98,7 +98,7 @@ impl Views {
             let Some(before) = oldest.and_then(|party| kept.views.remove(&party)) else { break };
             kept.tools -= before.view.len();
         }
-        seen
+        shared
     }
 }
 

@@ -125,7 +125,12 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         }
         (begun, _) => begun,
     };
-    begun_with(open, begun, grant.and_then(|grant| grant.1))
+    let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
+    if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
+        // What waits counts once it is taken.
+        bound.reserved.set_used(open, false);
+    }
+    Ok(beginning)
 }
 
 /// Continues with what the store said.
