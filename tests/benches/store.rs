@@ -118,7 +118,7 @@ async fn conversations(store: &Arc<dyn Store>) -> f64 {
     let catalog = ToolCatalog::builder().tool::<count>().build().expect("a catalog");
     let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["bench__count"]));
     let runner = runner.store(Arc::clone(store)).build().expect("a runner");
-    let (queue, name) = (RunQueue::new(Arc::clone(store)), tool_runtime::CallId::generate());
+    let (queue, name) = (RunQueue::new(&runner), tool_runtime::CallId::generate());
     for number in 0..MANY {
         let mut conversation =
             Agent::new(Asks).converse(runner.run(RunOptions::new().run_id(format!("{name} {number}"))));

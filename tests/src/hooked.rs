@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
     AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
@@ -123,6 +124,10 @@ impl Store for HookedStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         self.look("flush").await?.flush().await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.look("now").await?.now().await
     }
 
     async fn changed(&self) {

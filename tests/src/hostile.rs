@@ -112,6 +112,8 @@ impl Hostile {
         };
         match &*self.scenario {
             "never-initialize" => Vec::new(),
+            "refuses" => vec![refuse(id, -32603, "no such project")],
+            "says-stateless" | "stateless-says" => vec![answer(id, &result("2026-07-28"))],
             "bad-version" => vec![answer(id, &result("1999-01-01"))],
             name if name.starts_with("stateless") => vec![refuse(id, -32601, "unknown")],
             "garbage-answer" => vec![answer(id, &json!("hello"))],

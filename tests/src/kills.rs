@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tool_runtime::agent::{Agent, Incoming, RunQueue, SavedConversation, ScriptedModel};
+use tool_runtime::agent::{Agent, Incoming, SavedConversation, ScriptedModel};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
-use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{
+    Call, Outcome, Reconciled, RunOptions, ToolCatalog, ToolComponent, ToolContext, ToolError, ToolPolicy, ToolRunner,
+    tool,
+};
 
 /// How many calls a run makes.
 pub const CALLS: usize = 5;
@@ -27,7 +30,7 @@ const STOPPED: Duration = Duration::from_millis(2500);
 const OPEN: usize = 4;
 /// How many runs a process continues at a time.
 pub const PLACES: usize = 16;
-const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__unledgered"]
+const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__unledgered"]
 [loop_guard]
 warn_at = 0
 stop_at = 0
@@ -40,20 +43,78 @@ static WORLD: OnceLock<(PathBuf, Duration)> = OnceLock::new();
 async fn happen(ctx: &ToolContext) -> Result<bool, ToolError> {
     let (path, pause) = WORLD.get().expect("set before anything runs");
     tokio::time::sleep(*pause).await;
-    let line = format!("{} {} {}\n", ctx.run_id(), ctx.call_id(), std::process::id());
-    let written = OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| {
-        file.write_all(line.as_bytes())?;
-        file.sync_data()
-    });
-    written.map_err(|_| ToolError::code("disk"))?;
+    append_line(path, ctx)?;
     // Long enough to be killed between the effect and its record.
     tokio::time::sleep(*pause).await;
     Ok(true)
 }
 
+fn append_line(path: &Path, ctx: &ToolContext) -> Result<(), ToolError> {
+    let line = format!("{} {} {}\n", ctx.run_id(), ctx.call_id(), std::process::id());
+    let written = OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| {
+        file.write_all(line.as_bytes())?;
+        file.sync_data()
+    });
+    written.map_err(|_| ToolError::code("disk"))
+}
+
 /// Appends a line.
 #[tool(name = "kills__append", effect = state_change, redact = ["$"])]
 async fn append(ctx: &ToolContext) -> Result<bool, ToolError> {
+    happen(ctx).await
+}
+
+/// Appends a line, and can look for it.
+#[tool(name = "kills__keyed", effect = state_change, redact = ["$"])]
+struct Keyed {}
+
+impl ToolComponent for Keyed {
+    type Capabilities = ();
+    type Output = bool;
+
+    async fn run(self, (): (), call: &Call<Self>) -> Result<bool, ToolError> {
+        let (path, pause) = WORLD.get().expect("set before anything runs");
+        tokio::time::sleep(*pause).await;
+        let ledger = locked(path).await?;
+        if refusal(path, call).exists() {
+            return Err(ToolError::code("refused"));
+        }
+        append_line(path, call)?;
+        drop(ledger);
+        tokio::time::sleep(*pause).await;
+        Ok(true)
+    }
+
+    async fn reconcile(self, (): (), call: &Call<Self>) -> Result<Reconciled<bool>, ToolError> {
+        let (path, _) = WORLD.get().expect("set before anything runs");
+        let _ledger = locked(path).await?;
+        let line = format!("{} {} ", call.run_id(), call.call_id());
+        if std::fs::read_to_string(path).unwrap_or_default().lines().any(|one| one.starts_with(&line)) {
+            return Ok(Reconciled::TookEffect(true));
+        }
+        std::fs::write(refusal(path, call), "").map_err(|_| ToolError::code("disk"))?;
+        Ok(Reconciled::Prevented)
+    }
+}
+
+/// Where it is written that a key is refused.
+fn refusal(path: &Path, call: &ToolContext) -> PathBuf {
+    path.with_file_name(format!("refused-{}", call.idempotency_key()))
+}
+
+/// The world, for this process alone. One that is stopped meanwhile is waited for, and one that is killed lets go.
+async fn locked(path: &Path) -> Result<File, ToolError> {
+    let disk = |_| ToolError::code("disk");
+    let file = OpenOptions::new().append(true).create(true).open(path.with_file_name("lock")).map_err(disk)?;
+    while file.try_lock().is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(file)
+}
+
+/// Appends a line, and may do so again: the reader knows the key.
+#[tool(name = "kills__again", effect = state_change, idempotent, redact = ["$"])]
+async fn again(ctx: &ToolContext) -> Result<bool, ToolError> {
     happen(ctx).await
 }
 
@@ -77,7 +138,13 @@ pub fn happens_in(effects: PathBuf, pause: Duration) {
 /// Never: the policy fits the tools.
 #[must_use]
 pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
-    let catalog = ToolCatalog::builder().tool::<append>().tool::<unledgered>().build().expect("a catalog");
+    let catalog = ToolCatalog::builder()
+        .tool::<append>()
+        .tool::<Keyed>()
+        .tool::<again>()
+        .tool::<unledgered>()
+        .build()
+        .expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     ToolRunner::builder(catalog, policy).store(store).build().expect("a runner")
 }
@@ -142,7 +209,9 @@ pub struct Figures {
     pub records: usize,
     /// Calls of which nobody saw the end.
     pub unknown: usize,
-    /// Of those, the ones that took effect.
+    /// Calls that were reconciled: they had no effect, and can have none any more.
+    pub prevented: usize,
+    /// Calls with an unknown outcome that took effect.
     pub unknown_took_effect: usize,
     /// Calls that took effect twice or more.
     pub twice: usize,
@@ -247,11 +316,11 @@ impl Drop for Workers<'_> {
 /// Puts runs in, disturbs the processes that work on them, and checks what is left.
 ///
 /// # Panics
-/// Something does not start, or the runs do not end.
+/// Something does not start.
 pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     let (began, effects) = (Instant::now(), folder.join("effects"));
     let opened = open(store).await;
-    let queue = RunQueue::new(Arc::clone(&opened));
+    let queue = crate::queue(Arc::clone(&opened));
     let mut workers = Workers {
         plan,
         store,
@@ -305,7 +374,6 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
             }
         }
         open = left;
-        assert!(began.elapsed() < Duration::from_mins(15), "{} runs do not end: {open:?}", open.len());
     }
     workers.wake(&*opened, true).await;
     // A process that was stopped in the middle of a call may still take effect.
@@ -366,6 +434,7 @@ async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut
                 records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
             match (outcomes.as_slice(), times) {
                 ([Outcome::Ok], 1..) => {}
+                ([Outcome::Cancelled], 0) => figures.prevented += 1,
                 ([Outcome::OutcomeUnknown], _) => {
                     figures.unknown += 1;
                     figures.unknown_took_effect += times.min(1);

@@ -16,11 +16,14 @@ pub mod recorded;
 pub mod rig;
 mod same;
 pub mod server;
+pub mod shown;
 pub mod six_turns;
 pub mod spans;
 pub mod stored;
 pub mod tree;
 pub mod wire;
+
+pub use shown::{DecideShown, Shown, answering, never, question, queue};
 
 use tool_runtime::call::Decider;
 
@@ -46,6 +49,7 @@ mod guide {
     chapters! {
         Introduction: "introduction.md",
         FirstTool: "first-tool.md",
+        TenTypes: "ten-types.md",
         Policy: "policy.md",
         Cedar: "cedar.md",
         Models: "models.md",
@@ -62,5 +66,7 @@ mod guide {
         Operating: "operating.md",
         Stores: "store.md",
         Auditing: "auditing.md",
+        CommandLine: "command-line.md",
+        Glossary: "glossary.md",
     }
 }

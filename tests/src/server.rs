@@ -154,8 +154,6 @@ impl Server {
 }
 
 fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: &AtomicBool) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(10)))?;
     stream.set_nodelay(true)?;
     let request = read(&mut BufReader::new(&stream))?;
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);

@@ -13,6 +13,7 @@ mod typed;
 
 use std::sync::Arc;
 use std::time::Duration;
+use tests::DecideShown as _;
 
 use tests::grace;
 use tests::rig::{self, Heard};
@@ -24,7 +25,7 @@ use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::{Finish, Format, Message, history};
-use tool_runtime::{Event, Outcome, RunOptions, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{Event, Outcome, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Takes its time.
 #[tool(name = "agent__slow", effect = read_only, redact = ["$"])]
@@ -225,7 +226,7 @@ async fn a_hand_over_survives_the_process() {
     assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
     assert!(conversation.answer([ClientAnswer::value("g", "7")]).await.is_err(), "an answer counts once");
     assert_eq!(second.heard.done(), ["approval_required", "not_pending"]);
-    let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let ended = conversation.decide_shown(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["6", "7", "sent to bob, 4 digits"]);

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tests::Shown as _;
 
 use serde_json::Value;
 use tests::hooked::{HookedStore, Then};
@@ -429,15 +430,15 @@ async fn an_approved_call_without_a_budget_ends_and_does_not_run() {
     assert_eq!(outcome(&run, write_call("1")).await, Outcome::ApprovalRequired);
     assert_eq!(outcome(&run, write_call("2")).await, Outcome::ApprovalRequired);
     assert_eq!(
-        run.resume("1", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits").outcome(),
+        run.resume_shown("1", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits").outcome(),
         Outcome::Ok
     );
     refused(
-        &run.resume("2", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits"),
+        &run.resume_shown("2", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits"),
         "budgets.tenant.calls",
     );
     assert_eq!(
-        run.resume("2", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided").code(),
+        run.resume_shown("2", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided").code(),
         "not_pending"
     );
     assert_eq!((rig.outcomes().await, rig.effects()), (vec![Outcome::Ok, Outcome::BudgetExceeded], 1));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use tests::Shown as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -257,7 +258,7 @@ async fn go(run: &Run, seen: &Seen) {
     seen.add("client's invalid result", result.to_model());
     let decision = ApprovalDecision::Respond(format!("\"{CANARY}-decision\""));
     seen.add("decision, for debugging", format!("{decision:?}"));
-    seen.add("error", format!("{:?}", run.resume("never", decision, &grace()).await.map(|_| ())));
+    seen.add("error", format!("{:?}", run.resume_shown("never", decision, &grace()).await.map(|_| ())));
     seen.add("summary", format!("{:?}", run.summary()));
 }
 
@@ -366,9 +367,9 @@ fn values_stay_out_of_files_and_tokens() {
             }
             let edited = json!({"login": "ada", "password": [password]}).to_string();
             let decision = ApprovalDecision::ApproveEdited(edited);
-            let refused = run.resume(call.as_str(), decision, &grace()).await.expect("it waits");
+            let refused = run.resume(&call, decision, &grace()).await.expect("it waits");
             seen.add("decision refused", format!("{refused:?} {:?}", refused.detail()));
-            let done = run.resume(call.as_str(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+            let done = run.resume(&call, ApprovalDecision::Approve, &grace()).await.expect("it waits");
             assert!(done.is_ok(), "{done:?}");
             seen.add("decided", done.to_model());
             let used = asks.open_token(&token, &keys, ada()).await.map(|_| ()).err();
@@ -387,7 +388,7 @@ fn values_stay_out_of_files_and_tokens() {
     // What waited is decided, so that nothing of it is left in the pages of the database.
     let database = rusqlite::Connection::open(folder.path().join("store.db")).expect("a database");
     let waits: u32 = database
-        .query_row("SELECT count(*) FROM documents WHERE instr(body, 'CANARY') > 0", [], |row| row.get(0))
+        .query_row("SELECT count(*) FROM tool_runtime_documents WHERE instr(body, 'CANARY') > 0", [], |row| row.get(0))
         .expect("documents");
     assert_eq!(waits, 0);
     database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("it is written");

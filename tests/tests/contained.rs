@@ -8,6 +8,7 @@ mod edges;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use tests::grace;
@@ -181,7 +182,7 @@ async fn a_store_and_a_clock_may_panic_at_every_method() {
             if method == "update" { Outcome::Cancelled } else { Outcome::ApprovalRequired },
             "{method}"
         );
-        let resumed = run.resume("w", ApprovalDecision::Approve, &grace()).await;
+        let resumed = run.resume_shown("w", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(resumed.is_ok(), matches!(method, "append" | "records" | "list" | "now"), "{method}");
         let recorded = run.recorded(&CallId::new("1")).await;
         assert_eq!(recorded.is_err(), method == "records", "{method}");

@@ -182,7 +182,8 @@ impl Process {
             match conversation.step_on(self).await? {
                 Step::Waits(calls) => {
                     assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["d"]);
-                    let approved = Incoming::new().decide("d", ApprovalDecision::Approve, &tests::grace());
+                    let approved =
+                        Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &tests::grace());
                     conversation.accept_on(self, "decision d", approved).await?;
                 }
                 Step::Ended(Ended::Answered { text }) => return Ok(text),

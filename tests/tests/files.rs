@@ -66,7 +66,7 @@ async fn another_process() {
 /// The program that does something with the file, behind a command that changes what it may do.
 fn process(before: &[&str], path: &Path, does: &str) -> Command {
     let program = std::env::current_exe().expect("this program");
-    let mut command = match before {
+    let command = match before {
         [] => Command::new(&program),
         [first, others @ ..] => {
             let mut command = Command::new(first);
@@ -74,6 +74,11 @@ fn process(before: &[&str], path: &Path, does: &str) -> Command {
             command
         }
     };
+    behind(command, path, does)
+}
+
+/// The same for a command that ends with the program.
+fn behind(mut command: Command, path: &Path, does: &str) -> Command {
     command.args(["another_process", "--exact", "--nocapture", "--test-threads=1"]);
     command.env("FILES_STORE", path).env("FILES_DOES", does);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -139,11 +144,19 @@ async fn a_file_that_may_only_be_read_is_an_error() {
     };
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("its mode");
     set(0o444);
-    let mut other = process(&[], &path, "write");
+    let other = tempfile::tempdir().expect("a folder");
+    let mut command = process(&[], &path, "write");
     if fs::metadata(folder.path()).expect("the folder").uid() == 0 {
-        other.uid(65534).gid(65534);
+        // This program can lie where nobody else may go, as in root's home.
+        let program = other.path().join("program");
+        fs::copy(command.get_program(), &program).expect("a copy");
+        for path in [other.path(), &program] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).expect("its mode");
+        }
+        command = behind(Command::new(program), &path, "write");
+        command.current_dir(other.path()).uid(65534).gid(65534);
     }
-    assert_eq!(said(&mut other), r#"Err("store_read_only")"#);
+    assert_eq!(said(&mut command), r#"Err("store_read_only")"#);
     set(0o644);
     assert_eq!(said(&mut process(&[], &path, "write")), "Ok(())");
     assert_eq!(kept(&store).await, ["a", "other"]);

@@ -11,6 +11,7 @@ mod written;
 
 use std::sync::Arc;
 use std::time::Duration;
+use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tests::grace;
@@ -359,12 +360,12 @@ async fn an_approved_call_runs_once() {
     let open = rig.records().await;
     assert_eq!((open.len(), open[0].ended_at), (1, None));
     assert!(rig.run.summary().calls.is_empty(), "a call that waits has not ended");
-    let result = rig.run.resume("w", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let result = rig.run.resume_shown("w", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(result.to_model(), "3");
     rig.settled(&rig.records().await, "w", Outcome::Ok);
     assert_eq!(rig.run.summary().calls.into_iter().collect::<Vec<_>>(), [(Outcome::Ok, 1)]);
     assert!(
-        rig.run.resume("w", ApprovalDecision::Approve, &grace()).await.is_err(),
+        rig.run.resume_shown("w", ApprovalDecision::Approve, &grace()).await.is_err(),
         "a second time there is nothing to resume"
     );
 }
@@ -380,13 +381,13 @@ async fn a_person_may_edit_refuse_or_answer() {
     for (at, (decision, expected, text)) in cases.into_iter().enumerate() {
         let id = format!("p{at}");
         rig.exec(&id, "gate__change", &format!(r#"{{"to":{}}}"#, at + 1)).await;
-        let result = rig.run.resume(&id, decision, &grace()).await.expect("it waits");
+        let result = rig.run.resume_shown(&id, decision, &grace()).await.expect("it waits");
         assert_eq!(result.outcome(), expected, "{id}");
         assert!(result.to_model().contains(text), "{id}: {}", result.to_model());
         rig.settled(&rig.records().await, &id, expected);
     }
     rig.exec("late", "gate__change", r#"{"to":9}"#).await;
-    assert_eq!(rig.run.expire("late").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
+    assert_eq!(rig.run.expire_shown("late").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
     rig.settled(&rig.records().await, "late", Outcome::ApprovalExpired);
 }
 

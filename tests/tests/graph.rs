@@ -16,6 +16,8 @@ mod ended;
 mod notes;
 #[path = "graph/side.rs"]
 mod side;
+#[path = "graph/twice.rs"]
+mod twice;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -6,14 +6,22 @@
 mod connection;
 #[path = "http/gemini.rs"]
 mod gemini;
+#[path = "http/intervened.rs"]
+mod intervened;
 #[path = "http/media.rs"]
 mod media;
+#[path = "http/metered.rs"]
+mod metered;
 #[path = "http/prefix.rs"]
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
 #[path = "http/replayed.rs"]
 mod replayed;
+#[path = "http/runaway.rs"]
+mod runaway;
+#[path = "http/secrets.rs"]
+mod secrets;
 #[path = "http/typed.rs"]
 mod typed;
 

@@ -27,6 +27,25 @@ async fn two_processes_on_one_file() {
     holds(&figures);
 }
 
+/// A call that can be reconciled or repeated never ends unknown, wherever its process is killed or stopped.
+#[tokio::test]
+async fn what_can_be_found_out_is_found_out() {
+    for (tool, is_repeated) in [("kills__keyed", false), ("kills__again", true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = folder.path().join("store.db");
+        let usual = Plan::new(PROGRAM, 2);
+        let plan = Plan { tool, disturbances: usual.disturbances / 2, runs: usual.runs / 2, ..usual };
+        let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+        eprintln!("{tool}: {figures:#?}");
+        assert_eq!(figures.wrong, Vec::<String>::new());
+        assert_eq!(figures.unknown, 0, "{tool}");
+        assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
+        assert!(figures.taken_over > 0, "no run was taken over, so nothing was shown");
+        // The control: who may be repeated is, and the harness sees it.
+        assert!(is_repeated || figures.twice == 0, "a call took effect twice");
+    }
+}
+
 /// The check can fail: with a tool that the ledger never hears of, it does.
 #[tokio::test]
 async fn without_the_ledger_calls_happen_twice() {

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tests::Shown as _;
 
 use tests::hooked::{HookedStore, Then};
 use tests::processes::{Processes, World};
@@ -494,7 +495,8 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
     let process = || rig.process(Arc::clone(&rig.store) as _, rules).run(ada());
     assert_eq!(process().exec(slow_call("c")).await.outcome(), Outcome::ApprovalRequired);
     let approved = process();
-    let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
+    let call =
+        async move { approved.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
     std::mem::forget(rig.stuck(call).await);
     assert!(
         rig.store
@@ -505,13 +507,13 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
         "decided and begun"
     );
     rig.clock.advance(Duration::from_secs(30));
-    let error = process().resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
+    let error = process().resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
     assert_eq!(error.code(), "not_pending");
     let result = process().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
     let records = rig.store.records(&RecordFilter::default()).await.expect("records");
     let kinds: Vec<_> = records.iter().map(|sealed| sealed.record.as_decision().is_some()).collect();
-    assert_eq!(kinds, [true, false], "the decision, then the call");
+    assert_eq!(kinds, [true, true, false], "the decision, the one that came twice, then the call");
 }
 
 #[tokio::test]

@@ -2,6 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "postgres/opened.rs"]
+mod opened;
+#[path = "postgres/proxied.rs"]
+mod proxied;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,10 +50,10 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     server.sql(&format!(
         "{schema} CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
          $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$; \
-         CREATE TRIGGER refuse BEFORE INSERT ON records EXECUTE FUNCTION refuse()"
+         CREATE TRIGGER refuse BEFORE INSERT ON tool_runtime_records EXECUTE FUNCTION refuse()"
     ));
     assert_eq!(put(&store, "run", "b").await, Err("store_disk_full"));
-    server.sql(&format!("{schema} DROP TRIGGER refuse ON records"));
+    server.sql(&format!("{schema} DROP TRIGGER refuse ON tool_runtime_records"));
     assert_eq!(put(&store, "run", "c").await, Ok(()));
 
     let read_only = "ALTER DATABASE postgres SET default_transaction_read_only";
@@ -61,7 +66,9 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     // A table that somebody works on.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            server.sql(&format!("{schema} BEGIN; LOCK records IN EXCLUSIVE MODE; SELECT pg_sleep(4); COMMIT"))
+            server.sql(&format!(
+                "{schema} BEGIN; LOCK tool_runtime_records IN EXCLUSIVE MODE; SELECT pg_sleep(4); COMMIT"
+            ))
         });
         let locked = tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(async {
@@ -82,7 +89,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     assert_eq!(put(&store, "run", "f").await, Ok(()));
 
     server.sql(&format!(
-        "{schema} UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'c'"
+        "{schema} UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'c'"
     ));
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!((records.len(), Chain::verify(&records).unwrap_err().at), (3, 1), "the edited record is named");
@@ -114,13 +121,13 @@ async fn a_full_disk_of_the_server_is_an_error_and_no_half_state() {
         eprintln!("no disk can be mounted here: another test has a trigger that fails like a full disk");
         return;
     }
-    server.sql("ALTER TABLE small.documents SET TABLESPACE small");
+    server.sql("ALTER TABLE small.tool_runtime_parts SET TABLESPACE small");
     keep(&store, "small", 1000).await.unwrap();
     assert_eq!(keep(&store, "large", 4 << 20).await, Err("store_disk_full"));
     assert!(store.read(&[Key::run("large")]).await.unwrap()[0].is_none(), "the document was not written");
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 1, "and neither was the record");
     assert_eq!(put(&store, "small", "next").await, Ok(()), "the next call works");
-    server.sql("ALTER TABLE small.documents SET TABLESPACE pg_default");
+    server.sql("ALTER TABLE small.tool_runtime_parts SET TABLESPACE pg_default");
     keep(&store, "large", 4 << 20).await.unwrap();
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())));
@@ -195,7 +202,7 @@ async fn a_notification_that_is_lost_costs_a_look() {
         tokio::task::yield_now().await;
     }
     keep(&one, "run", 0).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(30), waiter).await.expect("it looks again").unwrap();
+    waiter.await.unwrap();
     assert_eq!(server.sql("SELECT count(*) FROM lost.notified"), "1", "nobody else was told");
 }
 
@@ -210,7 +217,7 @@ async fn a_server_that_is_killed_in_a_transaction_has_none_of_it() {
         "SET search_path = middle; CREATE UNLOGGED TABLE held (x int); INSERT INTO held VALUES (1); \
          CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
          IF EXISTS (SELECT FROM middle.held) THEN PERFORM pg_sleep(120); END IF; RETURN NEW; END $$; \
-         CREATE TRIGGER hold AFTER INSERT ON records FOR EACH ROW EXECUTE FUNCTION hold()",
+         CREATE TRIGGER hold AFTER INSERT ON tool_runtime_records FOR EACH ROW EXECUTE FUNCTION hold()",
     );
     let writer = store.clone();
     let written = tokio::spawn(async move { keep(&writer, "run", 100).await });
@@ -246,7 +253,7 @@ async fn every_commit_is_synchronous_and_several_make_the_tables() {
     server.sql(
         "SET search_path = shared; CREATE TABLE seen (setting text); CREATE FUNCTION see() RETURNS trigger \
          LANGUAGE plpgsql AS $$ BEGIN INSERT INTO shared.seen VALUES (current_setting('synchronous_commit')); \
-         RETURN NEW; END $$; CREATE TRIGGER see BEFORE INSERT ON records EXECUTE FUNCTION see()",
+         RETURN NEW; END $$; CREATE TRIGGER see BEFORE INSERT ON tool_runtime_records EXECUTE FUNCTION see()",
     );
     put(&stores[0], "run", "a").await.unwrap();
     assert_eq!(server.sql("SELECT setting FROM shared.seen"), "on");

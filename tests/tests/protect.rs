@@ -13,7 +13,9 @@ use tool_runtime::catalog::{CatalogError, ValidatorMode};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema::SchemaProblem;
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
-use tool_runtime::tool::Schema;
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::tool::{NoSchemaMode, Schema};
+use tool_runtime::wire::{DecodeOptions, Format};
 use tool_runtime::{
     Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
 };
@@ -168,6 +170,31 @@ fn the_namespace_of_discovered_tools_is_reserved() {
     assert!(error.to_string().contains("remove `client(..)`"), "{error}");
 }
 
+/// Two bare names from two places would meet, so each says where it is from.
+#[test]
+fn a_dynamic_tool_has_a_namespace() {
+    let without = |name| {
+        let (effect, mode) = (ToolEffect::ReadOnly, NoSchemaMode::ApproveEach);
+        DynamicTool::without_schema(name, "Says it again.", mode, effect, Arc::new(Echo)).redact(["who"])
+    };
+    for bare in [tool("get_current_time", who()), without("get_current_time")] {
+        let error = catalog(bare).unwrap_err();
+        assert_eq!(error.code(), "name");
+        for fix in ["`.namespace(\"core\")`", "`core__get_current_time`"] {
+            assert!(error.to_string().contains(fix), "{error}");
+        }
+    }
+    for (name, says) in [("core__", "is empty"), ("__time", "start with"), ("1core__time", "start with")] {
+        let error = catalog(tool(name, who())).unwrap_err();
+        assert!(error.code() == "name" && error.to_string().contains(says), "{error}");
+    }
+    // Both fixes give one name. The part behind the namespace may hold a second `__`.
+    for fixed in [tool("get_current_time", who()).namespace("core"), tool("core__get_current_time", who())] {
+        assert!(catalog(fixed).unwrap().get("core__get_current_time").is_some());
+    }
+    assert!(catalog(tool("core__clock__now", who())).unwrap().get("core__clock__now").is_some());
+}
+
 #[test]
 fn rules_about_arguments_that_do_not_exist_are_problems() {
     for (tool, says) in [
@@ -267,6 +294,64 @@ async fn a_repaired_call_shows_what_was_parsed() {
     let hydrated = run.hydrate([ToolCall::text("c", "t__a", broken)]).remove(0);
     assert_eq!(hydrated.provenance.parsed(), Some(json!({"who": "ada"})));
     assert_eq!(hydrated.provenance.raw_arguments, broken);
+}
+
+#[tokio::test]
+async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
+    let store = Arc::new(MemoryStore::new());
+    let policy = ToolPolicy::from_toml("allowed_tools = ['t__a']").unwrap();
+    let runner = ToolRunner::builder(catalog(tool("t__a", who())).unwrap(), policy).store(Arc::clone(&store));
+    let run = runner.build().unwrap().run(RunOptions::new());
+    let item =
+        r#"{"type":"function_call","id":"fc_1","call_id":"c1","name":"t__a","arguments":"{\"who\":\"a\"}","canary":1}"#;
+    let signed = r#"{"functionCall":{"name":"t__a","args":{"who":"b"},"id":"c2"},"thoughtSignature":"canary"}"#;
+    let block = r#"{"type":"tool_use","id":"c3","name":"t__a","input":{"who":"c"},"caller":{"type":"canary"}}"#;
+    for (format, body, raw) in [
+        (Format::OpenAiResponses, format!(r#"{{"id":"r","status":"completed","output":[{item}]}}"#), Some(item)),
+        (
+            Format::Gemini,
+            format!(r#"{{"candidates":[{{"finishReason":"STOP","content":{{"parts":[{signed}]}}}}]}}"#),
+            Some(r#"{"thoughtSignature":"canary"}"#),
+        ),
+        (
+            Format::Anthropic,
+            format!(r#"{{"type":"message","id":"m","model":"m","content":[{block}],"stop_reason":"tool_use"}}"#),
+            Some(r#"{"caller":{"type":"canary"}}"#),
+        ),
+        (
+            Format::OpenAiChat,
+            r#"{"choices":[{"finish_reason":"tool_calls","message":{"tool_calls":[{"id":"c4","type":"function",
+                "function":{"name":"t__a","arguments":"{\"who\":\"d\"}"}}]}}]}"#
+                .to_owned(),
+            None,
+        ),
+    ] {
+        let mut decoder = format.decoder(DecodeOptions::default());
+        decoder.push(body.as_bytes());
+        let call = decoder.finish().calls.remove(0).call;
+        assert!(call.is_complete(), "{format}");
+        let result = run.hydrate([call.clone()]).remove(0);
+        assert_eq!(result.provenance.raw.as_deref(), raw, "{format}");
+        let hydrated = result.hydrated.as_ref().unwrap();
+        for shown in [format!("{call:?}"), format!("{result:?}"), format!("{:?}{hydrated:?}", result.provenance)] {
+            assert!(!shown.contains("canary"), "{format}: {shown}");
+        }
+        // A document of the call does not hold it, so a restored call has none.
+        let document = serde_json::to_string(&call).unwrap();
+        assert!(!document.contains("canary"), "{format}: {document}");
+        let restored: ToolCall = serde_json::from_str(&document).unwrap();
+        assert_eq!(run.hydrate([restored]).remove(0).provenance.raw, None);
+        let done = run.exec_hydrated(result.hydrated.unwrap()).await;
+        assert_eq!(done.outcome(), Outcome::Ok, "{format}");
+    }
+    let records = store.calls(&RecordFilter::default()).await.unwrap();
+    assert!(records.len() == 4 && !serde_json::to_string(&records).unwrap().contains("canary"));
+    // Calls that are refused have it, too.
+    let mut decoder = Format::OpenAiResponses.decoder(DecodeOptions::default());
+    decoder
+        .push(format!(r#"{{"id":"r","status":"completed","output":[{}]}}"#, item.replace("t__a", "t__b")).as_bytes());
+    let refused = run.hydrate([decoder.finish().calls.remove(0).call]).remove(0);
+    assert!(refused.hydrated.is_err() && refused.provenance.raw.is_some());
 }
 
 #[tokio::test]
@@ -402,5 +487,8 @@ fn a_tool_that_is_not_pinned_is_logged_with_its_hash() {
     let log = log.0.lock().unwrap();
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 1, "{log}");
-    assert!(lines[0].contains("mcp__srv__echo") && lines[0].contains("denied") && lines[0].contains(&hash), "{log}");
+    assert!(
+        lines[0].contains("mcp__srv__echo") && lines[0].contains("code=\"not_pinned\"") && lines[0].contains(&hash),
+        "{log}"
+    );
 }

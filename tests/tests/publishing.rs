@@ -204,7 +204,7 @@ fn the_repository_has_what_a_forge_looks_for() {
     let workflow = read(".github/workflows/ci.yml");
     for wanted in [
         "ubuntu-latest, macos-latest, windows-latest",
-        "cargo test --workspace",
+        "cargo test --workspace --no-fail-fast",
         "cargo fmt --all --check",
         "cargo-deny-action",
         "cargo-semver-checks-action",

@@ -11,12 +11,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use tests::Shown as _;
 
 use tokio::task::JoinSet;
-use tool_runtime::call::Decider;
+use tool_runtime::call::{Decider, Mismatch};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Refusal, SqlOptions, SqlStore, Store};
 use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool};
 
 /// A file outside of every store.
@@ -100,7 +101,7 @@ async fn an_approver() {
         let (runner, decider) = (Arc::clone(&runner), decider.clone());
         decisions.spawn(async move {
             let run = runner.run(ada(Arc::clone(&call.run_id)));
-            match run.resume(call.call_id.as_str(), ApprovalDecision::Approve, &decider).await {
+            match run.resume_shown(call.call_id.as_str(), ApprovalDecision::Approve, &decider).await {
                 Ok(result) => {
                     assert_eq!(result.outcome(), Outcome::Ok, "{:?}", result.detail());
                     1
@@ -160,8 +161,11 @@ async fn race(address: &str, folder: &Path) {
     let ok = records.iter().filter_map(|sealed| sealed.record.as_call()).filter(|record| record.outcome == Outcome::Ok);
     assert_eq!(ok.count(), calls, "one record a call");
     let decided = records.iter().filter_map(|sealed| sealed.record.as_decision());
-    assert_eq!(decided.filter(|decision| decision.refused.is_none()).count(), calls, "one decision a call");
-    assert_eq!(records.len(), 2 * calls);
+    let (late, counted): (Vec<_>, Vec<_>) = decided.partition(|decision| decision.refused.is_some());
+    assert_eq!(counted.len(), calls, "one decision a call");
+    let is_late = |refused: &Refusal| refused.mismatch == Some(Mismatch::NotPending);
+    assert!(late.iter().all(|decision| decision.refused.as_ref().is_some_and(is_late)), "the others came too late");
+    assert_eq!(records.len(), 2 * calls + late.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

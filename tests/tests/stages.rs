@@ -7,6 +7,7 @@ mod edges;
 
 use std::sync::Arc;
 use std::time::Duration;
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -325,7 +326,7 @@ async fn ids_are_evidence_from_results_answers_and_the_user() {
     let run = rig(r#"require_approval_for_tools = ["stages__list"]"#, true).run();
     exec(&run, "1", "stages__list", "{}").await;
     let answer = ApprovalDecision::Respond(r#"["item-1"]"#.to_owned());
-    assert!(run.resume("1", answer, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("1", answer, &grace()).await.expect("it waits").is_ok());
     assert_eq!(exec(&run, "2", "stages__pick", pick).await.0, Outcome::Ok);
 
     let run = rig("", true).run();
@@ -342,11 +343,11 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     exec(&run, "client", "rig__cursor", r#"{"file":"a.rs"}"#).await;
     assert!(run.client_result("person", "[]").await.is_err(), "a client does not answer for a person");
     assert!(
-        run.resume("client", ApprovalDecision::Approve, &grace()).await.is_err(),
+        run.resume_shown("client", ApprovalDecision::Approve, &grace()).await.is_err(),
         "a person does not answer for a client"
     );
     rig.clock.advance(Duration::from_hours(100 * 24));
-    let late = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let late = run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalExpired, false));
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
@@ -375,7 +376,8 @@ async fn an_approval_fits_its_definition_people_and_policy_only() {
         let store = MemoryStore::new();
         exec(&waits(asks, &store), "c", "stages__find", r#"{"task_id":"t1"}"#).await;
         let later = rig_over(rules, true, store.clone()).runner.run(options.run_id("r"));
-        let fits = later.resume("c", ApprovalDecision::Approve, &grace()).await.is_ok_and(|result| result.is_ok());
+        let fits =
+            later.resume_shown("c", ApprovalDecision::Approve, &grace()).await.is_ok_and(|result| result.is_ok());
         assert_eq!(fits, expected, "{rules} {:?}", later.id());
     }
 }

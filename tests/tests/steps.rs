@@ -114,9 +114,9 @@ const SCENARIOS: &[Scenario] = &[
         requests: || {
             vec![
                 Incoming::from("Go."),
-                Incoming::new().decide("b", ApprovalDecision::Approve, &tests::grace()),
+                Incoming::new().decide(&tests::never("b"), ApprovalDecision::Approve, &tests::grace()),
                 Incoming::new()
-                    .decide("e", ApprovalDecision::Deny(Some("No.".to_owned())), &tests::grace())
+                    .decide(&tests::never("e"), ApprovalDecision::Deny(Some("No.".to_owned())), &tests::grace())
                     .answer(ClientAnswer::value("c", "7")),
             ]
         },
@@ -208,6 +208,7 @@ async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let process = Process { runner: &runner, agent: Agent::new(Arc::clone(&model)), options: &options };
     let mut conversation = process.agent.converse(runner.run(options()));
     for incoming in (scenario.requests)() {
+        let incoming = tests::answering(&conversation, &incoming);
         if mode == Mode::OneGo {
             conversation.receive(incoming).await.expect("nothing to refuse");
             continue;

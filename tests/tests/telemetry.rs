@@ -7,6 +7,7 @@ mod failures;
 
 use std::sync::Arc;
 use std::time::Duration;
+use tests::DecideShown as _;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -274,7 +275,7 @@ fn a_blocking_tool_logs_in_its_span() {
     assert_eq!(tree.events("blocked")[0].spans, ["execute_tool telemetry__block"], "{}", tree.text());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_have_their_code() {
     let tree = Tree::default();
     let _guard = tree.listen();
@@ -399,7 +400,7 @@ async fn an_approved_call_belongs_to_the_request_that_decides() {
     let mut conversation = Agent::new(ScriptedModel::new(script)).converse(run);
     conversation.send("Wait.").await;
     assert!(tree.spans("execute_tool").is_empty(), "nothing ran yet");
-    conversation.decide(&"c1".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    conversation.decide_shown(&"c1".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
     let tools = tree.spans("execute_tool");
     assert_eq!(parents(&tools[0]), ["invoke_agent helper"]);
     assert_eq!(tree.spans("invoke_agent").len(), 2);

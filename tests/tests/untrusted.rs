@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::sync::{Arc, Mutex};
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use office_tools::docs::{DocumentIndex, Hit};
@@ -99,7 +100,7 @@ async fn a_restored_run_has_still_read_it() {
     let restored = runner.restore(snapshot, RunOptions::new().principal("ada")).await.expect("a run");
     assert_eq!(call(&restored, "2", "mail__send_email", MAIL).await, Outcome::ApprovalRequired);
     assert_eq!(*office.0.lock().unwrap(), 0);
-    let approved = restored.resume("2", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let approved = restored.resume_shown("2", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((approved.outcome(), *office.0.lock().unwrap()), (Outcome::Ok, 1));
 }
 

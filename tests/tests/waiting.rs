@@ -2,12 +2,16 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "waiting/again.rs"]
+mod again;
 #[path = "waiting/changed.rs"]
 mod changed;
 #[path = "waiting/corrected.rs"]
 mod corrected;
 #[path = "waiting/deciders.rs"]
 mod deciders;
+#[path = "waiting/digests.rs"]
+mod digests;
 #[path = "waiting/edges.rs"]
 mod edges;
 #[path = "waiting/explained.rs"]
@@ -18,12 +22,16 @@ mod grants;
 mod racing;
 #[path = "waiting/records.rs"]
 mod records;
+#[path = "waiting/required.rs"]
+mod required;
 #[path = "waiting/restored.rs"]
 mod restored;
 #[path = "waiting/tokens.rs"]
 mod tokens;
 
 use std::sync::Arc;
+use tests::DecideShown as _;
+use tests::Shown as _;
 
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
 use tool_runtime::call::{CallId, Caller, Decider, ToolCall};
@@ -111,7 +119,7 @@ async fn suspended(runner: &ToolRunner, options: RunOptions) -> Run {
     let change = run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await;
     let cursor = run.exec(ToolCall::text("client", "waiting__cursor", "{}")).await;
     assert_eq!((change.outcome(), cursor.outcome()), (Outcome::ApprovalRequired, Outcome::ClientRequired));
-    assert_eq!((change.executed(), cursor.executed()), (false, false));
+    assert_eq!((change.executed(), cursor.executed()), (false, true));
     run
 }
 
@@ -145,9 +153,12 @@ async fn to_other_people_a_waiting_call_does_not_exist() {
     for options in strangers {
         let stranger = runner.run(options);
         for decision in decisions() {
-            assert_eq!(stranger.resume("person", decision, &grace()).await.expect_err("theirs").code(), "not_pending");
+            assert_eq!(
+                stranger.resume_shown("person", decision, &grace()).await.expect_err("theirs").code(),
+                "not_pending"
+            );
         }
-        assert!(stranger.expire("person").await.is_err());
+        assert!(stranger.expire_shown("person").await.is_err());
         assert!(stranger.abandon("person").await.is_err());
         assert!(stranger.abandon("client").await.is_err());
         assert!(stranger.client_result("client", "\"forged\"").await.is_err());
@@ -157,7 +168,10 @@ async fn to_other_people_a_waiting_call_does_not_exist() {
         let open = record(&store, id).await;
         assert_eq!((open.ended_at, open.principal.as_deref()), (None, Some("ada")));
     }
-    assert_eq!(owner.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
+    assert_eq!(
+        owner.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(),
+        "3"
+    );
     assert_eq!(owner.client_result("client", "\"here\"").await.expect("it waits").to_model(), "here");
     assert_eq!(record(&store, "person").await.principal.as_deref(), Some("ada"));
 }
@@ -178,7 +192,7 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
     ];
     for (why, run) in &misfits {
         for decision in decisions().into_iter().take(3) {
-            let result = run.resume("person", decision, &grace()).await.expect("it waits");
+            let result = run.resume_shown("person", decision, &grace()).await.expect("it waits");
             assert_eq!(result.outcome(), Outcome::ApprovalMismatch, "{why}");
             assert!(result.detail().is_some(), "{why}");
         }
@@ -189,7 +203,10 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
     // It can be closed under any policy, and approved by a run that fits.
     assert_eq!(misfits[0].1.abandon("client").await.expect("it waits").outcome(), Outcome::Cancelled);
     let run = first.run(narrow());
-    assert_eq!(run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
+    assert_eq!(
+        run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(),
+        "3"
+    );
 }
 
 #[tokio::test]
@@ -199,8 +216,8 @@ async fn whoever_gives_the_value_the_run_is_labelled() {
         let run = suspended(&runner(POLICY, &store), ada()).await;
         let given = match way {
             "client" => run.client_result("client", "\"x\"").await,
-            "respond" => run.resume("person", ApprovalDecision::Respond("5".into()), &grace()).await,
-            _ => run.resume("person", ApprovalDecision::Approve, &grace()).await,
+            "respond" => run.resume_shown("person", ApprovalDecision::Respond("5".into()), &grace()).await,
+            _ => run.resume_shown("person", ApprovalDecision::Approve, &grace()).await,
         };
         assert!(given.expect("it waits").is_ok(), "{way}");
         let next = run.exec(ToolCall::text("next", "waiting__hang", "{}")).await;
@@ -291,7 +308,7 @@ async fn a_hydrated_call_belongs_to_its_run() {
 async fn a_refusals_message_is_bounded_and_clean() {
     let run = suspended(&runner(POLICY, &Arc::new(MemoryStore::new())), ada()).await;
     let message = format!("\u{1b}]52;c;x\u{7}{}", "no ".repeat(1 << 20));
-    let result = run.resume("person", ApprovalDecision::Deny(Some(message)), &grace()).await.expect("it waits");
+    let result = run.resume_shown("person", ApprovalDecision::Deny(Some(message)), &grace()).await.expect("it waits");
     let text = &result.error().expect("a refusal").safe_message;
     assert!(text.len() <= 2050 && !text.chars().any(char::is_control), "{} bytes", text.len());
 }
@@ -316,9 +333,9 @@ async fn a_conversation_keeps_a_call_that_its_run_does_not_fit() {
     let later = runner(&format!("{POLICY}\n[budgets.run]\ncalls = 9\n"), &store);
     let mut conversation = agent.restore(&later, ada(), saved).await.expect("a run");
     let id = CallId::new("person");
-    let ended = conversation.decide(&id, ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let ended = conversation.decide_shown(&id, ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
-    let ended = conversation.decide(&id, ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
+    let ended = conversation.decide_shown(&id, ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
 }
 
@@ -337,6 +354,6 @@ async fn a_run_for_tests_lets_calls_wait() {
     let run = tool_runtime::testing::run(catalog, tool_runtime::Capabilities::new()).unwrap();
     let waits = run.exec(ToolCall::text("call_1", "waiting__query", r#"{"query":{}}"#)).await;
     assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
-    let done = run.resume("call_1", ApprovalDecision::Approve, &tests::grace()).await.unwrap();
+    let done = run.resume_shown("call_1", ApprovalDecision::Approve, &tests::grace()).await.unwrap();
     assert_eq!(done.to_model(), "true");
 }

@@ -4,6 +4,8 @@
 
 #[path = "worker/dying.rs"]
 mod dying;
+#[path = "worker/skewed.rs"]
+mod skewed;
 #[path = "worker/stopped.rs"]
 mod stopped;
 
@@ -12,17 +14,19 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tests::hooked::{HookedStore, Then};
 use tests::rig;
 use tool_runtime::agent::{
     Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
 };
-use tool_runtime::call::Decider;
+use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Chain, Document, Key, MemoryStore, Query, RecordFilter, Space, Store, StoreError, Transaction,
+    Chain, Document, Key, MemoryStore, PendingFilter, Query, RecordFilter, Space, Store, StoreError, Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -138,7 +142,7 @@ impl World {
     }
 
     fn queue(&self) -> RunQueue {
-        RunQueue::new(Arc::clone(&self.store))
+        tests::queue(Arc::clone(&self.store))
     }
 
     async fn enqueue(&self, text: &str) {
@@ -147,6 +151,23 @@ impl World {
         let mut conversation = self.agent().converse(runner.run(options));
         conversation.accept(Incoming::from(text)).await.expect("a message");
         self.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    }
+
+    /// The question of the one call that waits, once it does.
+    async fn asked_about(&self) -> Question {
+        loop {
+            if let Some(call) = self.store.pending_calls(&PendingFilter::default()).await.expect("a list").pop() {
+                return call.question();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Decides on the one call that waits. Returns its question.
+    async fn decide(&self, decision: ApprovalDecision) -> Question {
+        let question = self.asked_about().await;
+        self.post(decided(&question, decision)).await;
+        question
     }
 
     async fn post(&self, incoming: Incoming) {
@@ -159,13 +180,9 @@ impl World {
 
     /// Waits until the run is in a state.
     async fn reaches(&self, state: &str) {
-        let reached = async {
-            while self.state().await != state {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let reached = tokio::time::timeout(Duration::from_secs(30), reached).await;
-        assert!(reached.is_ok(), "{}: {} instead of {state}", self.run_id, self.state().await);
+        while self.state().await != state {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The end of the run's chain.
@@ -196,7 +213,7 @@ impl World {
 }
 
 /// Runs workers until something has happened; all of them then stop in good order.
-async fn with(workers: impl IntoIterator<Item = Worker>, happens: impl Future<Output = ()>) {
+async fn with<T>(workers: impl IntoIterator<Item = Worker>, happens: impl Future<Output = T>) -> T {
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let running: Vec<_> = workers
         .into_iter()
@@ -205,19 +222,20 @@ async fn with(workers: impl IntoIterator<Item = Worker>, happens: impl Future<Ou
             tokio::spawn(worker.run(async move { drop(stopped.wait_for(|stop| *stop).await) }))
         })
         .collect();
-    happens.await;
+    let happened = happens.await;
     stop.send_replace(true);
     for worker in running {
         worker.await.expect("no panic").expect("the store is there");
     }
+    happened
 }
 
 fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }
 
-fn approve() -> Incoming {
-    Incoming::new().decide("s1", ApprovalDecision::Approve, &grace())
+fn decided(question: &Question, decision: ApprovalDecision) -> Incoming {
+    Incoming::new().decide(question, decision, &grace())
 }
 
 const ALL: [&str; 6] = ["r1", "r2", "s1", "w1", "w2", "w3"];
@@ -229,7 +247,7 @@ async fn workers_continue_what_is_posted() {
     // Two with one name.
     with([world.worker(), world.worker()], async {
         world.reaches("approval_required").await;
-        world.post(approve()).await;
+        world.decide(ApprovalDecision::Approve).await;
         world.post(Incoming::from("And now?")).await;
         world.post(Incoming::from("Thanks.")).await;
         while world.queue().find("posted", Some("acme")).await.expect("it is there").1.turns().len() < 5 {
@@ -255,7 +273,7 @@ async fn a_run_of_another_tenant_is_unknown() {
     world.enqueue("Hello.").await;
     let queue = world.queue();
     for (run, tenant) in [("foreign", None), ("foreign", Some("evil")), ("nonsense", Some("acme"))] {
-        assert!(matches!(queue.post(run, tenant, &approve()).await, Err(QueueError::Unknown)));
+        assert!(matches!(queue.post(run, tenant, &Incoming::from("Hi.")).await, Err(QueueError::Unknown)));
         assert!(matches!(queue.find(run, tenant).await, Err(QueueError::Unknown)));
     }
     let (_, saved) = queue.find("foreign", Some("acme")).await.expect("it is there");
@@ -274,11 +292,31 @@ async fn a_run_of_another_tenant_is_unknown() {
 async fn a_post_that_does_not_fit_holds_nothing_up() {
     let world = World::new("unfit");
     world.enqueue("Go.").await;
-    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve, &grace())).await;
-    world.post(Incoming::new().decide("s1", ApprovalDecision::Approve, &Decider::new("ada").tenant("acme"))).await;
-    world.post(Incoming::new().decide("s1", ApprovalDecision::ApproveEdited("{}".to_owned()), &grace())).await;
-    world.post(approve()).await;
-    with([world.worker()], world.reaches("answered")).await;
+    let refused =
+        world.queue().post("unfit", Some("acme"), &decided(&tests::never("s1"), ApprovalDecision::Approve)).await;
+    assert_eq!(refused.expect_err("before its question").code(), "not_pending");
+    let posts = async {
+        let question = world.asked_about().await;
+        let queue = world.queue();
+        for (who, code) in
+            [("ada", "not_allowed"), ("", "not_allowed"), ("gr\u{200b}ace", "not_allowed"), (" ", "not_allowed")]
+        {
+            let incoming =
+                Incoming::new().decide(&question, ApprovalDecision::Approve, &Decider::new(who).tenant("acme"));
+            let refused = queue.post("unfit", Some("acme"), &incoming).await;
+            assert_eq!(refused.expect_err("they may not decide").code(), code, "{who:?}");
+        }
+        world.post(decided(&question, ApprovalDecision::ApproveEdited("{}".to_owned()))).await;
+        let post = || async {
+            world.queue().post("unfit", Some("acme"), &decided(&question, ApprovalDecision::Approve)).await
+        };
+        // The edit is in the post until a worker finds that it does not fit.
+        while post().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        world.reaches("answered").await;
+    };
+    with([world.worker()], posts).await;
     assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
 }
 
@@ -287,18 +325,19 @@ async fn a_post_that_does_not_fit_holds_nothing_up() {
 async fn a_post_that_does_not_fit_asks_no_model() {
     let world = World::new("late");
     world.enqueue("Go.").await;
-    world.post(approve()).await;
-    with([world.worker()], world.reaches("answered")).await;
-    let before = world.asked.load(Ordering::SeqCst);
-    world.post(approve()).await;
-    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve, &grace())).await;
-    let taken = async {
-        while !world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    let decide = async {
+        let question = world.decide(ApprovalDecision::Approve).await;
         world.reaches("answered").await;
+        question
     };
-    with([world.worker()], taken).await;
+    let question = with([world.worker()], decide).await;
+    let before = world.asked.load(Ordering::SeqCst);
+    for question in [question, tests::never("s1"), tests::never("nonsense")] {
+        let late = world.queue().post("late", Some("acme"), &decided(&question, ApprovalDecision::Approve)).await;
+        assert_eq!(late.expect_err("nothing waits").code(), "not_pending");
+    }
+    assert!(world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty());
+    with([world.worker()], world.reaches("answered")).await;
     assert_eq!(world.asked.load(Ordering::SeqCst), before);
 }
 
@@ -313,7 +352,7 @@ async fn a_call_that_is_decided_elsewhere_wakes_its_run() {
     let options = RunOptions::new().principal("ada").tenant("acme");
     let run = runner.restore(saved.run().clone(), options).await.expect("restored");
     with([world.worker()], async {
-        let result = run.resume("s1", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        let result = run.resume_shown("s1", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert_eq!(result.outcome(), Outcome::Ok);
         world.reaches("answered").await;
     })
@@ -339,12 +378,12 @@ async fn a_worker_that_stops_releases_its_runs() {
     let world = World::new("draining");
     world.enqueue("Go.").await;
     // Ready before the worker begins: it leases once, finishes a step, and gives the run back.
-    with([world.worker()], async { tokio::task::yield_now().await }).await;
+    // The lease outlasts every test, so no worker waits for its end.
+    let worker = || world.worker().lease(Duration::from_hours(1));
+    with([worker()], async { tokio::task::yield_now().await }).await;
     let (stored, _) = world.queue().find("draining", Some("acme")).await.expect("it is there");
     assert!(format!("{stored:?}").contains("due: Some"), "{stored:?}");
-    let started = std::time::Instant::now();
-    with([world.worker()], world.reaches("approval_required")).await;
-    assert!(started.elapsed() < Duration::from_millis(900), "nobody waits for a lease: {:?}", started.elapsed());
+    with([worker()], world.reaches("approval_required")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -362,4 +401,34 @@ async fn workers_remove_what_is_over() {
     with([world.worker()], tokio::time::sleep(Duration::from_secs(90))).await;
     let left = world.store.read(&[key("over"), key("now")]).await.expect("it reads");
     assert_eq!(left.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
+}
+
+/// A store that is away when the worker starts is waited for; one that takes no writes is not worked on.
+#[tokio::test(start_paused = true)]
+async fn a_worker_waits_for_its_store() {
+    let world = World::new("away");
+    world.enqueue("Hello.").await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let failing = |away: u32, error: fn() -> StoreError| {
+        let asked = Arc::clone(&asked);
+        let hook = move |_: &'static str| match asked.fetch_add(1, Ordering::AcqRel) {
+            at if at < away => Then::Fail(error()),
+            _ => Then::Pass,
+        };
+        world.worker_on(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook)))
+    };
+    let away = || StoreError::Unavailable("the server is away".into());
+    with([failing(20, away)], world.reaches("answered")).await;
+    assert!(asked.load(Ordering::Acquire) > 20, "it came back after a while");
+
+    asked.store(0, Ordering::Release);
+    let error = failing(u32::MAX, away).run(std::future::pending()).await.expect_err("it stays away");
+    assert_eq!(error.code(), "store_unavailable");
+    let tries = asked.load(Ordering::Acquire);
+    assert!((20..=40).contains(&tries), "for half a minute, once a second: {tries}");
+
+    asked.store(0, Ordering::Release);
+    let replica = failing(u32::MAX, || StoreError::ReadOnly("a replica".into()));
+    let error = replica.run(std::future::pending()).await.expect_err("it cannot write");
+    assert_eq!((error.code(), asked.load(Ordering::Acquire)), ("store_read_only", 1));
 }

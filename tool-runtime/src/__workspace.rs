@@ -7,6 +7,11 @@ pub use crate::redact::Projector;
 pub use crate::schema::review::{review, review_text};
 pub use crate::schema::subset::is_subset;
 
+/// A tool that is looked at and never run, under the name of its definition, with or without a namespace.
+pub fn foreign(tool: crate::registration::DynamicTool) -> crate::registration::DynamicTool {
+    tool.foreign()
+}
+
 /// A text as the command line shows it on a terminal.
 #[cfg(feature = "cli")]
 #[must_use]

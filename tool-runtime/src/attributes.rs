@@ -157,11 +157,11 @@ pub use tool_runtime_macros::capability;
 /// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
-/// | `max_result_bytes` | the largest result, in bytes |
+/// | `max_result_bytes` | the largest result, in bytes; of a longer output the items that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
-/// | `validate` | a function that checks the typed arguments, see below |
+/// | `validate` | a function that checks the typed arguments, see below; it is also asked about arguments that break bounds of the schema, so that a model reads all its mistakes at once |
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |

@@ -72,7 +72,15 @@ fn tokens() -> Result<HashMap<String, String>, Error> {
     text.split(',').map(pair).collect()
 }
 
+/// Resolves on Ctrl-C, and on SIGTERM, which stops a container.
 async fn interrupted() {
+    #[cfg(unix)]
+    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = terminated.recv() => return,
+            Ok(()) = tokio::signal::ctrl_c() => return,
+        }
+    }
     // Without a signal handler the service runs until it is killed.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

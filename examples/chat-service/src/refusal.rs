@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tool_runtime::runner::ResumeError;
 use tool_runtime::wire::history::HistoryErrorKind;
 use tool_runtime::wire::ui::{ChatError, ChatErrorKind, Protocol, UiEncoder, UiEvent};
 
@@ -20,6 +21,8 @@ pub(crate) enum Refusal {
     NoChat,
     /// The body is not what a chat UI posts, or it claims what cannot be.
     Chat(ChatError),
+    /// A decision or an answer does not fit the call that waits, or the decider may not decide.
+    Unfit(ResumeError),
     /// A request for this chat is being answered.
     Busy,
     /// There are too many chats.
@@ -31,6 +34,12 @@ pub(crate) enum Refusal {
 impl From<ChatError> for Refusal {
     fn from(error: ChatError) -> Self {
         Self::Chat(error)
+    }
+}
+
+impl From<ResumeError> for Refusal {
+    fn from(error: ResumeError) -> Self {
+        Self::Unfit(error)
     }
 }
 
@@ -52,6 +61,13 @@ impl Refusal {
                     _ => StatusCode::BAD_REQUEST,
                 };
                 (status, error.kind.code(), error.to_string())
+            }
+            Self::Unfit(error) => {
+                let status = match error {
+                    ResumeError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => StatusCode::CONFLICT,
+                };
+                (status, error.code(), error.to_string())
             }
             Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats".to_owned()),

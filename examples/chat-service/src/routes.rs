@@ -42,14 +42,17 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let mut taken = service.chats.take(principal, &request::named(&body)?.id)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
+    let says = request.text.is_some() || !request.files.is_empty();
+    let incoming = incoming(request, principal);
+    conversation.check(&incoming).await?;
 
-    let stream = if request.text.is_some() || !request.files.is_empty() {
+    let stream = if says {
         conversation.ui_stream(PROTOCOL, &taken.next_message())
     } else {
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
-    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, incoming(request, principal), taken))))
+    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, incoming, taken))))
 }
 
 /// One run of a client of AG-UI. What is wrong with the request is the error of its run.
@@ -64,8 +67,10 @@ async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> 
     let mut taken = service.chats.take(principal, &named.id)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body)?;
+    let incoming = incoming(request, principal);
+    conversation.check(&incoming).await?;
     let stream = conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
-    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, incoming(request, principal), taken))))
+    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, incoming, taken))))
 }
 
 /// What was posted. In this chat a person decides on the calls of their own agent; the policy says that they may.
@@ -90,7 +95,7 @@ pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
 }
 
 async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
-    // How the turn ended is in the stream, and it cannot be refused: its answers were read for this conversation.
+    // How the turn ended is in the stream. What could be refused was refused before it began.
     let _ended = conversation.receive(incoming).await;
     match conversation.save().await {
         Ok(saved) => taken.keep(&saved),

@@ -55,10 +55,12 @@ fn says(text: &str) -> Value {
     json!({ "id": "c", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": text }] }] })
 }
 
-fn decides(call: &str, approved: bool) -> Value {
+fn decides(question: &str, approved: bool) -> Value {
+    // The text of a question ends with the id of its call.
+    let call = question.split_once('.').unwrap().1;
     let part = json!({
         "type": "tool-stock__order", "toolCallId": call, "state": "approval-responded",
-        "approval": { "id": call, "approved": approved },
+        "approval": { "id": question, "approved": approved },
     });
     json!({ "id": "c", "messages": [{ "id": "m2", "role": "assistant", "parts": [part] }] })
 }
@@ -73,11 +75,12 @@ fn types(stream: &str) -> Vec<String> {
     frames(stream).iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The call that the stream asks a person about.
+/// The question that the stream asks a person.
 fn asked(stream: &str) -> String {
     let frames = frames(stream);
     let request = frames.iter().find(|frame| frame["type"] == "tool-approval-request").unwrap();
-    request["toolCallId"].as_str().unwrap().to_owned()
+    assert!(request["approvalId"].as_str().unwrap().ends_with(request["toolCallId"].as_str().unwrap()));
+    request["approvalId"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -163,7 +166,7 @@ async fn an_ag_ui_run_that_asks_is_resumed() {
     let types = types(&second);
     assert_eq!(types[..2], ["RUN_STARTED", "TOOL_CALL_RESULT"]);
     assert!(!types.contains(&"TOOL_CALL_START".to_owned()));
-    assert_eq!(rig.refused("a", &body).await, ["t", "r2", "chat_empty"]);
+    assert_eq!(rig.refused("a", &body).await, ["t", "r2", "not_pending"]);
     assert_eq!(rig.warehouse.placed(), 1);
 }
 

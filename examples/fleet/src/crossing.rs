@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
@@ -116,6 +117,11 @@ impl Store for WatchedStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         self.store.flush().await
+    }
+
+    // By default a transaction says it, which would be a place of its own.
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.store.now().await
     }
 
     async fn changed(&self) {

@@ -1,9 +1,9 @@
 //! The workflow: one conversation each, by its key.
 
 use restate_sdk::prelude::*;
-use tool_runtime::adapters::restate::{Journal, answer, decide};
+use tool_runtime::adapters::restate::{Journal, answer, decide, questions};
 use tool_runtime::agent::{Agent, ClientAnswer, Incoming};
-use tool_runtime::call::{CallId, Decider};
+use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
 
@@ -22,7 +22,8 @@ pub struct FleetService(pub Fleet);
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Decision {
-    call: String,
+    /// The question that the person was shown.
+    question: Question,
     approve: bool,
     reason: Option<String>,
 }
@@ -51,16 +52,22 @@ impl FleetService {
         Ok(ended.text)
     }
 
+    /// Lists the open questions.
+    #[handler]
+    async fn questions(&self, ctx: SharedWorkflowContext<'_>) -> HandlerResult<Json<Vec<Question>>> {
+        Ok(Json(questions(&ctx).await?))
+    }
+
     /// Brings a decision. Who decides is in a header that the gateway before Restate sets, once it knows the person.
     #[handler]
     async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
         let principal = ctx.headers().get("x-principal").cloned();
         let principal =
             principal.ok_or_else(|| TerminalError::new_with_code(401, "the header x-principal is missing"))?;
-        let (call, decider) = (CallId::new(&decision.call), Decider::new(principal));
-        let decision =
+        let decider = Decider::new(principal);
+        let verdict =
             if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
-        decide(&ctx, &call, decision, &decider).await
+        decide(&ctx, &decision.question, verdict, &decider).await
     }
 
     /// Brings a client's answer. The gateway before Restate lets only the person through whose conversation it is.

@@ -33,7 +33,8 @@ pub fn only_what_waits_is_answered(input: &[u8]) {
     let mut answered = BTreeSet::new();
     for answer in &request.answers {
         let id = match answer {
-            ChatAnswer::Decision { id, reason, .. } => {
+            ChatAnswer::Decision { question, reason, .. } => {
+                let id = question.call_id();
                 assert_eq!(id.as_str(), "ask", "a person decides what a person was asked");
                 assert!(reason.as_ref().is_none_or(|reason| reason.len() <= 4 << 10), "reasons are bounded");
                 id

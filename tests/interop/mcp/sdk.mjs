@@ -36,7 +36,7 @@ await fixture(new StreamableHTTPClientTransport(new URL(url)));
 await fixture(new StdioClientTransport({ command: fixtures, stderr: "ignore" }));
 
 const client = new Client({ name: "sdk", version: "1" });
-await client.connect(new StdioClientTransport({ command: toolbox, args: ["--data", data, "mcp", "serve"] }));
+await client.connect(new StdioClientTransport({ command: toolbox, args: ["--data", data, "--store", `sqlite:${data}.db`, "mcp", "serve"] }));
 const { tools } = await client.listTools();
 assert.ok(tools.length > 5 && tools.every((tool) => tool.inputSchema.type === "object"));
 await client.close();

@@ -54,7 +54,7 @@ def converse(folder, collector):
     subprocess.run([TOOLBOX, "--policy", "policy.toml", "--data", "data", "call", "notes__list_notes"], cwd=folder,
                    env={"PATH": os.environ["PATH"], "HOME": folder}, capture_output=True, timeout=60, check=True)
     with Model(script(), os.path.join(folder, "data", "toolbox.db")) as model:
-        answered = chat(folder, collector, model.url, f"{CANARY}-prompt", 1)
+        answered = chat(folder, collector, model.url, f"{CANARY}-prompt", 0)
         assert f"{CANARY}-answer" in answered.stdout
         chat(folder, collector, model.url, f"{CANARY}-prompt", 1)
     with open(os.path.join(folder, "operators.log"), encoding="utf-8") as log:

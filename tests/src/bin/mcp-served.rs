@@ -18,6 +18,8 @@ static EFFECTS: OnceLock<PathBuf> = OnceLock::new();
 
 const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send"]
 require_approval_for_tools = ["killed__send"]
+[mcp]
+hold = "1d"
 "#;
 
 fn happen(line: &str) -> Result<(), ToolError> {

@@ -45,7 +45,8 @@ fn run() -> Result<(), Failed> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: resumed FOLDER")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let decided = |approved: bool| {
-        let approval = json!({ "id": "a", "approved": approved, "reason": "Because." });
+        // `null` is replaced by the id of the question, which does not exist yet.
+        let approval = json!({ "id": null, "approved": approved, "reason": "Because." });
         part("a", "resumed__send", "approval-responded", "approval", &approval)
     };
     for (name, posted) in [
@@ -79,6 +80,10 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     let start = encoder.push(&UiEvent::MessageStart { id: "msg_1".to_owned() });
     write(&folder.join(format!("{name}-first.sse")), start, encoder, &heard.take())?;
 
+    let mut posted = posted.to_vec();
+    if posted[0]["approval"].is_object() {
+        posted[0]["approval"]["id"] = json!(tests::question(&conversation, "a"));
+    }
     let body = json!({ "id": "chat_1", "trigger": "submit-message", "messages": [
         { "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "Go." }] },
         { "id": "msg_1", "role": "assistant", "parts": posted },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tool_runtime::__workspace::foreign;
 use tool_runtime::call::Verdict;
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -49,7 +50,8 @@ fn decide(row: &Row) -> Value {
     // A tool without a label is taken for the worst.
     let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
     let tool = |name: &String| {
-        DynamicTool::new(name, "A tool.", json!({"type": "object"}), effect_of(name), Arc::new(Nothing))
+        let schema = json!({"type": "object"});
+        foreign(DynamicTool::new(name, "A tool.", schema, effect_of(name), Arc::new(Nothing)))
     };
     let catalog = row.catalog.iter().fold(ToolCatalog::builder(), |builder, name| builder.dynamic(tool(name))).build();
     let catalog = match catalog {

@@ -2,6 +2,7 @@
 //! of its own.
 
 use super::*;
+use tests::DecideShown as _;
 
 const NAMES: [&str; 3] = ["agent__slow", "agent__change", "agent__slow"];
 
@@ -95,7 +96,7 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     let waits = conversation.save().await.expect("saved");
     let id = "b".into();
     let grace = grace();
-    let decision = conversation.decide(&id, ApprovalDecision::Approve, &grace);
+    let decision = conversation.decide_shown(&id, ApprovalDecision::Approve, &grace);
     assert!(tokio::time::timeout(Duration::from_millis(100), decision).await.is_err());
     assert_eq!(conversation.waiting().count(), 0, "it was decided");
     assert_eq!(codes(&conversation), ["outcome_unknown"]);
@@ -105,7 +106,8 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     assert_eq!(codes(&elsewhere), ["outcome_unknown"]);
     // A document of before the decision, over the store that knows of it.
     let mut again = rig.agent().restore(&rig.runner, rig.options(), waits).await.expect("restored");
-    let ended = again.decide(&id, ApprovalDecision::Approve, &grace).await.expect("the document says that it waits");
+    let ended =
+        again.decide_shown(&id, ApprovalDecision::Approve, &grace).await.expect("the document says that it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     assert_eq!(codes(&again), ["outcome_unknown"], "it was decided elsewhere, once");
     assert_eq!(rig.outcomes().await, [("b".to_owned(), Outcome::OutcomeUnknown)]);
@@ -124,13 +126,14 @@ async fn a_store_that_fails_loses_no_decision() {
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     for _ in 0..2 {
         fault.fail(true);
-        let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        let ended =
+            conversation.decide_shown(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert!(matches!(stopped(ended), StopReason::Unsettled(_)));
         assert!(matches!(stopped(conversation.send("Never mind.").await), StopReason::Unsettled(_)));
         assert_eq!(conversation.waiting().count(), 1);
         fault.fail(false);
     }
-    let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let ended = conversation.decide_shown(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     assert_eq!(codes(&conversation), ["sent to bob, 1 digits"]);
     is_whole(&conversation);

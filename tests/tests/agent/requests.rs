@@ -23,27 +23,28 @@ async fn one_request_decides_answers_and_says() {
     conversation.send("Go.").await;
     let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
     assert_eq!(account, [Some(Outcome::ClientRequired), Some(Outcome::ApprovalRequired)]);
+    let [send, cursor] = ["s", "g"].map(|id| tests::question(&conversation, id));
     let whole = || {
         Incoming::new()
-            .decide("s", ApprovalDecision::Approve, &grace())
+            .decide(&send, ApprovalDecision::Approve, &grace())
             .answer(ClientAnswer::value("g", "7"))
             .text("Thanks.")
     };
     for wrong in [
         whole().answer(ClientAnswer::value("g", "8")),
-        whole().decide("s", ApprovalDecision::Deny(None), &grace()),
-        whole().decide("g", ApprovalDecision::Approve, &grace()),
+        whole().decide(&send, ApprovalDecision::Deny(None), &grace()),
+        whole().decide(&cursor, ApprovalDecision::Approve, &grace()),
         whole().answer(ClientAnswer::value("s", "1")),
         whole().answer(ClientAnswer::value("unheard of", "1")),
     ] {
-        assert!(conversation.check(&wrong).is_err(), "{wrong:?}");
+        assert!(conversation.check(&wrong).await.is_err(), "{wrong:?}");
         assert_eq!(conversation.receive(wrong).await.expect_err("refused").code(), "not_pending");
         assert_eq!(conversation.waiting().count(), 2, "nothing was taken");
         let events = rig.heard.take();
         let is_error = |event: &Event| matches!(event, Event::Error { code, .. } if code == "not_pending");
         assert!(events.iter().any(is_error), "{events:?}");
     }
-    assert!(conversation.check(&whole()).is_ok());
+    assert!(conversation.check(&whole()).await.is_ok());
     let ended = conversation.receive(whole()).await.expect("they wait");
     assert!(matches!(ended, Ended::Answered { ref text } if text == "Done."), "{ended:?}");
     let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
@@ -93,8 +94,9 @@ async fn each_request_has_a_sink_of_its_own() {
     conversation.events(Arc::clone(&first));
     conversation.send("Go.").await;
     conversation.events(Arc::clone(&second));
-    let incoming =
-        Incoming::new().decide("s", ApprovalDecision::Approve, &grace()).answer(ClientAnswer::value("g", "7"));
+    let incoming = Incoming::new()
+        .decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace())
+        .answer(ClientAnswer::value("g", "7"));
     conversation.receive(incoming).await.expect("they wait");
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
     assert_eq!(rig.heard.done(), ["client_required", "answered"], "the run's own sink hears all");

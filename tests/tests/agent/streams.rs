@@ -45,7 +45,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(!first.contains("1234"));
 
     let second = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
+    let incoming = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     assert!(matches!(conversation.receive(incoming).await, Ok(Ended::Answered { .. })));
     let second = read(second).await;
     let kinds = kinds(&second);
@@ -54,7 +54,12 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(second.contains("Sent.") && second.trim_end().ends_with("[DONE]"), "{second}");
 
     let refused = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    assert!(conversation.receive(Incoming::new().decide("s", ApprovalDecision::Approve, &grace())).await.is_err());
+    assert!(
+        conversation
+            .receive(Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
+            .await
+            .is_err()
+    );
     let refused = read(refused).await;
     assert!(refused.contains("\"type\":\"error\"") && refused.trim_end().ends_with("[DONE]"), "{refused}");
 }
@@ -65,11 +70,13 @@ async fn a_chat_client_decides_in_a_later_request() {
     let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
     let mut conversation = rig.converse();
     conversation.send("Go.").await;
+    // The `approvalId` of the stream.
+    let asked = tests::question(&conversation, "s").to_string();
     let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     drop(conversation);
 
-    let body = |id: &str| {
-        let approval = serde_json::json!({"id": id, "approved": true});
+    let body = |id: &str, approval: &str| {
+        let approval = serde_json::json!({"id": approval, "approved": true});
         let part = serde_json::json!({"type": "tool-agent__send", "toolCallId": id, "state": "approval-responded",
             "input": {"to": "bob", "code": "[sensitive]"}, "approval": approval});
         let user = serde_json::json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go."}]});
@@ -80,10 +87,14 @@ async fn a_chat_client_decides_in_a_later_request() {
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let restored = rig.agent().restore(&rig.runner, rig.options(), &saved).await;
     let mut conversation = restored.expect("restored");
-    assert!(conversation.chat_reader().read(&body("another")).is_err(), "a client cannot decide what was never asked");
-    let request = conversation.chat_reader().read(&body("s")).expect("a request");
+    let never = tests::never("another").to_string();
+    for (id, approval) in [("another", &*never), ("another", &*asked), ("s", &*never), ("s", "s")] {
+        let read = conversation.chat_reader().read(&body(id, approval));
+        assert!(read.is_err(), "a client cannot decide what was never asked: {id}, {approval}");
+    }
+    let request = conversation.chat_reader().read(&body("s", &asked)).expect("a request");
     let incoming = Incoming::posted(request, &grace());
-    conversation.check(&incoming).expect("before the response begins");
+    conversation.check(&incoming).await.expect("before the response begins");
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     let turn = tokio::spawn(async move {
         let ended = conversation.receive(incoming).await;
@@ -280,14 +291,13 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     let first = conversation.ui_stream(Protocol::AgUi, "r1").for_run(&request.chat_id, "r1");
     conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
     let first = read(first).await;
-    assert!(
-        first.contains(r#""outcome":{"type":"interrupt","interrupts":[{"id":"s""#) && !first.contains("1234"),
-        "{first}"
-    );
+    let asked = tests::question(&conversation, "s").to_string();
+    let interrupt = format!(r#""outcome":{{"type":"interrupt","interrupts":[{{"id":"{asked}""#);
+    assert!(first.contains(&interrupt) && !first.contains("1234"), "{first}");
 
     let again = conversation.chat_reader().read_ag_ui(&body("r2", user.clone(), serde_json::json!([])));
     assert_eq!(again.expect_err("unanswered").kind.code(), "chat_interrupts");
-    let resume = serde_json::json!([{"interruptId": "s", "status": "resolved", "payload": {"approved": true}}]);
+    let resume = serde_json::json!([{"interruptId": asked, "status": "resolved", "payload": {"approved": true}}]);
     let request = conversation.chat_reader().read_ag_ui(&body("r2", serde_json::json!([]), resume)).expect("a run");
     let second = conversation.ui_stream(Protocol::AgUi, "r2").for_run(&request.chat_id, "r2");
     conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
@@ -313,4 +323,27 @@ async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
     assert!(matches!(conversation.receive(answer("7")).await, Ok(Ended::Answered { .. })));
     assert_eq!(kinds(&read(stream).await)[..2], ["start", "tool-output-available"]);
     assert_eq!(rig.heard.done(), ["client_required", "client_required", "answered"]);
+}
+
+/// Many rows, of which few fit.
+#[tool(name = "rows__many", effect = read_only, max_result_bytes = 64, redact = ["$"])]
+fn many_rows() -> Result<Vec<u32>, ToolError> {
+    Ok((0..100).collect())
+}
+
+#[tokio::test]
+async fn a_stream_says_what_did_not_fit_into_a_result() {
+    for &protocol in Protocol::ALL {
+        let script = [ScriptedTurn::call("c1", "rows__many", "{}"), ScriptedTurn::text("Done.")];
+        let catalog = ToolCatalog::builder().tool::<many_rows>().build().unwrap();
+        let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["rows__many"])).build().unwrap();
+        let agent = Agent::new(ScriptedModel::new(script));
+        let mut conversation = agent.converse(runner.run(RunOptions::new()));
+        let stream = conversation.ui_stream(protocol, "msg_1");
+        conversation.send("Go.").await;
+        let text = read(stream).await;
+        let [result, missing] = ["[0,1,2", "more items did not fit into the result"].map(|what| text.find(what));
+        assert!(result.is_some() && result < missing, "{protocol}: {text}");
+        assert!(text.contains("left-out") && text.contains(r#""toolCallId":"c1""#), "{protocol}: {text}");
+    }
 }

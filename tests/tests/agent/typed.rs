@@ -144,7 +144,7 @@ async fn an_answer_and_a_call_of_one_id_are_two() {
     is_whole(&conversation);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn clients_persons_and_a_dropped_future_come_in_between() {
     let both = ScriptedTurn::call("s", "agent__send", r#"{"to":"ada","code":"1234"}"#)
         .and_call("c", "rig__cursor", r#"{"file":"a"}"#)
@@ -160,7 +160,7 @@ async fn clients_persons_and_a_dropped_future_come_in_between() {
     let answered = Incoming::new().answer(ClientAnswer::value("c", "7"));
     let waiting = conversation.ask::<Sum>(answered).await.expect_err("one waits");
     assert!(matches!(&waiting, AnswerError::Waiting(calls) if calls.len() == 1), "{waiting:?}");
-    let decision = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
+    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     let dropped = tokio::time::timeout(Duration::from_millis(50), conversation.ask::<Sum>(decision)).await;
     assert!(dropped.is_err(), "the model hangs");
     let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
@@ -200,9 +200,11 @@ async fn approvals_saves_and_restores_come_in_between() {
     let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("restored");
-    let refused = conversation.ask::<Sum>(Incoming::new().decide("x", ApprovalDecision::Approve, &grace())).await;
+    let refused = conversation
+        .ask::<Sum>(Incoming::new().decide(&tests::question(&conversation, "x"), ApprovalDecision::Approve, &grace()))
+        .await;
     assert!(matches!(refused, Err(AnswerError::NotWaiting(_))));
-    let decision = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
+    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     assert_eq!(conversation.ask::<Sum>(decision).await.expect("an answer"), sum(1), "the words alone did not fit");
     is_whole(&conversation);
     assert_eq!(rig.outcomes().await, [("s".to_owned(), Outcome::Ok)]);
@@ -216,7 +218,9 @@ async fn a_restored_request_keeps_its_form_without_the_type() {
     assert!(conversation.ask::<Sum>("Send it.").await.is_err());
     let saved = conversation.save().await.expect("saved");
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("restored");
-    let ended = conversation.receive(Incoming::new().decide("s", ApprovalDecision::Approve, &grace())).await;
+    let ended = conversation
+        .receive(Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
+        .await;
     assert!(matches!(ended, Ok(Ended::Answered { text }) if text == r#"{"total":1}"#));
 }
 
@@ -231,7 +235,7 @@ async fn a_list_and_a_type_that_holds_one_are_two() {
     let rig = rig([send, ScriptedTurn::text(r#"{"answer":[1]}"#)]);
     let mut conversation = rig.converse();
     assert!(conversation.ask::<Vec<u32>>("Send it, and list them.").await.is_err());
-    let decision = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
+    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     assert_eq!(conversation.ask::<Holds>(decision).await.expect("an answer"), Holds { answer: vec![1] });
 }
 

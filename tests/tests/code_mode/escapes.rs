@@ -1,6 +1,6 @@
 //! A corpus of escapes: none gets anything, each ends soon, and no text of a failure repeats what the script says.
 
-use std::time::{Duration, Instant};
+use tool_runtime::Outcome;
 
 use crate::{Rig, code, run, value};
 
@@ -182,12 +182,12 @@ pub(crate) fn sources() -> Vec<(&'static str, String)> {
 async fn escapes_get_nothing() {
     let mut wrong = Vec::new();
     for (what, script) in REFUSED {
-        let begun = Instant::now();
         let (result, rig) = run(script).await;
         let read = format!("{} {:?}", result.to_model(), result.detail());
         let shows = read.contains("CANARY") || read.contains("HIDDEN");
-        if result.is_ok() || shows || rig.effects() > 0 || begun.elapsed() > Duration::from_secs(10) {
-            wrong.push(format!("{what}: {:?} {read}", begun.elapsed()));
+        // A limit that counts ends it, and not the time, which is another one on each machine.
+        if result.is_ok() || shows || rig.effects() > 0 || result.outcome() == Outcome::Timeout {
+            wrong.push(format!("{what}: {read}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -196,10 +196,8 @@ async fn escapes_get_nothing() {
 #[tokio::test]
 async fn sources_that_are_hard_to_read_are_refused() {
     for (what, script) in sources() {
-        let begun = Instant::now();
         let (result, _) = run(&script).await;
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what}: {:?}", begun.elapsed());
-        assert!(!result.is_ok(), "{what}: {}", result.to_model());
+        assert!(!result.is_ok() && result.outcome() != Outcome::Timeout, "{what}: {}", result.to_model());
     }
 }
 

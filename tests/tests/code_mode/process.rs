@@ -2,7 +2,8 @@
 
 use std::env;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+
+use tool_runtime::Outcome;
 
 use crate::escapes::{REFUSED, sources};
 use crate::run;
@@ -61,11 +62,10 @@ async fn another_process() {
         _ => REFUSED.iter().map(|(what, script)| (*what, (*script).to_owned())).chain(sources()).collect(),
     };
     for (what, script) in scripts {
-        let begun = Instant::now();
         let (result, _) = run(&script).await;
         let text = format!("{} {:?}", result.to_model(), result.detail());
         assert!(!result.is_ok() && !text.contains("CANARY"), "{what}: ended well");
-        assert!(begun.elapsed() < Duration::from_secs(15), "{what}: {:?}", begun.elapsed());
+        assert_ne!(result.outcome(), Outcome::Timeout, "{what}");
         println!("DID {what}");
     }
     #[cfg(target_os = "linux")]

@@ -1,11 +1,12 @@
 //! Effects: the script waits with its call, and is run again from its beginning after the decision.
 
 use std::sync::Arc;
+use tests::Shown as _;
 
 use tool_runtime::agent::CodeMode;
-use tool_runtime::call::{Decider, Suspension};
-use tool_runtime::runner::{ApprovalDecision, Run, RunSnapshot};
-use tool_runtime::store::{PendingFilter, Store};
+use tool_runtime::call::{Decider, Suspension, ToolCall};
+use tool_runtime::runner::{ApprovalDecision, Remember, Run, RunSnapshot};
+use tool_runtime::store::{GrantScope, PendingFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
 use crate::{POLICY, Rig, World, call, code, options};
@@ -19,7 +20,7 @@ pub(crate) fn with_effects() -> CodeMode {
 }
 
 pub(crate) async fn decide(run: &Run, decision: ApprovalDecision) -> ToolExecResult {
-    run.resume("c1", decision, &Decider::new("grace").tenant("acme")).await.expect("it waits")
+    run.resume_shown("c1", decision, &Decider::new("grace").tenant("acme")).await.expect("it waits")
 }
 
 fn done(result: &ToolExecResult) -> String {
@@ -45,6 +46,27 @@ async fn each_effect_waits_for_a_person() {
     assert_eq!((done(&result).as_str(), rig.effects()), ("[7,8]", 2));
     let names: Vec<_> = rig.calls().await.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["notes__list", "notes__delete", "notes__delete", "notes__list"], "one record for each call");
+}
+
+/// A decision on the model's own call does not apply to a script's calls, because a script may loop.
+#[tokio::test]
+async fn a_grant_lets_no_call_of_a_script_run() {
+    let rig = Rig::new();
+    let runner = rig.runner("require_approval_for_tools = [\"notes__delete\"]", with_effects());
+    let run = runner.run(options());
+    let direct = |id: &str| ToolCall::text(id, "notes__delete", r#"{"number":7}"#);
+    assert_eq!(run.exec(direct("d1")).await.outcome(), Outcome::ApprovalRequired);
+    let grace = Decider::new("grace").tenant("acme");
+    run.remember("d1", Remember::allow(GrantScope::Principal).any_arguments(), &grace).await.expect("a grant");
+    assert_eq!((run.exec(direct("d2")).await.outcome(), rig.effects()), (Outcome::Ok, 1));
+    let result = run.exec(call("for i in 0..5 { notes__delete(#{ number: 7 }); }")).await;
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1));
+    let result = decide(&run, ApprovalDecision::Approve).await;
+    assert_eq!(
+        (result.outcome(), rig.effects()),
+        (Outcome::ApprovalRequired, 2),
+        "each waits, also when it is run again"
+    );
 }
 
 #[tokio::test]
@@ -116,7 +138,9 @@ async fn a_decision_that_does_not_fit_can_be_corrected() {
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a script");
     assert!(graph.refused.is_some() && rig.effects() == 0);
     let result = decide(&run, edited(8)).await;
-    assert_eq!((result.to_model().as_str(), rig.effects()), (r#"{"value":"8","printed":"","calls":2}"#, 1));
+    let printed = r"call_2: A person changed `number` before it ran: `number` is 8.\n";
+    let expected = format!("{{\"value\":\"8\",\"printed\":\"{printed}\",\"calls\":2}}");
+    assert_eq!((result.to_model(), rig.effects()), (expected, 1));
 }
 
 /// What an approver answers in place of a tool is what the script reads.
@@ -129,7 +153,10 @@ async fn an_answer_is_what_the_call_returns() {
     let answer = |text: &str| ApprovalDecision::Respond(text.to_owned());
     assert_eq!(decide(&run, answer("\"none\"")).await.outcome(), Outcome::ApprovalRequired);
     let result = decide(&run, answer("9")).await;
-    assert_eq!((crate::read(&result.to_model())["value"].to_string().as_str(), rig.effects()), ("9", 0));
+    let read = crate::read(&result.to_model());
+    assert_eq!((read["value"].to_string().as_str(), rig.effects()), ("9", 0));
+    let printed = "call_1: The tool did not run: a person gave this result in its place.\n";
+    assert!(result.to_model().contains(&serde_json::to_string(printed).expect("JSON")), "{}", result.to_model());
 }
 
 /// A script that makes another call than before it waited ends: what it did then fits no call of now.

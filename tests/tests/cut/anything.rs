@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
+use tests::Shown as _;
 
 use tool_runtime::ToolContext;
 use tool_runtime::call::Decider;
@@ -186,9 +187,9 @@ impl Attack {
             let note = format!("{how} {decision:?} of {} {id} {principal}", run.id());
             let ended = match how {
                 0 => run.abandon(&id).await,
-                1 => run.expire(&id).await,
+                1 => run.expire_shown(&id).await,
                 2 => return drop(run.recorded(&CallId::new(&id)).await),
-                _ => run.resume(&id, decision, &decider).await,
+                _ => run.resume_shown(&id, decision, &decider).await,
             };
             let ended = ended.map_or_else(|error| error.code(), |result| result.outcome().code());
             log(Happened::Note(format!("{note} ended as {ended}")));

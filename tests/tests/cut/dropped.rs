@@ -1,5 +1,6 @@
 //! Futures that are dropped at every poll.
 
+use tests::Shown as _;
 use tool_runtime::runner::ApprovalDecision;
 
 use super::*;
@@ -66,9 +67,10 @@ async fn a_call_that_is_booked_on_an_account() {
     at_every_poll("exec", "c", &counted, async |_| {}, exec, again).await;
     let counted = format!("{ASKS}\nbudgets.principal = {{ window = '1d', calls = 9 }}");
     let before = async |rig: &Rig| suspended(rig, &counted, change_call("c")).await;
-    let approve = |run: Run| async move { run.resume("c", ApprovalDecision::Approve, &tests::grace()).await };
-    let again =
-        async |rig: &Rig| drop(rig.run(&counted).resume("c", ApprovalDecision::Deny(None), &tests::grace()).await);
+    let approve = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await };
+    let again = async |rig: &Rig| {
+        drop(rig.run(&counted).resume_shown("c", ApprovalDecision::Deny(None), &tests::grace()).await);
+    };
     at_every_poll("approve", "c", &counted, before, approve, again).await;
 }
 
@@ -77,7 +79,7 @@ async fn a_call_that_is_suspended() {
     let decide = async |rig: &Rig| {
         let run = rig.run(ASKS);
         if rig.waits("c").await {
-            let result = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+            let result = run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
             assert_eq!(result.outcome(), Outcome::Ok);
         }
     };
@@ -101,9 +103,9 @@ async fn a_call_that_is_handed_out() {
 async fn a_call_that_is_approved() {
     let before = async |rig: &Rig| suspended(rig, ASKS, change_call("c")).await;
     let again = async |rig: &Rig| {
-        drop(rig.run(ASKS).resume("c", ApprovalDecision::Approve, &tests::grace()).await);
+        drop(rig.run(ASKS).resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await);
     };
-    let approve = |run: Run| async move { run.resume("c", ApprovalDecision::Approve, &tests::grace()).await };
+    let approve = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await };
     at_every_poll("approve", "c", ASKS, before, approve, again).await;
 }
 
@@ -111,13 +113,13 @@ async fn a_call_that_is_approved() {
 async fn a_call_that_is_approved_and_handed_out() {
     let before = async |rig: &Rig| suspended(rig, ASKS, client_call("c")).await;
     let again = async |rig: &Rig| {
-        drop(rig.run(ASKS).resume("c", ApprovalDecision::Approve, &tests::grace()).await);
+        drop(rig.run(ASKS).resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await);
         if rig.waits("c").await {
             let result = rig.run(ASKS).client_result("c", "\"done\"").await.expect("it waits");
             assert_eq!(result.outcome(), Outcome::Ok);
         }
     };
-    let approve = |run: Run| async move { run.resume("c", ApprovalDecision::Approve, &tests::grace()).await };
+    let approve = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await };
     at_every_poll("approve a client's", "c", ASKS, before, approve, again).await;
 }
 
@@ -125,15 +127,15 @@ async fn a_call_that_is_approved_and_handed_out() {
 async fn a_call_that_is_denied_answered_or_abandoned() {
     let before = async |rig: &Rig| suspended(rig, ASKS, change_call("c")).await;
     let again = async |rig: &Rig| drop(rig.run(ASKS).abandon("c").await);
-    let deny = |run: Run| async move { run.resume("c", ApprovalDecision::Deny(None), &tests::grace()).await };
+    let deny = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Deny(None), &tests::grace()).await };
     at_every_poll("deny", "c", ASKS, before, deny, again).await;
     let respond = |run: Run| async move {
         let answer = ApprovalDecision::Respond("3".to_owned());
-        run.resume("c", answer, &tests::grace()).await
+        run.resume_shown("c", answer, &tests::grace()).await
     };
     at_every_poll("respond", "c", ASKS, before, respond, again).await;
     at_every_poll("abandon", "c", ASKS, before, |run: Run| async move { run.abandon("c").await }, again).await;
-    at_every_poll("expire", "c", ASKS, before, |run: Run| async move { run.expire("c").await }, again).await;
+    at_every_poll("expire", "c", ASKS, before, |run: Run| async move { run.expire_shown("c").await }, again).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Stores that fail before or after they have written.
 
+use tests::Shown as _;
 use tool_runtime::call::ToolExecResult;
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::StoreError;
@@ -65,7 +66,7 @@ async fn at_every_write<F: Future<Output = Result<ToolExecResult, ResumeError>>>
 async fn finished(rig: &Rig, policy: &str) {
     let run = rig.run(policy);
     if rig.waits("c").await {
-        drop(run.resume("c", ApprovalDecision::Approve, &tests::grace()).await);
+        drop(run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await);
     }
     if rig.waits("c").await {
         let result = run.client_result("c", "\"done\"").await.expect("it waits");
@@ -91,7 +92,7 @@ async fn a_call_is_suspended() {
 
 #[tokio::test]
 async fn a_call_is_approved() {
-    let approve = |run: Run| async move { run.resume("c", ApprovalDecision::Approve, &tests::grace()).await };
+    let approve = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await };
     let again = async |rig: &Rig| finished(rig, ASKS).await;
     at_every_write("approve", ASKS, Some(change_call("c")), approve, again).await;
     at_every_write("approve a client's", ASKS, Some(client_call("c")), approve, again).await;
@@ -100,11 +101,11 @@ async fn a_call_is_approved() {
 #[tokio::test]
 async fn a_call_is_denied_answered_or_abandoned() {
     let again = async |rig: &Rig| finished(rig, ASKS).await;
-    let deny = |run: Run| async move { run.resume("c", ApprovalDecision::Deny(None), &tests::grace()).await };
+    let deny = |run: Run| async move { run.resume_shown("c", ApprovalDecision::Deny(None), &tests::grace()).await };
     at_every_write("deny", ASKS, Some(change_call("c")), deny, again).await;
     let abandon = |run: Run| async move { run.abandon("c").await };
     at_every_write("abandon", ASKS, Some(change_call("c")), abandon, again).await;
-    let expire = |run: Run| async move { run.expire("c").await };
+    let expire = |run: Run| async move { run.expire_shown("c").await };
     at_every_write("expire", ASKS, Some(change_call("c")), expire, again).await;
 }
 

@@ -1,5 +1,6 @@
 //! Copies of a call that waits: a decision counts for all of them over one store, however much the store has forgotten.
 
+use tests::Shown as _;
 use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
 use tool_runtime::store::{SqlOptions, SqlStore};
 
@@ -38,14 +39,15 @@ async fn a_store_that_forgot_a_call_does_not_let_it_be_decided_again() {
         let store = Arc::new(MemoryStore::with_limits(1, 8));
         let runner = rig.process(Arc::clone(&store) as _, ASKS);
         let saved = suspended(&runner).await;
-        let result = runner.run(ada()).resume("c", first.clone(), &tests::grace()).await.expect("it waits");
+        let result = runner.run(ada()).resume_shown("c", first.clone(), &tests::grace()).await.expect("it waits");
         assert!(matches!(result.outcome(), Outcome::Ok | Outcome::ApprovalDenied), "{first:?}");
         crowd_out(&runner).await;
         let filter = RecordFilter::call("run-1", CallId::new("c"));
         assert!(store.records(&filter).await.expect("records").is_empty(), "the store has forgotten it");
         let before = rig.effects();
         let run = runner.restore(moved(&saved), ada()).await.expect("a run");
-        let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("it was decided");
+        let error =
+            run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("it was decided");
         assert_eq!((error.code(), rig.effects()), ("not_pending", before), "{first:?}");
     }
 }
@@ -64,13 +66,13 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
         let (one, two) = (runner().restore(moved(&saved), ada()).await, runner().restore(moved(&saved), ada()).await);
         let (one, two) = (one.expect("a run"), two.expect("a run"));
         let edited = ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned());
-        let result = one.resume("c", edited, &tests::grace()).await.expect("it waits");
+        let result = one.resume_shown("c", edited, &tests::grace()).await.expect("it waits");
         assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1), "{at}");
         crowd_out(&runner()).await;
         let before = rig.effects();
         let third = runner().restore(moved(&saved), ada()).await.expect("a run");
         for run in [two, third] {
-            let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
+            let error = run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
             assert_eq!((error.code(), rig.effects()), ("not_pending", before), "{at}");
         }
     }
@@ -87,11 +89,37 @@ async fn a_run_that_comes_back_brings_what_is_new() {
     assert_eq!(run.exec(change_call("d")).await.outcome(), Outcome::ApprovalRequired);
     let both = run.snapshot().await.expect("a snapshot");
     // Decided here meanwhile.
-    here.run(ada()).resume("c", ApprovalDecision::Deny(None), &tests::grace()).await.expect("it waits");
+    here.run(ada()).resume_shown("c", ApprovalDecision::Deny(None), &tests::grace()).await.expect("it waits");
     let back = here.restore(moved(&both), ada()).await.expect("a run");
     let decide = async |id| {
-        let decided = back.resume(id, ApprovalDecision::Approve, &tests::grace()).await;
+        let decided = back.resume_shown(id, ApprovalDecision::Approve, &tests::grace()).await;
         decided.map(|result| result.outcome()).map_err(|error| error.code())
     };
     assert_eq!((decide("c").await, decide("d").await), (Err("not_pending"), Ok(Outcome::Ok)));
+}
+
+/// Replaced arguments run in no other process, not even in one whose policy requires no approval.
+#[tokio::test]
+async fn a_call_that_was_edited_does_not_run_unedited_elsewhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("store.db"), SqlOptions::new()).await.expect("a store");
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), Arc::new(sqlite)];
+    for store in stores {
+        for lax in [true, false] {
+            let rig = Rig::new();
+            let asks = rig.process(Arc::clone(&store), ASKS);
+            let id = format!("run {lax}");
+            let run = asks.run(ada().run_id(id.as_str()));
+            assert_eq!(run.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired);
+            let other = rig.process(Arc::clone(&store), if lax { OPEN } else { ASKS }).run(ada().run_id(id.as_str()));
+            assert_eq!(other.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired, "it waits");
+            let edited = ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned());
+            let decided = run.resume_shown("c", edited, &tests::grace()).await.expect("it waits");
+            assert_eq!((decided.outcome(), rig.effects()), (Outcome::Ok, 1));
+            let other = rig.process(Arc::clone(&store), if lax { OPEN } else { ASKS }).run(ada().run_id(id.as_str()));
+            let again = other.exec(change_call("c")).await;
+            assert_eq!((again.outcome(), rig.effects()), (Outcome::Ok, 1), "{lax}");
+            assert_eq!(again.to_model(), decided.to_model());
+        }
+    }
 }

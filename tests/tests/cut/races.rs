@@ -1,5 +1,6 @@
 //! Runs of one id that cross each other.
 
+use tests::Shown as _;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::StoreError;
 
@@ -24,10 +25,11 @@ async fn an_approval_that_could_not_be_taken_counts_for_nothing() {
         _ => Then::Pass,
     });
     for _ in 0..5 {
-        let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("the store is down");
+        let error =
+            run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("the store is down");
         assert_eq!(error.code(), "store_unavailable");
     }
-    let result = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+    let result = run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1), "{}", result.to_model());
 }
 
@@ -37,7 +39,7 @@ async fn racing_approvers_of_one_run_let_the_call_run_once() {
     let run = rig.hooked(ASKS, late);
     run.exec(change_call("c")).await;
     let (approve, grace) = (ApprovalDecision::Approve, tests::grace());
-    let decide = || run.resume("c", approve.clone(), &grace);
+    let decide = || run.resume_shown("c", approve.clone(), &grace);
     let (one, two, three, four) = tokio::join!(decide(), decide(), decide(), decide());
     let outcomes: Vec<_> = [one, two, three, four].into_iter().flatten().map(|result| result.outcome()).collect();
     assert_eq!((outcomes.as_slice(), rig.effects()), ([Outcome::Ok].as_slice(), 1));
@@ -53,7 +55,8 @@ async fn a_losing_approver_does_not_meet_the_budget_of_the_run() {
         let run = rig.hooked(&policy, late);
         run.exec(change_call("c")).await;
         let (approve, grace) = (ApprovalDecision::Approve, tests::grace());
-        let decide = || run.resume("c", approve.clone(), &grace);
+        let question = tests::Shown::question(&run, "c").await;
+        let decide = || run.resume(&question, approve.clone(), &grace);
         let (one, two, three, four) = tokio::join!(decide(), decide(), run.abandon("c"), decide());
         let mut told: Vec<_> = [one, two, three, four]
             .into_iter()
@@ -75,8 +78,8 @@ async fn who_waited_for_a_decision_that_was_dropped_decides() {
     let run = rig.hooked(&format!("{ASKS}\n[budgets.run]\ncalls = 1"), late);
     run.exec(change_call("c")).await;
     let grace = tests::grace();
-    assert!(!polled(1, run.resume("c", ApprovalDecision::Approve, &grace)).await);
-    let result = run.resume("c", ApprovalDecision::Approve, &grace).await.expect("it waits");
+    assert!(!polled(1, run.resume_shown("c", ApprovalDecision::Approve, &grace)).await);
+    let result = run.resume_shown("c", ApprovalDecision::Approve, &grace).await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
 }
 
@@ -98,7 +101,7 @@ async fn a_decision_that_comes_too_late_is_recorded_as_that() {
         let rig = Rig::new();
         rig.run(ASKS).exec(change_call("c")).await;
         rig.clock.advance(Duration::from_hours(24));
-        let result = rig.run(ASKS).resume("c", decision.clone(), &tests::grace()).await.expect("it waits");
+        let result = rig.run(ASKS).resume_shown("c", decision.clone(), &tests::grace()).await.expect("it waits");
         assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalExpired, 0), "{decision:?}");
         assert_eq!(kinds(&rig).await, [("too_late", true)], "{decision:?}");
     }
@@ -110,7 +113,7 @@ async fn a_decision_that_comes_too_late_is_recorded_as_that() {
     // Nobody decided at all.
     let rig = Rig::new();
     rig.run(ASKS).exec(change_call("c")).await;
-    rig.run(ASKS).expire("c").await.expect("it waits");
+    rig.run(ASKS).expire_shown("c").await.expect("it waits");
     assert_eq!(kinds(&rig).await, [("expired", false)]);
 }
 
@@ -177,7 +180,7 @@ async fn a_call_that_is_decided_while_it_is_restored_does_not_wait_again() {
         run.exec(change_call("c")).await;
         let saved = run.snapshot().await.expect("a snapshot");
         let edited = ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned());
-        let decide = async move { drop(run.resume("c", edited, &tests::grace()).await.expect("it waits")) };
+        let decide = async move { drop(run.resume_shown("c", edited, &tests::grace()).await.expect("it waits")) };
         let decide = Mutex::new(Some(decide));
         let hook = move |called| match decide.lock().unwrap().take_if(|_| called == method) {
             Some(decide) => Then::After(Box::pin(decide)),
@@ -216,7 +219,7 @@ async fn a_call_that_waits_already_waits_for_both() {
     assert_eq!(one.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired);
     assert_eq!(two.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired, "it waits");
     rig.check("c", "twice").await;
-    let result = two.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+    let result = two.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
     rig.check("c", "decided").await;
 }

@@ -1,5 +1,6 @@
 //! Run ids and call ids can be guessed: what others do under them is neither seen nor stopped.
 
+use tests::Shown as _;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 
@@ -49,10 +50,10 @@ async fn a_stranger_who_came_first_stops_nobody() {
         assert_eq!(run.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired, "it waits all the same");
         // Whatever they do with theirs, ours waits.
         theirs.abandon("c").await.expect("it waits");
-        let result = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+        let result = run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
         assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
         // And ours has left theirs alone.
-        let decided = theirs.resume("d", ApprovalDecision::Deny(None), &decider).await.expect("it waits");
+        let decided = theirs.resume_shown("d", ApprovalDecision::Deny(None), &decider).await.expect("it waits");
         assert_eq!(decided.outcome(), Outcome::ApprovalDenied);
     }
 }

@@ -1,5 +1,6 @@
 //! What is told of a call, how many a run takes, and effects that the policy raises.
 
+use tests::Shown as _;
 use tests::spans::Traced;
 use tool_runtime::runner::RunSnapshot;
 
@@ -40,7 +41,7 @@ async fn a_call_id_forges_no_line_of_a_log() {
         rig.exec(&id(n), name, arguments).await;
     }
     let edited = ApprovalDecision::ApproveEdited("{".to_owned());
-    rig.run.resume(&id(4), edited, &grace()).await.expect("it waits");
+    rig.run.resume_shown(&id(4), edited, &grace()).await.expect("it waits");
     drop(guard);
     let text = traced.text();
     // Each of the four was traced, escaped.

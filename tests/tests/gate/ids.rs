@@ -2,6 +2,7 @@
 //! of ours. The model hears the one that it gave.
 
 use std::sync::Arc;
+use tests::Shown as _;
 
 use tests::rig::Heard;
 use tool_runtime::call::Decider;
@@ -102,7 +103,7 @@ async fn found_again(store: Arc<dyn Store>) {
     assert_eq!(waiting.outcome(), Outcome::ApprovalRequired);
     let second = runner(policy, Arc::clone(&store)).run(options());
     let ada = Decider::new("ada");
-    let approved = second.resume(&id, ApprovalDecision::Approve, &ada).await.expect("it waits");
+    let approved = second.resume_shown(&id, ApprovalDecision::Approve, &ada).await.expect("it waits");
     assert_eq!((approved.outcome(), approved.to_model()), (Outcome::Ok, id.clone()));
     // The first process does not know of it, and asks the ledger.
     let again = first.recorded(&id.as_str().into()).await.expect("the store").expect("a record");

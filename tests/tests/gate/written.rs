@@ -2,6 +2,7 @@
 //! to be slow.
 
 use std::collections::BTreeMap;
+use tests::Shown as _;
 
 use tool_runtime::call::RecordedArguments;
 
@@ -36,6 +37,18 @@ fn keep(
     note_id: String,
 ) -> Result<String, ToolError> {
     Ok(note_id)
+}
+
+/// Keeps notes of somebody.
+#[tool(name = "written__keep_all", effect = read_only, redact = ["$"])]
+fn keep_all(
+    /// Whose notes they are.
+    #[arg(sensitive)]
+    owner_id: String,
+    /// The ids of the notes.
+    note_ids: Vec<String>,
+) -> Result<usize, ToolError> {
+    Ok(owner_id.len() + note_ids.len())
 }
 
 fn wide() -> ToolPolicy {
@@ -83,8 +96,55 @@ async fn what_is_approved_is_canonical_and_trimmed() {
     let pending = rig.store.pending_calls(&tool_runtime::store::PendingFilter::default()).await.expect("it reads");
     assert_eq!(pending[0].arguments.as_str(), r#"{"note_id":"n1"}"#);
     assert_eq!(pending[0].shown_arguments.get(), r#"{"note_id":"n1"}"#);
-    rig.run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    rig.run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(shown(&rig.records().await[0].arguments), r#"{"note_id":"n1"}"#);
+}
+
+/// An auditor sees that arguments were read differently from what came, and where. The values stay out.
+#[tokio::test]
+async fn a_record_names_what_was_read_differently() {
+    let policy = json!({
+        "allowed_tools": ["written__free", "written__keep", "written__keep_all"],
+        "require_approval_for_tools": ["written__keep"],
+        "repair": {"allowed": ["trailing_junk"], "require_approval": false},
+    });
+    let rig = rig(ToolPolicy::from_json(&policy.to_string()).expect("a policy"));
+    for (id, name, written, expected) in [
+        ("as it came", "written__free", r#"{ "number": 1e0 }"#, &[][..]),
+        ("lines", "written__free", "{\n\"number\": 1e0}", &[]),
+        ("trimmed", "written__keep_all", r#"{"owner_id":"o","note_ids":["n1"," n2"]}"#, &["trimmed /note_ids"]),
+        ("sensitive", "written__keep_all", r#"{"owner_id":" canary","note_ids":["n1"]}"#, &["trimmed /owner_id"]),
+        ("repaired", "written__free", r#"{"number": 2,}"#, &["repaired"]),
+        // The incident: a blank id, which is refused.
+        ("refused", "written__keep", r#"{"note_id":": "}"#, &["trimmed /note_id"]),
+        ("waits", "written__keep", r#"{"note_id":" n1"}"#, &["trimmed /note_id"]),
+        // The length and the digest are those of what came.
+        ("unread", "written__free", "{ canary", &[]),
+    ] {
+        rig.exec(id, name, written).await;
+        let records = rig.records().await;
+        let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
+        let found: Vec<_> = record
+            .changes
+            .iter()
+            .map(|one| format!("{} {}", one.kind.as_str(), one.pointer).trim().to_owned())
+            .collect();
+        assert_eq!(found, expected, "{id}");
+        let document = serde_json::to_value(record).expect("JSON");
+        assert!(!document.to_string().contains("canary"), "{document}");
+        assert_eq!(document.get("changes").is_some(), !expected.is_empty(), "{id}");
+        let values = document["changes"].as_array().into_iter().flatten();
+        assert!(values.into_iter().all(|one| one.as_object().is_some_and(|one| one.len() == 2)), "{document}");
+        // A record of an earlier version has no such list.
+        let mut earlier = document;
+        earlier.as_object_mut().expect("an object").remove("changes");
+        let read: tool_runtime::ToolInvocationRecord = serde_json::from_value(earlier).expect("it reads");
+        assert!(read.changes.is_empty());
+    }
+    rig.run.resume_shown("waits", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let records = rig.records().await;
+    let waited = records.iter().find(|record| record.tool_call_id.as_str() == "waits").expect("a record");
+    assert!(waited.ended_at.is_some() && waited.changes[0].pointer == "/note_id");
 }
 
 #[tokio::test]

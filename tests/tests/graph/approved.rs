@@ -1,6 +1,8 @@
 //! A call of a child that needs an approval: the call of the graph waits with it.
 
 use super::*;
+use tests::DecideShown as _;
+use tests::Shown as _;
 use tool_runtime::agent::{Incoming, SavedConversation};
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ApprovalDecision;
@@ -47,11 +49,11 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
         let parent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Cleaned up.")]));
         let mut conversation = parent.restore(&runner, other.options(), saved).await.expect("restored");
         assert_eq!(waits(&conversation), shown(7));
-        let ended = conversation.decide(&id("p1"), ApprovalDecision::Approve, &bob()).await.expect("it waits");
+        let ended = conversation.decide_shown(&id("p1"), ApprovalDecision::Approve, &bob()).await.expect("it waits");
         assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
         assert_eq!((other.effects(), waits(&conversation)), (1, shown(8)));
         let deny = ApprovalDecision::Deny(Some("Keep it.".into()));
-        let ended = conversation.decide(&id("p1"), deny, &bob()).await.expect("it waits");
+        let ended = conversation.decide_shown(&id("p1"), deny, &bob()).await.expect("it waits");
         assert!(matches!(ended, Ended::Answered { ref text } if text == "Cleaned up."), "{ended:?}");
         assert_eq!((other.effects(), rig.effects()), (1, before));
         let outcomes = other.outcomes().await;
@@ -99,22 +101,22 @@ async fn edited_arguments_and_answers_are_for_the_childs_call() {
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
     // Nobody has seen note 9, so the call still waits and says why.
     let edited = ApprovalDecision::ApproveEdited(r#"{"note_id":9}"#.to_owned());
-    assert_eq!(run.resume("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::ApprovalRequired);
+    assert_eq!(run.resume_shown("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::ApprovalRequired);
     let snapshot = run.snapshot().await.expect("a snapshot");
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a graph");
     assert!(graph.refused.is_some());
     assert_eq!(rig.effects(), 0);
     let edited = ApprovalDecision::ApproveEdited(r#"{"note_id":8}"#.to_owned());
-    assert_eq!(run.resume("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::Ok);
+    assert_eq!(run.resume_shown("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::Ok);
     assert_eq!(rig.effects(), 1);
-    assert!(run.resume("p1", ApprovalDecision::Approve, &bob()).await.is_err());
+    assert!(run.resume_shown("p1", ApprovalDecision::Approve, &bob()).await.is_err());
 
     let rig = Rig::new();
     let one = [call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
     let run = rig.run(RULES, one.into_iter().chain([ScriptedTurn::text(REPORT)]));
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
     let answer = ApprovalDecision::Respond("7".to_owned());
-    assert_eq!(run.resume("p1", answer, &bob()).await.expect("it waits").outcome(), Outcome::Ok);
+    assert_eq!(run.resume_shown("p1", answer, &bob()).await.expect("it waits").outcome(), Outcome::Ok);
     assert_eq!(rig.effects(), 0);
 }
 
@@ -147,7 +149,7 @@ async fn many_approvals_are_one_call() {
     let mut result = run.exec(ask("p1")).await;
     for _ in 0..6 {
         assert_eq!(result.outcome(), Outcome::ApprovalRequired);
-        result = run.resume("p1", ApprovalDecision::Approve, &bob()).await.expect("it waits");
+        result = run.resume_shown("p1", ApprovalDecision::Approve, &bob()).await.expect("it waits");
     }
     // Neither the loop guard nor anything else takes them for repetitions.
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 6));
@@ -161,7 +163,7 @@ async fn racing_decisions_continue_it_once() {
     let run = rig.run("require_approval_for_tools = ['notes__count']", one);
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
     let bob = bob();
-    let decide = || run.resume("p1", ApprovalDecision::Approve, &bob);
+    let decide = || run.resume_shown("p1", ApprovalDecision::Approve, &bob);
     let (one, other) = tokio::join!(decide(), decide());
     assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|ok| **ok).count(), 1, "{one:?} {other:?}");
     assert_eq!(rig.effects(), 1);
@@ -175,9 +177,12 @@ async fn who_may_decide_follows_from_the_childs_tool() {
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
     // Nobody decides their own calls, and what they try leaves the graph waiting.
     let own = Decider::new("ada").tenant("acme");
-    assert!(run.resume("p1", ApprovalDecision::Approve, &own).await.is_err());
+    assert!(run.resume_shown("p1", ApprovalDecision::Approve, &own).await.is_err());
     assert_eq!((rig.effects(), rig.waiting("parent").await.len()), (0, 1));
-    assert_eq!(run.resume("p1", ApprovalDecision::Approve, &bob()).await.expect("it waits").outcome(), Outcome::Ok);
+    assert_eq!(
+        run.resume_shown("p1", ApprovalDecision::Approve, &bob()).await.expect("it waits").outcome(),
+        Outcome::Ok
+    );
 }
 
 #[tokio::test]
@@ -188,7 +193,7 @@ async fn a_graph_that_nobody_decides_expires_with_its_call() {
         let run = rig.run("require_approval_for_tools = ['notes__hang']", [first, call("c2", "notes__hang", "{}")]);
         assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
         let expected = if begun { Outcome::OutcomeUnknown } else { Outcome::ApprovalExpired };
-        assert_eq!(run.expire("p1").await.expect("it waits").outcome(), expected);
+        assert_eq!(run.expire_shown("p1").await.expect("it waits").outcome(), expected);
         assert!(rig.outcomes().await.contains(&("notes__hang".to_owned(), Outcome::Cancelled)));
     }
 }

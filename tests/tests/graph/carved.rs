@@ -1,6 +1,7 @@
 //! Budgets: what a child uses is its parent's.
 
 use super::*;
+use tests::DecideShown as _;
 use tool_runtime::agent::Prices;
 
 #[tokio::test]
@@ -21,7 +22,7 @@ async fn calls_of_a_child_count_for_its_parent() {
     assert_eq!((next.outcome(), rig.effects()), (Outcome::BudgetExceeded, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_child_leaves_what_it_did_not_use() {
     let rig = Rig::new();
     let run = rig.run("[budgets.run]\ncalls = 3\ntime_ms = 60000", [ScriptedTurn::text(REPORT)]);
@@ -38,7 +39,7 @@ async fn a_child_leaves_what_it_did_not_use() {
     assert_eq!(run.exec(ToolCall::text("p3", "notes__page", "{}")).await.outcome(), Outcome::BudgetExceeded);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_budgets_a_parent_spends_as_much() {
     let mut spent = Vec::new();
     for budget in ["", "[budgets.run]\ncalls = 30"] {
@@ -69,7 +70,7 @@ async fn tokens_and_cost_of_a_child_are_its_parents() {
     assert!(run.exhausted().await.unwrap().is_some());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_child_stops_with_the_time_of_its_parent() {
     let rig = Rig::new();
     let run = rig.run("[budgets.run]\ntime_ms = 80", [ScriptedTurn::hangs()]);
@@ -153,7 +154,7 @@ async fn what_a_task_used_still_counts_in_another_process() {
     let parent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Counted.")]));
     let restored = parent.restore(&rig.runner(rules, three_calls()), rig.options(), saved).await;
     let bob = Decider::new("bob").tenant("acme");
-    restored.expect("restored").decide(&"p1".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
+    restored.expect("restored").decide_shown(&"p1".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
     let outcomes = rig.outcomes().await;
     assert!(outcomes.contains(&("notes__page".to_owned(), Outcome::Ok)), "{outcomes:?}");
     assert!(outcomes.contains(&("notes__count".to_owned(), Outcome::BudgetExceeded)), "{outcomes:?}");

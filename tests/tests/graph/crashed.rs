@@ -87,8 +87,8 @@ async fn drive(conversation: &mut Conversation, documents: &Mutex<Vec<String>>) 
     for _ in 0..40 {
         match conversation.step().await {
             Step::Waits(calls) => {
-                let approve = |incoming: Incoming, id| incoming.decide(id, ApprovalDecision::Approve, &bob);
-                let approved = calls.iter().map(|call| call.id.clone()).fold(Incoming::new(), approve);
+                let approve = |incoming: Incoming, question| incoming.decide(question, ApprovalDecision::Approve, &bob);
+                let approved = calls.iter().map(|call| &call.question).fold(Incoming::new(), approve);
                 conversation.accept(approved).await.expect("they wait");
             }
             Step::Ended(ended) => return ended,

@@ -29,7 +29,7 @@ async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {
     assert!(text(&run.exec(ask("p1")).await).contains("may be done"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_the_parent_cancels_the_child() {
     let rig = Rig::new();
     let run = rig.run("", [call("c1", "notes__hang", "{}")]);
@@ -43,7 +43,7 @@ async fn cancelling_the_parent_cancels_the_child() {
     assert_eq!(outcomes.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_child_that_hangs_ends_with_its_timeout() {
     let rig = Rig::new();
     // Its model hangs, and it has no tools with effects.
@@ -54,7 +54,7 @@ async fn a_child_that_hangs_ends_with_its_timeout() {
     assert_eq!(result.outcome(), Outcome::Timeout);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dropped_parent_leaves_one_record_for_each_call() {
     let rig = Rig::new();
     let rules = "[labels.web]\nfrom_tags = ['web']\ndeny_effects = ['external_side_effect']";
@@ -82,7 +82,7 @@ async fn a_turn_limit_stops_the_child_alone() {
     assert!(serde_json::to_string(&conversation.history()).expect("JSON").contains("turn_limit"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_graph_that_runs_again_finds_what_it_did() {
     for idempotent in [true, false] {
         let rig = Rig::new();

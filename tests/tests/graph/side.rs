@@ -1,6 +1,7 @@
 //! Graphs that only read, side by side in one turn.
 
 use super::*;
+use tests::DecideShown as _;
 use tool_runtime::agent::{Incoming, SavedConversation};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
@@ -36,7 +37,7 @@ fn results(conversation: &Conversation) -> Vec<String> {
     conversation.history().iter().filter_map(result).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn they_work_at_the_same_time_and_answer_in_order() {
     let rig = Rig::new();
     // Nobody gets past the second turn alone, and the first task ends last.
@@ -60,7 +61,7 @@ async fn they_work_at_the_same_time_and_answer_in_order() {
     assert_eq!(ended, ["p2", "p1"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_graph_with_effects_waits_for_its_turn() {
     let rig = Rig::new();
     let graph = reader(|_, answered| if answered == 0 { call("c1", "notes__meet", "{}") } else { report("Met.") });
@@ -88,7 +89,7 @@ async fn what_they_use_together_is_bounded() {
         2 => call("c3", "notes__page", "{}"),
         _ => report(task),
     });
-    let runner = rig.runner("parallel = 4\n[budgets.run]\ncalls = 5\ntokens = 1000", graph);
+    let runner = rig.runner("parallel = 4\n[budgets.run]\ncalls = 5\ntokens = 1_000_000", graph);
     let mut conversation = converse(&runner, &rig);
     assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
     let outcomes = rig.outcomes().await;
@@ -99,7 +100,7 @@ async fn what_they_use_together_is_bounded() {
     assert_eq!(next.outcome(), Outcome::BudgetExceeded);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_the_run_stops_both() {
     let rig = Rig::new();
     let runner = rig.runner("parallel = 4", reader(|_, _| call("c1", "notes__hang", "{}")));
@@ -140,9 +141,9 @@ async fn both_wait_and_each_is_decided_once() {
     let runner = rig.runner(rules, reader(turn));
     let mut conversation = parent.restore(&runner, rig.options(), saved).await.expect("restored");
     let bob = Decider::new("bob").tenant("acme");
-    let ended = conversation.decide(&"p2".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
+    let ended = conversation.decide_shown(&"p2".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
     assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
-    let both = Incoming::new().decide("p1", ApprovalDecision::Approve, &bob);
+    let both = Incoming::new().decide(&tests::question(&conversation, "p1"), ApprovalDecision::Approve, &bob);
     let ended = conversation.receive(both).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     assert_eq!(results(&conversation), [r#"p1 {"summary":"One."}"#, r#"p2 {"summary":"Two."}"#]);

@@ -26,6 +26,9 @@ async fn a_failure_is_a_result_that_the_model_reads() {
 
     let failed = call(&client, "add", json!({"a": i64::MAX, "b": 1})).await.unwrap();
     assert_eq!((failed.is_error, text(&failed)), (Some(true), "The sum is too large."));
+    let codes: Value = serde_json::from_str(&failed.content[1].as_text().unwrap().text).unwrap();
+    let expected = json!({"ok": false, "errorCode": "execution_error", "toolCode": "overflow", "executed": true});
+    assert_eq!(codes, expected, "as in-process");
 
     let waits = call(&client, "letters__send", json!({"text": "hello"})).await.unwrap();
     assert_eq!(waits.is_error, Some(true));
@@ -91,7 +94,7 @@ async fn cancelled(client: &Client, name: &str, arguments: Value) {
     sent.cancel(Some("nobody waits".to_owned())).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_call_is_recorded_as_what_it_was() {
     let store = Arc::<MemoryStore>::default();
     let client = piped(&server(&store)).await;
@@ -106,7 +109,7 @@ async fn a_cancelled_call_is_recorded_as_what_it_was() {
 #[tokio::test]
 async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
     let hostile = RemoteServer::command("s", env!("CARGO_BIN_EXE_hostile-mcp")).args(["hang-second-list"]);
-    let hostile = hostile.refresh(Duration::ZERO).connect_timeout(Duration::from_secs(30));
+    let hostile = hostile.refresh(Duration::ZERO).connect_timeout(Duration::from_hours(1));
     let source = ToolSource::connect([hostile]).await.unwrap();
     let pin = source.tools().iter().find(|tool| tool.raw_name() == "echo").unwrap().pin().unwrap();
     let policy = format!(
@@ -123,7 +126,7 @@ async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
     assert!(!records[0].executed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_closes_ends_its_calls_first() {
     let store = Arc::<MemoryStore>::default();
     let server = server(&store);
@@ -139,7 +142,7 @@ async fn a_server_that_closes_ends_its_calls_first() {
     assert!(answer.is_error == Some(true) && text(&answer).contains("cancelled"), "the client gets its answer");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_call_too_many_is_refused_before_the_gate() {
     let store = Arc::<MemoryStore>::default();
     let server = McpServer::builder(runner(&store), admitted).max_calls(1).build().unwrap();

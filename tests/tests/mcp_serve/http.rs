@@ -198,12 +198,9 @@ async fn many_calls_at_a_time_all_end_when_the_server_closes() {
             tokio::spawn(async move { call(&client, "slow__counted", json!({})).await })
         })
         .collect();
-    let all = async {
-        while COUNTED.load(Ordering::Relaxed) < calls {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), all).await.expect("all calls run");
+    while COUNTED.load(Ordering::Relaxed) < calls {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert!(call(&client, "add", json!({"a": 1, "b": 1})).await.is_err(), "one more is refused");
     server.close(Duration::from_millis(10)).await;
     for call in waiting {

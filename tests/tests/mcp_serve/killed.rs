@@ -3,20 +3,18 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tool_runtime::agent::{Incoming, RunQueue};
+use tool_runtime::agent::Incoming;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store as _};
 
 use crate::http::raw;
-
-/// Longer than a call of a dead process counts as alive, and than a server takes to look for it.
-const SOON: Duration = Duration::from_secs(30);
 
 /// A server as a process.
 struct Served {
@@ -26,6 +24,8 @@ struct Served {
     /// `None` over standard input and output.
     address: Option<SocketAddr>,
     next: u64,
+    /// Whether its client declares tasks.
+    tasks: bool,
 }
 
 impl Served {
@@ -44,16 +44,19 @@ impl Served {
             "stdio" => None,
             _ => Some(lines.next_line().await.unwrap().unwrap().parse().unwrap()),
         };
-        Self { process, stdin, lines, address, next: 0 }
+        Self { process, stdin, lines, address, next: 0, tasks: true }
     }
 
     /// Sends a request and returns its answer; `None` if the process is killed first.
     async fn ask(&mut self, method: &str, name: &str, params: Value) -> Option<Value> {
         self.next += 1;
         if let Some(address) = self.address {
-            return post(address, self.next, method, name, params).await;
+            return post(address, (self.next, self.tasks), method, name, params).await;
         }
-        self.stdin.write_all(format!("{}\n", message(self.next, method, params)).as_bytes()).await.ok()?;
+        self.stdin
+            .write_all(format!("{}\n", message((self.next, self.tasks), method, params)).as_bytes())
+            .await
+            .ok()?;
         loop {
             let answer: Value = serde_json::from_str(&self.lines.next_line().await.ok()??).unwrap();
             if answer["id"] == self.next {
@@ -72,19 +75,20 @@ impl Served {
 }
 
 /// A request of the revision without a handshake.
-fn message(id: u64, method: &str, mut params: Value) -> String {
+fn message((id, tasks): (u64, bool), method: &str, mut params: Value) -> String {
+    let extensions = if tasks { json!({"io.modelcontextprotocol/tasks": {}}) } else { json!({}) };
     params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions}});
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-async fn post(address: SocketAddr, id: u64, method: &str, name: &str, params: Value) -> Option<Value> {
+async fn post(address: SocketAddr, id: (u64, bool), method: &str, name: &str, params: Value) -> Option<Value> {
     let head =
         format!("Host: {address}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {name}\r\n");
     let (_, response) = raw(address, &head, &message(id, method, params)).await;
     let lines = response.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-    lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|answer| answer["id"] == id)
+    lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|answer| answer["id"] == id.0)
 }
 
 fn effects(folder: &Path) -> Vec<String> {
@@ -108,7 +112,7 @@ async fn survives(way: &str) {
     let arguments = json!({"name": "killed__write", "arguments": {}});
     if let Some(address) = served.address {
         // Without its client the call would end by itself.
-        let client = tokio::spawn(post(address, 99, "tools/call", "killed__write", arguments));
+        let client = tokio::spawn(post(address, (99, true), "tools/call", "killed__write", arguments));
         begun.await;
         served.process.kill().await.unwrap();
         assert_eq!(client.await.unwrap(), None, "nobody answered");
@@ -128,31 +132,22 @@ async fn survives(way: &str) {
         records.into_iter().map(|record| (record.name.to_string(), record.outcome.code())).collect::<Vec<_>>()
     };
     let unknown = ("killed__write".to_owned(), "outcome_unknown");
-    let known = async {
-        while recorded().await != [unknown.clone()] {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(SOON, known).await.expect("the call that was cut short has its record");
+    while recorded().await != [unknown.clone()] {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     assert_eq!(effects(folder), ["write"]);
 
     // The task is decided by another process, killed, and asked for again: it ran once.
     let pending = store.pending_calls(&PendingFilter::default()).await.unwrap().remove(0);
-    let approved = Incoming::new().decide(
-        pending.call_id.clone(),
-        ApprovalDecision::Approve,
-        &Decider::new("grace").tenant("acme"),
-    );
-    let queue = RunQueue::new(std::sync::Arc::new(
+    let approved =
+        Incoming::new().decide(&pending.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
+    let queue = tests::queue(Arc::new(
         SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap(),
     ));
     queue.post(&pending.run_id, Some("acme"), &approved).await.unwrap();
-    let ended = async {
-        while served.task(&task).await["status"] != "completed" {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(SOON, ended).await.expect("the task ends");
+    while served.task(&task).await["status"] != "completed" {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     served.process.kill().await.unwrap();
     let mut served = Served::start(folder, way).await;
     let again = served.task(&task).await;
@@ -171,4 +166,61 @@ async fn over_standard_input_and_output() {
 #[tokio::test(flavor = "multi_thread")]
 async fn over_http() {
     survives("http").await;
+}
+
+/// A client that knows no tasks, whose request is held when the server is killed.
+async fn is_found_again(way: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut served = Served::start(folder, way).await;
+    served.tasks = false;
+    let open = async || {
+        Arc::new(SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap())
+    };
+    let store = open().await;
+    let pending = async || store.pending_calls(&PendingFilter::default()).await.unwrap();
+    let begun = async {
+        while pending().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let arguments = json!({"name": "killed__send", "arguments": {}});
+    if let Some(address) = served.address {
+        let client = tokio::spawn(post(address, (99, false), "tools/call", "killed__send", arguments));
+        begun.await;
+        served.process.kill().await.unwrap();
+        assert_eq!(client.await.unwrap(), None, "it was held");
+    } else {
+        tokio::select! {
+            answer = served.ask("tools/call", "killed__send", arguments) => panic!("it was not held: {answer:?}"),
+            () = begun => {}
+        }
+        served.process.kill().await.unwrap();
+    }
+    let before = pending().await.remove(0);
+    let mut served = Served::start(folder, way).await;
+    served.tasks = false;
+    let approved =
+        Incoming::new().decide(&before.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
+    let queue = tests::queue(open().await);
+    queue.post(&before.run_id, Some("acme"), &approved).await.unwrap();
+    assert!(queue.post(&before.run_id, Some("acme"), &approved).await.is_err(), "decided once");
+    assert_eq!(effects(folder), Vec::<String>::new(), "nobody waits for it");
+    let answer = served.call("killed__send").await.expect("an answer");
+    assert_eq!(answer["result"]["content"][0]["text"], "true", "{answer}");
+    assert_eq!(effects(folder), ["send"]);
+    assert!(pending().await.is_empty(), "the same call was the same");
+    let records = store.calls(&RecordFilter::default()).await.unwrap();
+    assert_eq!(records.iter().map(|record| &record.tool_call_id).collect::<Vec<_>>(), [&before.call_id]);
+    served.process.kill().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_held_over_standard_input_and_output() {
+    is_found_again("stdio").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_held_over_http() {
+    is_found_again("http").await;
 }

@@ -13,12 +13,12 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
-use tool_runtime::agent::{CodeMode, Incoming, RunQueue};
-use tool_runtime::call::{Decider, Outcome};
+use tool_runtime::agent::{CodeMode, Incoming, QueueError};
+use tool_runtime::call::{Decider, Mismatch, Outcome};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::media::Media;
-use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
     ManualClock, MemoryStore, PendingCall, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store,
 };
@@ -167,8 +167,15 @@ async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
 async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
     let call = waiting(store).await.pop().expect("a call that waits");
     let decider = Decider::new("grace").tenant("acme");
-    let incoming = Incoming::new().decide(call.call_id.clone(), decision, &decider);
-    RunQueue::new(Arc::clone(store)).post(&call.run_id, Some("acme"), &incoming).await.unwrap();
+    let incoming = Incoming::new().decide(&call.question(), decision, &decider);
+    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &incoming).await.unwrap();
+}
+
+/// The decisions that were refused, each with the outcome that it would have had.
+async fn refusals(store: &dyn Store) -> Vec<(Outcome, Option<Mismatch>)> {
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
+    refused.map(|refused| (refused.outcome, refused.mismatch)).collect()
 }
 
 async fn recorded(store: &dyn Store) -> Vec<Value> {
@@ -280,18 +287,19 @@ async fn a_client_that_knows_no_tasks_gets_what_it_always_got() {
     assert!(said.content[0].as_text().unwrap().text.contains("approval_required"));
     assert_eq!(code(get(&client, "run.call").await.unwrap_err()).0, -32021);
 
-    // Neither do those of a server that has none, or no room for another.
-    for (max, whole) in [(0, 0), (1, 1)] {
+    // Neither do those of a server that has none. One call too many is withdrawn.
+    for (max, whole, waits) in [(0, 0, 3), (1, 1, 1)] {
         let store = Arc::<MemoryStore>::default();
         let served = builder(Arc::clone(&store), POLICY).max_tasks(max).build().unwrap();
         let client = piped(&served, OLD).await;
         let mut tasks = 0;
-        for _ in 0..3 {
-            let answered = client.call_tool_once(request("letters__send", json!({"text": "x"}))).await.unwrap();
-            tasks += usize::from(matches!(answered, CallToolResponse::Task(_)));
+        for text in ["x", "y", "z"] {
+            let answered = client.call_tool_once(request("letters__send", json!({"text": text}))).await;
+            tasks += usize::from(matches!(answered, Ok(CallToolResponse::Task(_))));
+            assert_eq!(answered.is_err(), max == 1 && text != "x");
         }
         assert_eq!(tasks, whole);
-        assert_eq!(waiting(&*store).await.len(), 3);
+        assert_eq!(waiting(&*store).await.len(), waits);
     }
 }
 
@@ -471,11 +479,11 @@ async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
     assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"]), unknown.clone(), unknown]);
 
     // Where there is no room, or nobody who fills in a form, the tool is told so.
-    for (max, patient) in [(0, forms), (1, forms), (1, NEW)] {
+    for (max, patient) in [(1, forms), (1, NEW)] {
         let store = Arc::<MemoryStore>::default();
         let served = builder(Arc::clone(&store), policy).max_tasks(max).build().unwrap();
         let client = over_http_as(&served, "ada", patient).await;
-        if max > 0 && patient.forms {
+        if patient.forms {
             task(&client, "tables__book", json!({})).await;
         }
         let said = client.call_tool_once(request("tables__book", json!({}))).await.unwrap();
@@ -491,19 +499,34 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
     let client = piped(&server(&store), OLD).await;
     let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
     let call = waiting(&*store).await.remove(0);
-    let queue = RunQueue::new(Arc::clone(&store));
+    let queue = tests::queue(Arc::clone(&store));
     for decider in [Decider::new("ada").tenant("acme"), Decider::new("grace").tenant("other")] {
-        let incoming = Incoming::new().decide(call.call_id.clone(), ApprovalDecision::Approve, &decider);
-        queue.post(&call.run_id, Some("acme"), &incoming).await.unwrap();
+        let incoming = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &decider);
+        let refused = queue.post(&call.run_id, Some("acme"), &incoming).await;
+        assert!(matches!(refused, Err(QueueError::Refused(_))), "{refused:?}");
     }
-    let incoming = Incoming::new().decide(call.call_id.clone(), ApprovalDecision::Approve, &Decider::new("grace"));
+    let barred = [Mismatch::OwnCall, Mismatch::DeciderTenant].map(|why| (Outcome::PolicyDenied, Some(why)));
+    assert_eq!(refusals(&*store).await, barred, "they are recorded before anything is kept");
+    let incoming = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
     assert!(queue.post(&call.run_id, Some("other"), &incoming).await.is_err());
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(get(&client, &id).await.unwrap().status(), TaskStatus::InputRequired);
-    // Arguments that do not fit leave it waiting, too.
+    // Arguments that do not fit leave it waiting, too. Until the server has refused them, they are the answer.
     decide(&store, ApprovalDecision::ApproveEdited("{}".to_owned())).await;
-    decide(&store, ApprovalDecision::ApproveEdited(r#"{"text":"edited"}"#.to_owned())).await;
-    assert_eq!(result(&ended(&client, &id).await)["content"][0]["text"], "6");
+    let edited = ApprovalDecision::ApproveEdited(r#"{"text":"edited"}"#.to_owned());
+    let incoming = Incoming::new().decide(&call.question(), edited, &Decider::new("grace").tenant("acme"));
+    while let Err(refused) = queue.post(&call.run_id, Some("acme"), &incoming).await {
+        assert!(matches!(refused, QueueError::Refused(ResumeError::NotWaiting(_))), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Decisions beside one that is on its way are refused, and recorded.
+    let mut refused = refusals(&*store).await.split_off(2);
+    refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(Mismatch::NotPending)));
+    assert_eq!(refused, [(Outcome::ValidationError, None)]);
+    let ended = ended(&client, &id).await;
+    assert_eq!(result(&ended)["content"][0]["text"], "6");
+    let edited = r#"A person changed `text` before it ran: `text` is "edited"."#;
+    assert_eq!(result(&ended)["content"][2]["text"], edited, "its model reads what the tool got");
     assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
 }
 
@@ -549,12 +572,8 @@ async fn a_task_does_not_last_for_ever() {
     assert_eq!(code(get(&client, &created.task_id).await.unwrap_err()).0, -32602);
     // Nothing of it is left but its record.
     let query = tool_runtime::store::Query::new(tool_runtime::store::Space::Run);
-    for _ in 0..300 {
-        if store.list(&query).await.unwrap().is_empty() {
-            assert_eq!(recorded(&*store).await, [json!(["letters__send", "approval_expired"])]);
-            return;
-        }
+    while !store.list(&query).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the run of the task stays in the store");
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "approval_expired"])]);
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tests::spans::Traced;
@@ -117,7 +116,7 @@ async fn each_principal_calls_on_an_account_of_their_own() {
     vault.set("ada@tickets", "account-ada-1");
     vault.set("bob@tickets", "account-bob");
     let (url, theirs) = tickets(&tokens).await;
-    let server = || RemoteServer::url("s", &url).connection("tickets").call_timeout(Duration::from_secs(5));
+    let server = || RemoteServer::url("s", &url).connection("tickets").call_timeout(crate::NEVER);
     let closed = ToolSource::connect([server()]).await.unwrap();
     assert!(closed.notes()["s"].contains("HTTP 401"), "{:?}", closed.notes());
     let servers = ToolSource::connect([server().header("authorization", "Bearer operator")]).await.unwrap();

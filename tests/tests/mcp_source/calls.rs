@@ -1,10 +1,21 @@
 //! Answers to calls that are hostile.
 
+use tool_runtime::mcp::source::ToolSource;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::{call, connect, echoes, policy, run_of, run_under, tool};
+use crate::{SHORT, call, connect, echoes, policy, run_of, run_under, server, tool};
 
 async fn check(cases: &[(&str, Outcome, &str)], scenario: &str, effect: &str) {
+    // One that never answers ends by the limit, and all others before it.
+    for (raw, outcome, shown) in cases.iter().filter(|(raw, ..)| *raw == "hang") {
+        let servers = ToolSource::connect([server("s", scenario).call_timeout(SHORT)]).await.unwrap();
+        let name = format!("mcp__s__{raw}");
+        let result = call(&run_of(&servers, &[&name], effect), &name, "{}").await;
+        assert_eq!(result.outcome(), *outcome, "{:?}", result.detail());
+        assert!(result.to_model().contains(shown), "{}", result.to_model());
+        servers.shutdown().await;
+    }
+    let cases = cases.iter().filter(|(raw, ..)| *raw != "hang");
     let servers = connect(scenario).await;
     for (raw, outcome, shown) in cases {
         let name = format!("mcp__s__{raw}");

@@ -1,7 +1,6 @@
 //! Servers behind a URL.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tests::hostile::{Act, CANARY, Hostile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,7 +9,7 @@ use tokio::sync::Mutex;
 use tool_runtime::Outcome;
 use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
 
-use crate::{SOON, call, echoes, run_of};
+use crate::{NEVER, SHORT, call, echoes, run_of};
 
 /// How an endpoint answers, beside what the scenario says.
 #[derive(Clone, Copy, PartialEq)]
@@ -23,6 +22,12 @@ pub(crate) enum Way {
     Silent,
     /// Works, but for requests with the token of an account.
     RedirectsAccounts,
+    /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
+    Early,
+    /// As `Early`, but each resumed stream has no event.
+    EarlyEmpty,
+    /// As `Early`, but no stream can be resumed.
+    EarlyGone,
 }
 
 /// The hostile server behind a URL, and what its requests were.
@@ -42,16 +47,23 @@ pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (server, requests) = (Arc::new(Mutex::new(Hostile::new(scenario))), Arc::new(Mutex::new(Vec::new())));
+    let held = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&requests);
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer(stream, Arc::clone(&server), Arc::clone(&seen), way));
+            tokio::spawn(answer(stream, Arc::clone(&server), Arc::clone(&held), Arc::clone(&seen), way));
         }
     });
     Endpoint { url, requests, task }
 }
 
-async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mutex<Vec<String>>>, way: Way) {
+async fn answer(
+    mut stream: TcpStream,
+    server: Arc<Mutex<Hostile>>,
+    held: Arc<Mutex<String>>,
+    seen: Arc<Mutex<Vec<String>>>,
+    way: Way,
+) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     let (head, body) = loop {
         let Ok(count @ 1..) = stream.read(&mut buffer).await else { return };
@@ -72,8 +84,29 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
-        Way::Silent => return tokio::time::sleep(SOON).await,
-        Way::Json | Way::Events | Way::RedirectsAccounts => {
+        Way::Silent => return std::future::pending().await,
+        _ if head.starts_with("get ") => {
+            let again = seen.lock().await.iter().filter(|request| request.contains("last-event-id: ")).count();
+            let events = "content-type: text/event-stream\r\n".to_owned();
+            match (way, again) {
+                (Way::Early, 1) => ("503 Service Unavailable", String::new(), String::new()),
+                // The id of an event that was cut is not that of the last one.
+                (Way::Early, 2) => ("200 OK", events, "id: two\ndata:\n\nid: cut\ndata: {".to_owned()),
+                (Way::Early, _) if head.contains("last-event-id: two") => {
+                    ("200 OK", events, format!("id: three\ndata: {}\n\n", held.lock().await))
+                }
+                (Way::EarlyEmpty, _) => ("200 OK", events, ": nothing\n\n".to_owned()),
+                _ => ("405 Method Not Allowed", String::new(), String::new()),
+            }
+        }
+        Way::Early | Way::EarlyEmpty | Way::EarlyGone if body.contains("\"tools/call\"") => {
+            if let Some(Act::Say(line)) = server.lock().await.handle(&body).into_iter().next() {
+                *held.lock().await = line;
+            }
+            let events = "content-type: text/event-stream\r\n".to_owned();
+            ("200 OK", events, "id: one\nretry: 1\ndata:\n\n".to_owned())
+        }
+        _ => {
             let said = server.lock().await.handle(&body);
             let said: Vec<_> = said
                 .into_iter()
@@ -101,11 +134,10 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
 }
 
 pub(crate) fn source(endpoint: &Endpoint) -> RemoteServer {
-    let millis = Duration::from_millis;
     RemoteServer::url("s", &endpoint.url)
         .header("authorization", "Bearer tok")
-        .connect_timeout(millis(2000))
-        .call_timeout(millis(1500))
+        .connect_timeout(NEVER)
+        .call_timeout(NEVER)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,6 +154,8 @@ async fn a_server_behind_a_url_works_in_every_form() {
             let result = call(&run_of(&servers, &[&name], ""), &name, "{}").await;
             assert_eq!(result.outcome(), outcome, "{raw}: {:?}", result.detail());
         }
+        servers.shutdown().await;
+        let servers = ToolSource::connect([source(&endpoint).call_timeout(SHORT)]).await.unwrap();
         let hanging = call(&run_of(&servers, &["mcp__s__hang"], ""), "mcp__s__hang", "{}").await;
         assert_eq!(hanging.outcome(), Outcome::OutcomeUnknown);
         servers.shutdown().await;
@@ -135,6 +169,20 @@ async fn a_server_behind_a_url_works_in_every_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_may_be_answered_with_the_newest_revision() {
+    for scenario in ["stateless-says", "says-stateless"] {
+        let endpoint = endpoint(scenario, Way::Json).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        assert!(servers.notes().is_empty(), "{scenario}: {:?}", servers.notes());
+        echoes(&servers).await;
+        let requests = endpoint.requests.lock().await.clone();
+        let call = requests.iter().find(|one| one.contains("mcp-method: tools/call"));
+        let call = call.unwrap_or_else(|| panic!("{requests:?}"));
+        assert!(call.contains("mcp-protocol-version: 2026-07-28") && call.contains("clientCapabilities"), "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_url_that_is_not_a_server_is_down() {
     for (way, note) in [
         (Way::Redirect, "redirects are not followed"),
@@ -143,8 +191,8 @@ async fn a_url_that_is_not_a_server_is_down() {
         (Way::Silent, "did not answer in time"),
     ] {
         let endpoint = endpoint("well-behaved", way).await;
-        let connecting = ToolSource::connect([source(&endpoint)]);
-        let servers = tokio::time::timeout(SOON, connecting).await.expect("an end").unwrap();
+        let limit = if way == Way::Silent { SHORT } else { NEVER };
+        let servers = ToolSource::connect([source(&endpoint).connect_timeout(limit)]).await.unwrap();
         let found = servers.notes().remove("s").unwrap_or_default();
         assert!(found.contains(note) && !found.contains(CANARY), "{found}");
         // What is redirected, is redirected to nobody.
@@ -166,5 +214,38 @@ async fn a_url_or_header_that_cannot_be_used_is_an_error_without_it() {
     ] {
         let error = ToolSource::connect([server]).await.unwrap_err();
         assert!(matches!(&error, SourceError::Url { .. }) && !error.to_string().contains(CANARY), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_ends_early_is_taken_up_again() {
+    for (way, outcome) in [
+        (Way::Early, Outcome::Ok),
+        (Way::EarlyEmpty, Outcome::OutcomeUnknown),
+        (Way::EarlyGone, Outcome::OutcomeUnknown),
+    ] {
+        let endpoint = endpoint("well-behaved", way).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        let run = run_of(&servers, &["mcp__s__echo"], "");
+        let result = call(&run, "mcp__s__echo", r#"{"text":"resumed"}"#).await;
+        assert_eq!(result.outcome(), outcome, "{:?}", result.detail());
+        assert_eq!(result.to_model().contains("resumed"), way == Way::Early);
+        let requests = endpoint.requests.lock().await.clone();
+        let calls = requests.iter().filter(|request| request.contains("\"tools/call\"")).count();
+        assert_eq!(calls, 1, "the request itself is never repeated");
+        let ids: Vec<_> =
+            requests.iter().filter_map(|one| one.split("last-event-id: ").nth(1)?.lines().next()).collect();
+        let expected = match way {
+            Way::Early => vec!["one", "one", "two"],
+            Way::EarlyGone => vec!["one"],
+            // Not without end.
+            _ => vec!["one"; 6],
+        };
+        assert_eq!(ids, expected);
+        let again = requests.iter().filter(|request| request.contains("last-event-id"));
+        assert!(
+            again.into_iter().all(|one| one.contains("authorization: bearer tok") && one.contains("mcp-session-id"))
+        );
+        servers.shutdown().await;
     }
 }

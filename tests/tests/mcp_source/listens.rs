@@ -1,7 +1,7 @@
 //! Servers that say that their tools changed to those who asked for it: on a subscription, or on the stream of a session.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
@@ -14,12 +14,9 @@ use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolRunner};
 
 use crate::http::{Way, endpoint, source};
-use crate::{SOON, call, policy, run_under, tool};
+use crate::{NEVER, call, policy, run_under, tool};
 
 const NAMES: [&str; 5] = ["mcp__s__add", "mcp__s__change", "mcp__s__hush", "mcp__s__die", "mcp__s__pay"];
-
-/// Nothing but what the server says makes the list be read again.
-const NEVER: Duration = Duration::from_hours(1);
 
 /// The server as a process.
 fn process() -> RemoteServer {
@@ -40,14 +37,11 @@ async fn url(server: &Modern) -> RemoteServer {
     RemoteServer::url("s", url).refresh(NEVER)
 }
 
-/// Waits until something is so.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let so = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(SOON, so).await.unwrap_or_else(|_| panic!("{what}"));
+/// Waits until something is so. The sentence is for readers of the test.
+async fn until(_what: &str, is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 fn lists(servers: &ToolSource, raw: &str) -> bool {
@@ -119,15 +113,21 @@ async fn a_session_behind_a_url_says_what_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_is_one_hint_and_a_subscription_that_ends_is_opened_again_after_growing_waits() {
-    let endpoint = endpoint("stateless-flood", Way::Events).await;
+    let (endpoint, begun) = (endpoint("stateless-flood", Way::Events).await, Instant::now());
     let servers = ToolSource::connect([source(&endpoint).refresh(NEVER)]).await.unwrap();
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let requests = endpoint.requests.lock().await.clone();
-    let count = |method: &str| requests.iter().filter(|one| one.contains(&format!("mcp-method: {method}"))).count();
-    let (listens, lists) = (count("subscriptions/listen"), count("tools/list"));
-    assert!((2..=4).contains(&listens), "after 0, 0.5, 1.5 and 3.5 seconds: {listens}");
-    assert!((2..=5).contains(&lists), "once in each second at most: {lists}");
+    let count = async |method: &str| {
+        let requests = endpoint.requests.lock().await;
+        requests.iter().filter(|one| one.contains(&format!("mcp-method: {method}"))).count()
+    };
+    // The waits are no shorter than they should be, however slow the machine is.
+    while count("subscriptions/listen").await < 3 || count("tools/list").await < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (listens, lists, passed) = (count("subscriptions/listen").await, count("tools/list").await, begun.elapsed());
+    let opened = [0, 500, 1500, 3500, 7500, 15_500].iter().filter(|at| passed >= Duration::from_millis(**at)).count();
+    assert!(listens <= opened, "{listens} after {passed:?}");
+    assert!(lists as u64 <= passed.as_secs() + 2, "{lists} after {passed:?}: once in each second at most");
     servers.shutdown().await;
 }
 
@@ -165,9 +165,9 @@ async fn what_changes_is_passed_on() {
     until("a tool that was added is listed", || lists(&servers, "late")).await;
     assert!(tokio::time::timeout(Duration::from_secs(3), heard.next()).await.is_err(), "nothing changed");
     modern.act("change");
-    let said = tokio::time::timeout(SOON, heard.next()).await.expect("a change").unwrap();
+    let said = heard.next().await.unwrap();
     assert!(matches!(said, Some(ServerNotification::ToolListChangedNotification(_))), "{said:?}");
     assert_eq!(names().await, ["mcp__s__hush"]);
     server.close(Duration::from_secs(1)).await;
-    assert!(!matches!(tokio::time::timeout(SOON, heard.next()).await.expect("an end"), Ok(Some(_))));
+    assert!(!matches!(heard.next().await, Ok(Some(_))));
 }

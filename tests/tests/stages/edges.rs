@@ -1,6 +1,7 @@
 //! Checks that another check repeats: each row is made so that only the first one notices.
 
 use std::sync::{Arc, Mutex};
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -241,7 +242,7 @@ async fn what_is_spent_to_the_last_is_exhausted() {
 }
 
 /// Without budgets nothing is reserved, and what was spent still counts once there are some.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_without_budgets_spends_as_much_as_one_with() {
     let mut spent = Vec::new();
     for budget in ["", "budgets.run.calls = 100"] {
@@ -285,7 +286,7 @@ async fn a_changed_definition_voids_what_waits() {
         for (description, fits) in [("Echoes.", true), ("Echoes, and more.", false)] {
             let store = MemoryStore::new();
             exec(&later("Echoes.", false, &store), "c", "edges__echo", r#"{"text":"t"}"#).await;
-            let result = later(description, false, &store).resume("c", decision(), &grace()).await;
+            let result = later(description, false, &store).resume_shown("c", decision(), &grace()).await;
             let right = result.is_ok_and(|result| result.is_ok());
             assert_eq!(right, fits, "{:?} {description}", decision());
         }
@@ -335,7 +336,7 @@ async fn a_waiting_call_is_not_finished_by_a_wider_run() {
         let first = rig_over(rules, true, store.clone()).runner.run(narrow());
         exec(&first, "c", "stages__find", r#"{"task_id":"t1"}"#).await;
         let run = rig_over(rules, true, store).runner.run(later);
-        let result = run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        let result = run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert_eq!(result.is_ok(), fits, "{:?}", result.outcome());
         if fits && run.catalog().get("stages__change").is_some() {
             let changed = exec(&run, "d", "stages__change", r#"{"done":true}"#).await.0;

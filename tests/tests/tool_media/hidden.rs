@@ -18,7 +18,7 @@ use tool_runtime::{
 
 use crate::{keep, rig, rig_with};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_narrows_the_files_of_a_typed_tool() {
     for (name, rule, to_model, to_ui) in [
         ("pages__show", "redact = ['number', '$media']", 1, 1),
@@ -46,7 +46,7 @@ async fn a_policy_narrows_the_files_of_a_typed_tool() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_narrows_what_a_client_returns() {
     /// What the browser says.
     #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -85,7 +85,7 @@ async fn a_policy_narrows_what_a_client_returns() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_restored_run_shows_no_more_of_a_client_than_it_did() {
     /// What the browser says.
     #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -124,7 +124,7 @@ async fn a_restored_run_shows_no_more_of_a_client_than_it_did() {
     assert_eq!(result.to_model(), r#"{"line":7}"#, "it still waits");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_an_event_shows_is_in_no_debug_output() {
     let rig = rig(&[]);
     rig.exec("pages__show", "{}").await;
@@ -136,7 +136,7 @@ async fn what_an_event_shows_is_in_no_debug_output() {
         json!({"type": "source", "id": "s", "url": "https://example.com/CANARY", "title": "CANARY"}),
         json!({"type": "data", "name": "d", "value": "CANARY"}),
         json!({"type": "tool_call_delta", "id": "c", "name": "a__b", "delta": "CANARY"}),
-        json!({"type": "tool_call_suspended", "id": "c", "name": "a__b", "outcome": "client_required",
+        json!({"type": "tool_call_suspended", "id": "c", "question": tests::never("c"), "name": "a__b", "outcome": "client_required",
             "arguments": {"a": "CANARY"}, "prepared": "CANARY"}),
         json!({"type": "tool_call_result", "id": "c", "name": "a__b", "outcome": "ok", "executed": true,
             "arguments": {"a": "CANARY"}, "value": "CANARY"}),
@@ -223,7 +223,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
     let (heard, mut everyone) = (Heard::default(), Vec::new());
     let options = || RunOptions::new().events(heard.clone());
     let mut conversation = agent.converse(runner.run(options()));
-    let decide = |id: &str, decision| Incoming::new().decide(id, decision, &tests::grace());
+    let decide = |id: &str, decision| Incoming::new().decide(&tests::never(id), decision, &tests::grace());
     let steps = [
         Incoming::new().text("Go."),
         decide("a", ApprovalDecision::Approve),
@@ -231,6 +231,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
         Incoming::new().text("And now?"),
     ];
     for incoming in steps {
+        let incoming = tests::answering(&conversation, &incoming);
         let mut stream = conversation.ui_stream_resuming(protocol, "m");
         let turn = tokio::time::timeout(Duration::from_millis(20), Box::pin(conversation.receive(incoming))).await;
         everyone.push(format!("{turn:?}"));

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -84,7 +85,7 @@ async fn suspend(runner: &ToolRunner) -> Run {
 
 /// The code with which a decision ends.
 async fn decided(run: &Run) -> String {
-    match run.resume("c", ApprovalDecision::Approve, &grace()).await {
+    match run.resume_shown("c", ApprovalDecision::Approve, &grace()).await {
         Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
             let mismatch = result.error().and_then(|error| error.mismatch);
             mismatch.map_or("approval_mismatch", |mismatch| mismatch.code()).to_owned()
@@ -98,11 +99,12 @@ async fn decided(run: &Run) -> String {
 fn edit(path: &Path, edit: fn(&mut Value)) {
     let file = rusqlite::Connection::open(path).expect("a database");
     let body: String = file
-        .query_row("SELECT body FROM documents WHERE space = 'waiting'", [], |row| row.get(0))
+        .query_row("SELECT body FROM tool_runtime_documents WHERE space = 'waiting'", [], |row| row.get(0))
         .expect("a call that waits");
     let mut document: Value = serde_json::from_str(&body).expect("a document");
     edit(&mut document["waiting"]["call"]);
-    let changed = file.execute("UPDATE documents SET body = ?1 WHERE space = 'waiting'", [document.to_string()]);
+    let changed =
+        file.execute("UPDATE tool_runtime_documents SET body = ?1 WHERE space = 'waiting'", [document.to_string()]);
     assert_eq!(changed.expect("it is written"), 1);
 }
 

@@ -2,9 +2,9 @@
 //! decided once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use tests::Shown as _;
 
 use tests::hooked::{HookedStore, Then};
-use tool_runtime::call::RecordedArguments;
 use tool_runtime::store::{Document, Key, StoreError, Waiting};
 
 use super::*;
@@ -43,7 +43,7 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;
         let given = format!("{unfit:?} {why}");
-        let result = run.resume("person", unfit, &grace()).await.expect("it waits");
+        let result = run.resume_shown("person", unfit, &grace()).await.expect("it waits");
         assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
         let error = result.error().expect("a refusal");
         assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
@@ -59,10 +59,14 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         assert_eq!(refused.violations.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert_eq!(record(&store, "person").await.ended_at, None, "{given}");
         // Corrected, it runs, once.
-        let done = run.resume("person", edited(r#"{"to":4}"#), &grace()).await.expect("it still waits");
-        assert_eq!((done.to_model().as_str(), done.executed()), ("4", true), "{given}");
+        let done = run.resume_shown("person", edited(r#"{"to":4}"#), &grace()).await.expect("it still waits");
         assert_eq!(
-            run.resume("person", ApprovalDecision::Approve, &grace()).await.expect_err("decided").code(),
+            (done.value().map(tool_runtime::call::JsonText::get), done.executed()),
+            (Some("4"), true),
+            "{given}"
+        );
+        assert_eq!(
+            run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect_err("decided").code(),
             "not_pending"
         );
     }
@@ -78,7 +82,8 @@ async fn of_many_decisions_at_once_one_runs() {
         // Every second one does not fit.
         let decision = if number % 2 == 0 { edited(r#"{"to":5}"#) } else { edited(r#"{"to":-5}"#) };
         let run = runner.run(ada());
-        decisions.spawn(async move { run.resume("person", decision, &grace()).await.map(|result| result.outcome()) });
+        decisions
+            .spawn(async move { run.resume_shown("person", decision, &grace()).await.map(|result| result.outcome()) });
     }
     let decided = decisions.join_all().await;
     assert_eq!(decided.iter().filter(|outcome| matches!(outcome, Ok(Outcome::Ok))).count(), 1, "{decided:?}");
@@ -128,10 +133,10 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         });
         let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
         let given = format!("{decision:?}");
-        let error = swapped.run(ada()).resume("person", decision, &grace()).await.expect_err("another call");
+        let error = swapped.run(ada()).resume_shown("person", decision, &grace()).await.expect_err("another call");
         assert_eq!(error.code(), "not_pending", "{given}");
         // It waits for a decision of its own.
-        let result = swapped.run(ada()).resume("person", ApprovalDecision::Approve, &grace()).await;
+        let result = swapped.run(ada()).resume_shown("person", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
     }
 }
@@ -150,11 +155,11 @@ async fn a_stored_call_that_was_changed_does_not_run() {
         });
         for decision in decisions().into_iter().take(3) {
             let given = format!("{key} {decision:?}");
-            let result = run.resume("person", decision, &grace()).await.expect("it waits");
+            let result = run.resume_shown("person", decision, &grace()).await.expect("it waits");
             assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
             assert_eq!(result.detail(), Some("the stored arguments changed"), "{given}");
         }
-        let denied = run.resume("person", ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
+        let denied = run.resume_shown("person", ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
         assert_eq!(denied.outcome(), Outcome::ApprovalDenied, "{key}");
     }
 }
@@ -163,19 +168,15 @@ async fn a_stored_call_that_was_changed_does_not_run() {
 async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
     let store = Arc::new(MemoryStore::new());
     let run = suspended(&runner(POLICY, &store), ada()).await;
-    // Not canonical, so they are read as another text than their digest says. The digest is taken from a record.
+    // Not canonical, so they are read as another text than their digest says.
     let text = r#"{ "to": 9 }"#;
-    run.exec(ToolCall::text("unknown", "waiting__nothing", text)).await;
-    let digest = match record(&store, "unknown").await.arguments {
-        RecordedArguments::Unread { sha256, .. } => sha256.to_string(),
-        other => panic!("{other:?}"),
-    };
+    let digest = "904fcea8e56de135b0be71a3ad60dbaed7f91b1968100ea46fc0bd971108605b";
     swap(&store, "run-1", "person", move |waiting| {
         let mut document = serde_json::to_value(&waiting.call).expect("a document");
-        (document["arguments"], document["argument_digest"]) = (text.into(), digest.clone().into());
+        (document["arguments"], document["argument_digest"]) = (text.into(), digest.into());
         Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
     });
-    let result = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let result = run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));
     assert_eq!(result.detail(), Some("the arguments are read differently"));
 }

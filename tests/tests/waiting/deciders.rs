@@ -2,6 +2,8 @@
 //! waited has a code of its own.
 
 use std::time::Duration;
+use tests::DecideShown as _;
+use tests::Shown as _;
 
 use tests::grace as outsider;
 use tool_runtime::call::{ArgumentChange, Mismatch};
@@ -25,6 +27,10 @@ async fn whoever_may_not_decide_is_recorded_and_the_call_waits() {
         ("", own(), Mismatch::OwnCall),
         ("", outsider(), Mismatch::DeciderTenant),
         ("", Decider::new("grace").tenant("other"), Mismatch::DeciderTenant),
+        ("", Decider::new("").tenant("acme"), Mismatch::DeciderName),
+        ("", Decider::new(" ").tenant("acme"), Mismatch::DeciderName),
+        ("", Decider::new("grace\0").tenant("acme"), Mismatch::DeciderName),
+        ("", Decider::new("ada\u{200b}").tenant("acme"), Mismatch::DeciderName),
         (roles, own().role("approver"), Mismatch::OwnCall),
         (roles, grace(), Mismatch::DeciderRole),
         (roles, grace().role("auditor"), Mismatch::DeciderRole),
@@ -36,7 +42,8 @@ async fn whoever_may_not_decide_is_recorded_and_the_call_waits() {
             let given = format!("{rules} {decider:?} {decision:?}");
             let store = Arc::new(MemoryStore::new());
             let run = suspended(&runner(&format!("{POLICY}\n{rules}"), &store), ada()).await;
-            let error = run.resume("person", decision, &decider.clone().because("Because.")).await.expect_err(&given);
+            let error =
+                run.resume_shown("person", decision, &decider.clone().because("Because.")).await.expect_err(&given);
             match (&error, expected) {
                 // To another tenant the call does not exist.
                 (ResumeError::NotWaiting(_), Mismatch::DeciderTenant) => {}
@@ -73,12 +80,13 @@ async fn whoever_may_decide_is_recorded_with_what_was_shown() {
             .expect("it waits");
         let decider = decider.because(&"x".repeat(5000));
         let edited = ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into());
-        assert_eq!(run.resume("person", edited, &decider).await.expect("it waits").to_model(), "4", "{rules}");
+        let result = run.resume_shown("person", edited, &decider).await.expect("it waits");
+        assert_eq!(result.value().map(tool_runtime::call::JsonText::get), Some("4"), "{rules}");
         let recorded = decisions_of(&store).await;
         let [decision] = &recorded[..] else { panic!("{rules}: {recorded:?}") };
         assert_eq!((decision.decision, decision.decider.as_ref()), (DecisionKind::Edited, Some(&decider)), "{rules}");
-        assert_eq!(decision.argument_digest, pending.argument_digest, "{rules}");
-        assert!(decision.edited_digest.is_some_and(|edited| edited != pending.argument_digest), "{rules}");
+        assert_eq!(decision.argument_digest, pending.record_digest, "{rules}");
+        assert!(decision.edited_digest.is_some_and(|edited| Some(edited) != pending.record_digest), "{rules}");
         assert_eq!(decider.reason().map(str::len), Some(2050), "it is bounded");
         assert!(!format!("{decider:?}").contains("xx"), "{decider:?}");
     }
@@ -130,7 +138,7 @@ async fn a_person_sees_what_changed() {
     assert_eq!(calls[0].labels, [Arc::from("seen")]);
     let run = runner.run(ada().label("seen"));
     let edited = ApprovalDecision::ApproveEdited(r#"{"text":"b","copies":3,"code":"secret-2"}"#.into());
-    assert!(run.resume("p", edited, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("p", edited, &grace()).await.expect("it waits").is_ok());
     let decided = decisions_of(&store).await.remove(0);
     let expected = [
         r#"edited /code: "[sensitive]" -> "[sensitive]""#,
@@ -152,11 +160,12 @@ async fn a_conversation_refuses_a_decider_as_a_whole() {
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     let id = CallId::new("person");
     for (decider, code) in [(Decider::new("ada").tenant("acme"), "not_allowed"), (outsider(), "not_pending")] {
-        let refused = conversation.decide(&id, ApprovalDecision::Approve, &decider).await.expect_err("not theirs");
+        let refused =
+            conversation.decide_shown(&id, ApprovalDecision::Approve, &decider).await.expect_err("not theirs");
         assert_eq!(refused.code(), code);
     }
     assert_eq!(decisions_of(&store).await.len(), 2);
-    let ended = conversation.decide(&id, ApprovalDecision::Approve, &grace()).await.expect("it still waits");
+    let ended = conversation.decide_shown(&id, ApprovalDecision::Approve, &grace()).await.expect("it still waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
 }
 
@@ -192,7 +201,7 @@ async fn whatever_changed_has_a_code_of_its_own() {
         }
         let run = runner.run(options);
         for decision in decisions().into_iter().take(1) {
-            let result = run.resume("person", decision, &grace()).await.expect("it waits");
+            let result = run.resume_shown("person", decision, &grace()).await.expect("it waits");
             assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{expected}");
             let mismatch = result.error().and_then(|error| error.mismatch).expect("a code");
             assert_eq!(mismatch.code(), expected);
@@ -205,7 +214,7 @@ async fn whatever_changed_has_a_code_of_its_own() {
         assert_eq!(record(&store, "person").await.ended_at, None, "{expected}");
         if expected == "clock" {
             clock.advance(hour * 26);
-            let late = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+            let late = run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
             assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalExpired, false));
         }
     }

@@ -1,6 +1,7 @@
 //! Several runs under one id, whose id can come from a request and says nothing of whose run it is; policies and values
 //! that change while a call waits.
 
+use tests::Shown as _;
 use tool_runtime::store::Store as _;
 
 use super::*;
@@ -56,7 +57,8 @@ async fn a_call_of_another_run_leaves_a_waiting_call_of_the_same_id() {
         let other = runner.run(options);
         other.exec(ToolCall::text("person", "waiting__read", "{}")).await;
         let moved = moved(&owner.snapshot().await.expect("a store"));
-        let result = owner.resume("person", ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
+        let result =
+            owner.resume_shown("person", ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
         assert_eq!(result.outcome(), Outcome::ApprovalDenied);
         let filter = RecordFilter::call("run-1", CallId::new("person"));
         let record = store.calls(&filter).await.expect("records").pop().expect("a record of the denial");
@@ -65,7 +67,10 @@ async fn a_call_of_another_run_leaves_a_waiting_call_of_the_same_id() {
         // The snapshot has the call too.
         let elsewhere = super::runner(POLICY, &Arc::new(MemoryStore::new()));
         let run = elsewhere.restore(moved, ada()).await.expect("a run");
-        assert_eq!(run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
+        assert_eq!(
+            run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(),
+            "3"
+        );
     }
 }
 
@@ -78,7 +83,7 @@ async fn a_full_store_keeps_what_waits() {
     assert_eq!(call("first").await.outcome(), Outcome::ApprovalRequired);
     // The store is full: the second call ends, and the first still waits.
     assert_eq!(call("second").await.outcome(), Outcome::Cancelled);
-    assert_eq!(run.resume("first", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
+    assert_eq!(run.resume_shown("first", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
 }
 
 #[tokio::test]
@@ -124,6 +129,6 @@ async fn a_repair_stays_in_the_record_of_an_approved_call() {
     let run = runner(policy, &store).run(ada());
     let call = ToolCall::text("c", "waiting__change", "```json\n{\"to\":3}\n```");
     assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
-    assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
     assert_eq!(record(&store, "c").await.repair.expect("a repair").repairer, "fenced_json");
 }

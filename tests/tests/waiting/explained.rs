@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 use std::time::Duration;
+use tests::Shown as _;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -167,7 +168,7 @@ async fn a_sensitive_argument_is_in_nothing_that_a_person_reads() {
     let mut document = serde_json::to_value(&call).expect("a document");
     document["arguments"] = Value::Null;
     let edited = ApprovalDecision::ApproveEdited(r#"{"what":"a hall","code":"CANARY-2"}"#.to_owned());
-    assert!(run.resume("c", edited, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("c", edited, &grace()).await.expect("it waits").is_ok());
     let records = store.records(&RecordFilter::run("run-1")).await.expect("records");
     assert_eq!(records.len(), 2);
     let records = serde_json::to_string(&records).expect("documents");
@@ -247,7 +248,7 @@ async fn names_are_looked_up_for_the_run_and_never_hold_a_call_up() {
     );
     // The digest is that of the arguments alone, and the call runs.
     assert_eq!(call.argument_digest, waits("explained__delete", &arguments).await.argument_digest);
-    assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
 #[tokio::test]
@@ -269,7 +270,7 @@ async fn a_restored_run_shows_what_was_shown() {
         .expect("it waits");
     assert_eq!(serde_json::to_value(&after).expect("JSON"), serde_json::to_value(&before).expect("JSON"));
     assert!(after.summary.expect("a sentence").contains("looked up: “Buy 'milk'"));
-    assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
+    assert!(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
 struct Echo;
@@ -313,11 +314,11 @@ async fn another_sentence_is_another_definition() {
             .await;
     assert_eq!(call.summary.as_deref(), Some("Says “a” to (not given)"));
     let later = said("Shouts {text} to {to.name}", &store).run(ada());
-    let result = later.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let result = later.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(result.outcome(), Outcome::ApprovalMismatch);
     assert_eq!(result.error().and_then(|error| error.mismatch), Some(Mismatch::Definition));
     let same = said("Says {text} to {to.name}", &store).run(ada());
-    assert!(same.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
+    assert!(same.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Sticky decisions: what somebody remembered answers for calls like it, as often and as long as it says.
 
 use std::time::Duration;
+use tests::Shown as _;
 
+use tool_runtime::call::Mismatch;
 use tool_runtime::runner::{GrantError, Remember};
-use tool_runtime::store::{Clock, DecisionKind, GrantScope, Key, ManualClock, PendingFilter, SqlOptions, SqlStore};
+use tool_runtime::store::{
+    Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter, SqlOptions, SqlStore,
+};
 
 use super::*;
 
@@ -45,9 +49,13 @@ fn rig() -> Rig {
 }
 
 fn rig_over(store: Arc<dyn Store>) -> Rig {
+    rig_with(store, ASKS)
+}
+
+fn rig_with(store: Arc<dyn Store>, policy: &str) -> Rig {
     let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
     let catalog = ToolCatalog::collect().expect("a catalog");
-    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(ASKS).expect("a policy"))
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
         .approvals(true)
         .store(Arc::clone(&store))
         .clock(Arc::clone(&clock))
@@ -159,7 +167,7 @@ async fn a_grant_holds_where_it_was_given_only() {
 #[tokio::test]
 async fn a_denial_wins_and_the_policy_comes_first() {
     let rig = rig();
-    let everything = Remember::allow(GrantScope::Tenant).matching("[]").expect("conditions").uses(9).expires_in(WEEK);
+    let everything = Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
     let allowed = remembered(&rig, everything).await.expect("a grant");
     let run = rig.runner.run(conversation().run_id("run-2"));
     assert_eq!(posts(&run, "a", "ada", 1).await, Outcome::Ok);
@@ -191,7 +199,7 @@ async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
         assert_eq!(remembered(&rig(), remember.clone()).await.expect_err("refused").code(), code, "{remember:?}");
     }
     for conditions in
-        ["{}", "[1]", r#"[{"pointer":"to","equals":1}]"#, r#"[{"pointer":"/to","equals":1,"then":"deny"}]"#]
+        ["{}", "[]", "[1]", r#"[{"pointer":"to","equals":1}]"#, r#"[{"pointer":"/to","equals":1,"then":"deny"}]"#]
     {
         assert_eq!(allow().matching(conditions).expect_err(conditions).code(), "grant_conditions");
     }
@@ -204,6 +212,60 @@ async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
     assert_eq!(run.remember("first", bounded(), &tests::grace()).await.expect_err("outside").code(), "not_pending");
     assert_eq!(run.remember("nothing", bounded(), &grace()).await.expect_err("unknown").code(), "not_pending");
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
+}
+
+#[tokio::test]
+async fn a_grant_holds_for_the_caller_that_was_looked_at() {
+    let rig = rig();
+    let given = Remember::allow(GrantScope::Tenant).uses(9).expires_in(WEEK);
+    let grant = remembered(&rig, given.clone()).await.expect("a grant");
+    assert_eq!(grant.caller, GrantCaller::Direct);
+    let helper = rig.runner.run(conversation().run_id("run-2").caller(graph("helper")));
+    assert_eq!(posts(&helper, "a", "ada", 1).await, Outcome::ApprovalRequired);
+    let grant = helper.remember("a", given, &grace()).await.expect("a grant");
+    assert_eq!(grant.caller, GrantCaller::Graph("helper".into()));
+    assert_eq!(posts(&helper, "b", "ada", 1).await, Outcome::Ok);
+    assert!(rig.runner.revoke(&rig.runner.grants(Some("acme")).await.expect("grants")[0]).await.expect("a store"));
+    let other = rig.runner.run(conversation().run_id("run-3").caller(graph("other")));
+    assert_eq!(posts(&other, "c", "ada", 1).await, Outcome::ApprovalRequired);
+    let direct = rig.runner.run(conversation().run_id("run-4"));
+    assert_eq!(posts(&direct, "d", "ada", 1).await, Outcome::ApprovalRequired);
+    // A denial holds for all of them.
+    direct.remember("d", Remember::deny(GrantScope::Tenant), &grace()).await.expect("a denial");
+    assert_eq!(posts(&helper, "e", "ada", 1).await, Outcome::ApprovalDenied);
+}
+
+/// The decider's right is checked again, under the policy of the run that uses the grant.
+#[tokio::test]
+async fn a_grant_ends_with_the_right_of_its_decider() {
+    let manager = || Decider::new("grace").tenant("acme").role("manager");
+    let deciders = |roles: &str| format!("{ASKS}\n[approvals.tools.waiting__post]\n{roles}");
+    let rig = rig_with(Arc::new(MemoryStore::new()), &deciders(r#"roles = ["manager"]"#));
+    let run = rig.runner.run(conversation());
+    assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
+    let everything = Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let grant = run.remember("first", everything, &manager()).await.expect("a grant");
+    let used = rig.runner.run(conversation().run_id("run-2"));
+    assert_eq!(posts(&used, "a", "ada", 1).await, Outcome::Ok);
+
+    let later = rig_with(Arc::clone(&rig.store), &deciders(r#"roles = ["director"]"#));
+    let run = later.runner.run(conversation().run_id("run-3"));
+    assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalRequired);
+    let open = rig.store.open_records(&RecordFilter::run("run-3")).await.expect("records").remove(0);
+    let void = open.void_grant.clone().expect("the grant that does not count");
+    assert_eq!((&void.id, void.why), (&grant.id, Mismatch::DeciderRole));
+    let director = Decider::new("grace").tenant("acme").role("director");
+    run.resume_shown("b", ApprovalDecision::Approve, &director).await.expect("it waits");
+    let record = rig.store.calls(&RecordFilter::run("run-3")).await.expect("records").remove(0);
+    assert_eq!((record.outcome, record.void_grant), (Outcome::Ok, open.void_grant));
+
+    // Under `own_calls = false` a decider cannot approve their own calls, not even through a grant for the tenant.
+    let own = RunOptions::new().run_id("run-4").principal("grace").tenant("acme").role("editor");
+    let run = rig.runner.run(own);
+    assert_eq!(posts(&run, "c", "ada", 1).await, Outcome::ApprovalRequired);
+    let open = rig.store.open_records(&RecordFilter::run("run-4")).await.expect("records").remove(0);
+    assert_eq!(open.void_grant.map(|void| void.why), Some(Mismatch::OwnCall));
+    assert_eq!(posts(&rig.runner.run(conversation().run_id("run-5")), "d", "ada", 1).await, Outcome::Ok, "as before");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,6 +1,7 @@
 //! Many calls that wait, and several approvers who decide on all of them at the same time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use tests::Shown as _;
 
 use super::*;
 
@@ -43,7 +44,7 @@ async fn each_of_many_calls_is_decided_once() {
                 // Each begins elsewhere, so that they meet.
                 let call = (call + approver * calls / APPROVERS) % calls;
                 let run = runner.run(options(call / 100));
-                match run.resume(&format!("c{call}"), ApprovalDecision::Approve, &grace()).await {
+                match run.resume_shown(&format!("c{call}"), ApprovalDecision::Approve, &grace()).await {
                     Ok(result) => {
                         assert_eq!(result.to_model(), call.to_string());
                         decided += 1;
@@ -64,6 +65,8 @@ async fn each_of_many_calls_is_decided_once() {
     let records = runner.store().records(&RecordFilter::default()).await.expect("records");
     let ended = records.iter().filter(|sealed| sealed.record.as_call().is_some_and(|call| call.outcome == Outcome::Ok));
     assert_eq!(ended.count(), calls as usize);
-    assert_eq!(records.iter().filter(|sealed| sealed.record.as_decision().is_some()).count(), calls as usize);
+    let decisions = || records.iter().filter_map(|sealed| sealed.record.as_decision());
+    assert_eq!(decisions().filter(|decision| decision.refused.is_none()).count(), calls as usize);
+    assert_eq!(decisions().count(), (calls * APPROVERS) as usize, "each late one has a record");
     tool_runtime::store::Chain::verify(&records).expect("whole chains");
 }

@@ -1,8 +1,10 @@
 //! Records say the same of a call, whichever way it came: what was validated, repaired, decided and violated.
 
 use std::time::Duration;
+use tests::Shown as _;
 
 use serde_json::Value;
+use tool_runtime::call::DigestKey;
 use tool_runtime::store::ManualClock;
 
 use super::*;
@@ -75,13 +77,15 @@ async fn rig(rules: &str) -> Rig {
     let policy = ToolPolicy::from_toml(&format!("{rules}\n{TOOLS}")).expect("a policy");
     let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
         .approvals(true)
+        // Of different stores, whose own keys would differ.
+        .digest_key(DigestKey::new([7; 32]))
         .clock(Arc::clone(&clock))
         .store(Arc::clone(&store));
     let run = runner.build().expect("a runner").run(ada());
     if rules.contains("calls = 1") {
         let spent = run.exec(ToolCall::text("before", "recorded__read", r#"{"how":6}"#)).await;
         if !spent.is_ok() {
-            run.resume("before", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+            run.resume_shown("before", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         }
     }
     Rig { clock, store, run }
@@ -157,7 +161,7 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
             assert_eq!(one.record().await, two.record().await, "{what}: open");
             check(&one.record().await, repaired, &what);
             for rig in [one, two] {
-                let result = rig.run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+                let result = rig.run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
                 assert_eq!(result.outcome(), expected, "{what}");
                 let approved = rig.record().await;
                 assert_eq!(approved["decision"]["verdict"], "require_approval", "{what}");
@@ -183,7 +187,7 @@ async fn a_call_that_a_person_or_a_client_ends_keeps_what_was_known_of_it() {
             if is_late {
                 late(&rig);
             }
-            let result = rig.run.resume("c", decision, &grace()).await.expect("it waits");
+            let result = rig.run.resume_shown("c", decision, &grace()).await.expect("it waits");
             assert_eq!(result.outcome(), expected);
             check(&rig.record().await, repaired, expected.code());
         }
@@ -233,7 +237,7 @@ async fn what_was_violated_is_recorded_where_it_was() {
     let one = rig(ASKS).await;
     one.run.exec(ToolCall::text("c", "recorded__change", r#"{"how":0}"#)).await;
     let edited = ApprovalDecision::ApproveEdited(r#"{"how":10}"#.to_owned());
-    one.run.resume("c", edited, &grace()).await.expect("it waits");
+    one.run.resume_shown("c", edited, &grace()).await.expect("it waits");
     assert_eq!(pointers(&decided(&one).await["refused"]["violations"]), place("/how", "maximum"));
     let one = rig("").await;
     one.run.exec(ToolCall::text("c", "recorded__client", r#"{"what":1}"#)).await;

@@ -60,8 +60,8 @@ async fn a_token_runs_its_call_in_another_process() {
     let second = service(SENDS, &clock);
     let rotated = TokenKeys::new("2026-12", [8; 32]).also_opens("2026-11", [7; 32]);
     assert!(!format!("{rotated:?}").contains('8'), "{rotated:?}");
-    let (run, call) = second.open_token(&token, &rotated, ada()).await.expect("it opens");
-    let result = run.resume(call.as_str(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    let (run, question) = second.open_token(&token, &rotated, ada()).await.expect("it opens");
+    let result = run.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.to_model().as_str()), (Outcome::Ok, "30"));
     // Over this store it was decided.
     let used = second.open_token(&token, &rotated, ada()).await.expect_err("used");

@@ -33,7 +33,7 @@ fn fresh() -> UiEncoder {
 
 fn suspended(id: &str, outcome: &str) -> Value {
     json!({
-        "type": "tool_call_suspended", "id": id, "name": "mail__send", "arguments": { "to": "ada" },
+        "type": "tool_call_suspended", "id": id, "question": tests::never(id), "name": "mail__send", "arguments": { "to": "ada" },
         "outcome": outcome, "prepared": (outcome == "client_required").then(|| json!({ "place": 1 })),
     })
 }
@@ -58,7 +58,7 @@ fn a_question_says_what_the_call_would_do() {
     event["changes"] = json!([change]);
     event["names"] = json!([{"pointer": "/to", "name": "Ada Lovelace"}]);
     let asked = json!({
-        "toolCallId": "a", "summary": "Sends a mail to “ada”", "changes": [change],
+        "toolCallId": "a", "approvalId": tests::never("a"), "summary": "Sends a mail to “ada”", "changes": [change],
         "names": [{"pointer": "/to", "name": "Ada Lovelace"}],
     });
     let events = run(fresh(), &[event.clone(), done("approval_required")]);
@@ -103,7 +103,7 @@ fn a_question_ends_the_run_with_an_interrupt() {
     let end = &events[6];
     assert_eq!((&end["threadId"], &end["runId"]), (&json!("thread_1"), &json!("run_1")));
     let [interrupt] = end["outcome"]["interrupts"].as_array().unwrap().as_slice() else { panic!("one interrupt") };
-    assert_eq!((&interrupt["id"], &interrupt["toolCallId"]), (&json!("a"), &json!("a")));
+    assert_eq!((&interrupt["id"], &interrupt["toolCallId"]), (&json!(tests::never("a")), &json!("a")));
     assert_eq!(interrupt["message"], "Allow the call of mail__send?");
     assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
 }

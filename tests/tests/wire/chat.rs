@@ -40,7 +40,7 @@ fn done() -> Value {
 }
 
 fn decided(approved: bool) -> Value {
-    let approval = json!({ "id": "ask", "approved": approved, "reason": "Because." });
+    let approval = json!({ "id": tests::never("ask"), "approved": approved, "reason": "Because." });
     part("ask", "approval-responded", &json!({ "approval": approval }))
 }
 
@@ -69,13 +69,16 @@ fn texts_and_answers_are_read() {
     let waiting = part("run", "input-available", &json!({}));
     let request = read(&[user("Go."), assistant(&[step.clone(), done(), decided(true), waiting])]);
     let reason = || Some("Because.".to_owned());
-    assert_eq!(request.answers, [ChatAnswer::Decision { id: "ask".into(), approved: true, reason: reason() }]);
+    assert_eq!(
+        request.answers,
+        [ChatAnswer::Decision { question: tests::never("ask"), approved: true, reason: reason() }]
+    );
     assert_eq!((request.chat_id.as_str(), request.message_id.as_deref(), request.text), ("chat", Some("m"), None));
 
     let output = part("run", "output-available", &json!({ "output": { "b": [1.5], "a": "x" } }));
     let request = read(&[assistant(&[decided(false), output])]);
     let expected = [
-        ChatAnswer::Decision { id: "ask".into(), approved: false, reason: reason() },
+        ChatAnswer::Decision { question: tests::never("ask"), approved: false, reason: reason() },
         ChatAnswer::Output { id: "run".into(), json: r#"{"a":"x","b":[1.5]}"#.to_owned() },
     ];
     assert_eq!(request.answers, expected);
@@ -192,7 +195,7 @@ fn other_shapes_are_refused() {
             "/messages/0/parts/0/state",
         ),
         (
-            json!({ "id": "c", "messages": [assistant(&[part("ask", "approval-responded", &json!({ "approval": { "id": "ask", "approved": "yes" } }))])] }),
+            json!({ "id": "c", "messages": [assistant(&[part("ask", "approval-responded", &json!({ "approval": { "id": tests::never("ask"), "approved": "yes" } }))])] }),
             "chat_malformed",
             "/messages/0/parts/0/approval/approved",
         ),
@@ -215,7 +218,7 @@ fn bodies_are_bounded() {
     refused(&post(&[user(&"a".repeat(40 << 10))]), "history_too_large", "/messages");
     refused(&post(&vec![user("Hi."); 2049]), "history_too_large", "/messages");
     refused(&post(&[assistant(&vec![json!({ "type": "step-start" }); 1025])]), "chat_too_large", "/messages/0/parts");
-    let approval = json!({ "approval": { "id": "ask", "approved": true, "reason": "a".repeat(5000) } });
+    let approval = json!({ "approval": { "id": tests::never("ask"), "approved": true, "reason": "a".repeat(5000) } });
     let reason = part("ask", "approval-responded", &approval);
     refused(&post(&[assistant(&[reason])]), "chat_too_large", "/messages/0/parts/0/approval/reason");
 }

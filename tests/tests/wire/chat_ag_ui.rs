@@ -34,7 +34,7 @@ fn tool(id: &str, content: &Value) -> Value {
 }
 
 fn approve(payload: &Value) -> Value {
-    json!([{ "interruptId": "ask", "status": "resolved", "payload": payload }])
+    json!([{ "interruptId": tests::never("ask"), "status": "resolved", "payload": payload }])
 }
 
 fn body(messages: &[Value], resume: &Value) -> Value {
@@ -66,7 +66,7 @@ fn answers_are_read_in_the_order_of_the_calls() {
         &yes(),
     );
     let expected = [
-        ChatAnswer::Decision { id: "ask".into(), approved: true, reason: Some("Because.".to_owned()) },
+        ChatAnswer::Decision { question: tests::never("ask"), approved: true, reason: Some("Because.".to_owned()) },
         ChatAnswer::Output { id: "run".into(), json: r#"{"city":"Oslo"}"#.to_owned() },
     ];
     assert_eq!(request.answers, expected);
@@ -76,9 +76,12 @@ fn answers_are_read_in_the_order_of_the_calls() {
     );
 
     // A client that shows nothing any more knows the interrupts of the last run.
-    let cancelled = json!([{ "interruptId": "ask", "status": "cancelled" }]);
+    let cancelled = json!([{ "interruptId": tests::never("ask"), "status": "cancelled" }]);
     let request = read(&[user("And then?")], &cancelled);
-    assert_eq!(request.answers, [ChatAnswer::Decision { id: "ask".into(), approved: false, reason: None }]);
+    assert_eq!(
+        request.answers,
+        [ChatAnswer::Decision { question: tests::never("ask"), approved: false, reason: None }]
+    );
     assert_eq!(request.text.as_deref(), Some("And then?"));
 }
 
@@ -97,7 +100,7 @@ fn results_of_the_clients_tools_come_in_several_shapes() {
     failed["error"] = json!("No camera.");
     assert_eq!(read(&[calls(&["ask", "run"]), failed], &yes()).answers[1], ChatAnswer::Failed { id: "run".into() });
     // A client can treat its own tool as an interrupt, too.
-    let both = |run: Value| json!([{ "interruptId": "ask", "status": "cancelled" }, run]);
+    let both = |run: Value| json!([{ "interruptId": tests::never("ask"), "status": "cancelled" }, run]);
     let request =
         read(&[], &both(json!({ "interruptId": "run", "status": "resolved", "payload": { "city": "Oslo" } })));
     assert_eq!(request.answers[1], ChatAnswer::Output { id: "run".into(), json: r#"{"city":"Oslo"}"#.to_owned() });
@@ -144,7 +147,7 @@ fn lies_are_refused() {
     let run = tool("run", &json!("1"));
     refused(&body(&[all.clone(), run.clone(), run.clone()], &yes()), "history_duplicate", "/messages/0");
     refused(&body(&[all.clone(), all.clone()], &yes()), "history_duplicate", "/messages/0");
-    let entry = json!({ "interruptId": "ask", "status": "cancelled" });
+    let entry = json!({ "interruptId": tests::never("ask"), "status": "cancelled" });
     refused(&body(std::slice::from_ref(&all), &json!([entry, entry])), "history_duplicate", "/resume/1");
     let other = json!({ "interruptId": "run", "status": "resolved", "payload": 2 });
     refused(&body(&[all.clone(), run], &json!([entry, other])), "history_duplicate", "/resume/1");

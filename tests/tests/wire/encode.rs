@@ -205,11 +205,11 @@ fn own_history_is_repaired() {
     let expected = vec![turn(&["a", "b", "c"]), answer("a"), cancelled, answer("c"), user, turn(&["d"]), unknown];
     assert_eq!(repaired, expected);
     assert_eq!(history::repair(&repaired, missing), repaired);
-    // Every format writes every call with one result, arguments digit for digit.
+    // Every format writes every call with one result, arguments as they were written.
     let body = serde_json::to_value(Format::OpenAiChat.encode_messages(&history, None).body).unwrap();
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
-    assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
+    assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{ "x": 1.50, "s": " \" " }"#);
     assert!(messages[2]["content"].as_str().unwrap().contains("\"errorCode\":\"outcome_unknown\""));
 }
 

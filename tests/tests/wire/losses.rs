@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice};
+use tool_runtime::wire::{EncodeOptions, Format, Message, OnUnsupported, RequestSettings, ToolChoice, WireTool};
 
 /// Texts shorter than this are words of a format, such as types.
 const SHORT: usize = 12;
@@ -160,7 +160,7 @@ fn gemini_gets_names_that_it_takes() {
 fn a_choice_that_no_tool_can_meet_is_reported() {
     let choose = |choice| EncodeOptions::default().with_settings(RequestSettings::new().tool_choice(choice));
     for format in [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Gemini] {
-        let none: [tool_runtime::wire::WireTool<'_>; 0] = [];
+        let none: [WireTool<'_>; 0] = [];
         let forced = format.encode_tools(none, &choose(ToolChoice::Required)).unwrap();
         let lost: Vec<_> = forced.losses.iter().map(ToString::to_string).collect();
         assert_eq!(lost, ["no tool is offered, so no call can be forced at tool_choice"], "{format}");
@@ -168,5 +168,87 @@ fn a_choice_that_no_tool_can_meet_is_reported() {
             forced.body.is_empty() && format.encode_tools(none, &choose(ToolChoice::None)).unwrap().losses.is_empty()
         );
         assert!(format.encode_tools(none, &choose(ToolChoice::Named("a__b".to_owned()))).is_err());
+    }
+}
+
+/// Tools of a schema without properties: their number, and the description of the first.
+fn tools(count: usize, description: &str) -> Vec<(String, String)> {
+    (0..count).map(|at| (format!("a__b{at}"), if at == 0 { description.to_owned() } else { "B.".to_owned() })).collect()
+}
+
+fn offer(
+    format: Format,
+    tools: &[(String, String)],
+    options: &EncodeOptions,
+) -> Result<tool_runtime::wire::Encoded, tool_runtime::wire::EncodeError> {
+    let schema = r#"{"type":"object","properties":{}}"#;
+    format.encode_tools(tools.iter().map(|(name, text)| WireTool::new(name, text, schema)), options)
+}
+
+#[test]
+fn a_description_that_openai_refuses_is_cut_and_reported() {
+    let leave_out = EncodeOptions::default().with_on_unsupported(OnUnsupported::LeaveOut);
+    for (text, kept) in [
+        ("ä".repeat(1024), 1024),
+        ("ä".repeat(1025), 1024),
+        ("words ".repeat(1000), 1019),
+        (format!("{}. {}", "s".repeat(900), "t".repeat(500)), 901),
+    ] {
+        for &format in Format::ALL {
+            let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
+            let (is_long, tools) = (text.chars().count() > 1024, tools(2, &text));
+            let encoded = offer(format, &tools, &leave_out).unwrap();
+            let body = serde_json::to_value(&encoded.body).unwrap();
+            let mut sent = Vec::new();
+            strings(&body, &mut sent);
+            let longest = sent.iter().map(|text| text.chars().count()).max().unwrap();
+            let lost: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
+            if is_openai && is_long {
+                assert_eq!(longest, kept, "{format}");
+                let what = "the provider takes 1024 characters of a description; the rest is not sent at description";
+                assert_eq!(lost, [format!("a__b0: {what}")], "{format}");
+                let refused = offer(format, &tools, &EncodeOptions::default()).unwrap_err();
+                assert_eq!((refused.code(), refused.tool.as_deref()), ("description_too_long", Some("a__b0")));
+                let any = leave_out.clone().with_provider_limits(false);
+                assert!(offer(format, &tools, &any).unwrap().losses.is_empty());
+            } else {
+                assert_eq!((longest, lost.len()), (text.chars().count(), 0), "{format}");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_tools_than_a_provider_takes_are_refused() {
+    for &format in Format::ALL {
+        let has_limit = !matches!(format, Format::Anthropic | Format::Ollama);
+        for on_unsupported in [OnUnsupported::Refuse, OnUnsupported::LeaveOut] {
+            let options = EncodeOptions::default().with_on_unsupported(on_unsupported);
+            assert_eq!(offer(format, &tools(128, ""), &options).unwrap().tools.len(), 128, "{format}");
+            match offer(format, &tools(129, ""), &options) {
+                Err(error) => {
+                    assert!(has_limit && error.code() == "too_many_tools", "{format}");
+                    assert!(error.to_string().contains("Agent::pick"), "{error}");
+                }
+                Ok(encoded) => assert!(!has_limit && encoded.tools.len() == 129, "{format}"),
+            }
+            let any = options.with_provider_limits(false);
+            assert_eq!(offer(format, &tools(129, ""), &any).unwrap().tools.len(), 129, "{format}");
+        }
+    }
+}
+
+#[test]
+fn ollama_offers_no_tools_where_none_may_be_called() {
+    let options = |choice| EncodeOptions::default().with_settings(RequestSettings::new().tool_choice(choice));
+    let none = offer(Format::Ollama, &tools(2, ""), &options(ToolChoice::None)).unwrap();
+    assert!(none.body.is_empty() && none.losses.is_empty(), "{none:?}");
+    for choice in [ToolChoice::Required, ToolChoice::Named("a__b0".to_owned())] {
+        let options = options(choice);
+        let refused = offer(Format::Ollama, &tools(2, ""), &options).unwrap_err();
+        assert_eq!(refused.code(), "unsupported_tool_choice");
+        let left_out = offer(Format::Ollama, &tools(2, ""), &options.with_on_unsupported(OnUnsupported::LeaveOut));
+        let left_out = left_out.unwrap();
+        assert_eq!((left_out.tools.len(), left_out.losses[0].path.as_str()), (2, "tool_choice"));
     }
 }

@@ -16,7 +16,7 @@ fn result(id: &str, outcome: &str) -> Value {
 
 fn suspended(id: &str, outcome: &str) -> Value {
     json!({
-        "type": "tool_call_suspended", "id": id, "name": "mail__send", "arguments": { "to": "ada" },
+        "type": "tool_call_suspended", "id": id, "question": tests::never(id), "name": "mail__send", "arguments": { "to": "ada" },
         "outcome": outcome, "prepared": { "to": "ada" },
     })
 }

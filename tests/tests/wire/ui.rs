@@ -221,7 +221,7 @@ fn result(id: &str, arguments: Option<JsonText>, outcome: Outcome, value: Option
 #[allow(clippy::needless_pass_by_value, reason = "callers make the values in place")]
 fn suspended(id: &str, outcome: Outcome, prepared: Option<JsonText>) -> Event {
     event(&json!({
-        "type": "tool_call_suspended", "id": id, "name": "ns__tool", "outcome": outcome, "prepared": prepared,
+        "type": "tool_call_suspended", "id": id, "question": tests::never(id), "name": "ns__tool", "outcome": outcome, "prepared": prepared,
     }))
 }
 
@@ -296,7 +296,7 @@ fn suspended_calls_stay_open() {
         assert!(seen.calls.iter().all(|call| call.result.is_none()));
         if protocol == Protocol::UiMessageStream {
             assert_eq!(seen.calls[0].input, Some(json!({"to": "x"})));
-            assert_eq!(seen.calls[0].approval, Some(("a".into(), None)));
+            assert_eq!(seen.calls[0].approval, Some((format!("{}.a", "0".repeat(64)), None)));
             assert_eq!(seen.calls[1].input, Some(json!({"edit": 1})));
         } else {
             assert_eq!(seen.calls[1].arguments, "{\"edit\":1}");
@@ -320,7 +320,7 @@ fn answers_in_the_same_run_settle_the_call() {
             );
             assert_eq!((seen.calls[0].failed, seen.finish.as_deref()), (!approved, Some("stop")));
             if protocol == Protocol::UiMessageStream {
-                assert_eq!(seen.calls[0].approval, Some(("a".into(), Some(approved))));
+                assert_eq!(seen.calls[0].approval, Some((format!("{}.a", "0".repeat(64)), Some(approved))));
             }
         }
     }

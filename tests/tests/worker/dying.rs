@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use tests::hooked::{HookedStore, Then};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
@@ -44,7 +43,7 @@ async fn survives(end: Option<(End, usize)>) -> usize {
     let first = tokio::spawn(world.worker_on(hooked).run(std::future::pending()));
     let decided = async {
         world.reaches("approval_required").await;
-        world.post(approve()).await;
+        world.decide(ApprovalDecision::Approve).await;
         world.reaches("answered").await;
     };
     match end {
@@ -54,7 +53,7 @@ async fn survives(end: Option<(End, usize)>) -> usize {
             let killed = async {
                 died.notified().await;
                 first.abort();
-                with([world.worker()], std::future::pending()).await;
+                with([world.worker()], std::future::pending::<()>()).await;
             };
             tokio::select! {
                 () = decided => {}

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc;
 
-use tests::hooked::{HookedStore, Then};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -48,6 +47,11 @@ impl World {
 
 /// Stops a worker at a place until another one has taken its run, and returns how the calls of the run ended.
 async fn stopped_at(place: &'static str) -> (Vec<(String, Outcome)>, BTreeMap<String, u32>) {
+    stopped_in(place).await.0
+}
+
+/// As [`stopped_at`], with the number of model requests.
+async fn stopped_in(place: &'static str) -> ((Vec<(String, Outcome)>, BTreeMap<String, u32>), u32) {
     let world = World::new(format!("stopped in the {place}"));
     world.enqueue("Go.").await;
     let (reached, stopped) = oneshot::channel();
@@ -64,6 +68,10 @@ async fn stopped_at(place: &'static str) -> (Vec<(String, Outcome)>, BTreeMap<St
         }
     };
     let worker = world.worker_on(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook)));
+    let worker = worker.prepare(|_, options| {
+        here("beginning");
+        options
+    });
     let thread = std::thread::spawn(move || {
         STOP.set(Some(Stop { place, reached, continued }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -74,18 +82,23 @@ async fn stopped_at(place: &'static str) -> (Vec<(String, Outcome)>, BTreeMap<St
     let before = world.kept().await;
     is_back.store(true, Ordering::Release);
     proceed.send(()).expect("it is stopped");
-    let tried = async {
-        while writes.load(Ordering::Acquire) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it tries to write");
+    while writes.load(Ordering::Acquire) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     end.send(()).expect("it works");
     tokio::task::spawn_blocking(|| thread.join()).await.expect("it is joined").expect("no panic");
     assert_eq!(world.kept().await, before, "{place}: the run is another worker's");
-    world.post(approve()).await;
+    world.decide(ApprovalDecision::Approve).await;
     with([world.worker()], world.reaches("answered")).await;
-    world.ends().await
+    (world.ends().await, world.asked.load(Ordering::Acquire))
+}
+
+/// A worker that is woken after its lease looks at it before it asks a model.
+#[tokio::test]
+async fn a_model_is_not_asked_for_a_run_that_somebody_else_has() {
+    let ((records, _), asked) = stopped_in("beginning").await;
+    assert_eq!(records, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+    assert_eq!(asked, 3, "once for each turn");
 }
 
 #[tokio::test]

@@ -20,4 +20,10 @@ fn search() -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Adds.
+#[tool(name = "mcp__srv__add", effect = read_only, redact = [])]
+fn add_there() -> Result<(), ToolError> {
+    Ok(())
+}
+
 fn main() {}

@@ -19,8 +19,16 @@ trait Reader: Middle {
 #[capability(effect = read_only)]
 trait Handle: std::ops::Deref<Target = dyn Writer> {}
 
+/// A tool that borrows it could cast it down to the adapter, which may be a `Writer` as well.
+#[capability(effect = read_only)]
+trait Cast: std::any::Any {}
+
+/// The same, by `<dyn Error>::downcast_ref`.
+#[capability(effect = read_only)]
+trait Failing: std::error::Error {}
+
 /// All of these are harmless.
 #[capability(effect = read_only)]
-trait Plain: std::fmt::Debug + std::fmt::Display + std::error::Error + std::any::Any + Send + Sync + Unpin {}
+trait Plain: std::fmt::Debug + std::fmt::Display + Send + Sync + Unpin {}
 
 fn main() {}

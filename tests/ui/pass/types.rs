@@ -9,6 +9,16 @@ pub trait Calendar: Send {
     async fn next(&self) -> i64;
 }
 
+/// Reads a calendar and its colours: a capability may repeat what it builds on, however it is spelled.
+#[capability(effect = read_only, kind = "calendar")]
+#[async_trait::async_trait]
+pub trait Colours: Calendar + std::fmt::Debug
+where
+    Self: Calendar + 'static,
+{
+    async fn colour(&self) -> String;
+}
+
 type Answer = std::io::Result<i64>;
 type Context = ToolContext;
 

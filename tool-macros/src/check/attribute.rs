@@ -108,7 +108,8 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
                 ),
             );
         }
-        Some((namespace, part)) if part.contains("__") => {
+        // No name in a reserved namespace is right.
+        Some((namespace, part)) if part.contains("__") && namespace != "mcp" && namespace != "graph" => {
             let single = part.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
             errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{single}`"));
         }

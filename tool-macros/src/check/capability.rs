@@ -1,9 +1,14 @@
 //! Rules about capability traits.
 
-use syn::{Attribute, ItemTrait, ReceiverKind, Token, TraitItem};
+use quote::ToTokens;
+use syn::{
+    Attribute, ItemTrait, PredicateType, ReceiverKind, Token, TraitBound, TraitItem, Type, TypeParamBound,
+    WherePredicate,
+};
 
 use crate::attr::CapabilityAttr;
 use crate::errors::Errors;
+use crate::model::peel;
 
 pub(super) fn capability_without_effect(attr: &CapabilityAttr, errors: &mut Errors) {
     if attr.effect.is_absent() {
@@ -23,6 +28,24 @@ pub(super) fn empty_kind(attr: &CapabilityAttr, errors: &mut Errors) {
 pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
     if !item.generics.params.is_empty() {
         errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters, and write one capability for each type that it is used with");
+    }
+}
+
+/// Refuses every bound that the expansion does not read as a supertrait: its effect could not be compared with the
+/// declared one.
+pub(super) fn unread_bound(item: &ItemTrait, errors: &mut Errors) {
+    const MESSAGE: &str = "this bound cannot be compared with the declared effect; write what the capability builds on as `trait Reader: Writer`, and leave every other bound out";
+    if !item.generics.params.is_empty() {
+        return;
+    }
+    for predicate in type_predicates(item).filter(|predicate| !bounds_self(predicate)) {
+        let lifetimes = predicate.lifetimes.to_token_stream();
+        let bounded = &predicate.bounded_ty;
+        errors.at(quote::quote!(#lifetimes #bounded), MESSAGE);
+    }
+    let unread = |bound: &&TypeParamBound| !matches!(bound, TypeParamBound::Trait(_) | TypeParamBound::Lifetime(_));
+    for bound in bounds(item).filter(unread) {
+        errors.at(bound, MESSAGE);
     }
 }
 
@@ -50,6 +73,37 @@ pub(super) fn mutable_self(item: &ItemTrait, errors: &mut Errors) {
             );
         }
     }
+}
+
+/// Returns the supertraits. A tool that borrows this trait can call everything that they offer.
+pub(crate) fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
+    bounds(item).filter_map(|bound| match bound {
+        // `?Sized` is not a supertrait.
+        TypeParamBound::Trait(bound) if bound.maybe.is_none() => Some(bound),
+        _ => None,
+    })
+}
+
+/// The bounds of the trait itself, wherever they are written.
+fn bounds(item: &ItemTrait) -> impl Iterator<Item = &TypeParamBound> {
+    let of_self = type_predicates(item).filter(|predicate| bounds_self(predicate));
+    item.supertraits.iter().chain(of_self.flat_map(|predicate| &predicate.bounds))
+}
+
+fn type_predicates(item: &ItemTrait) -> impl Iterator<Item = &PredicateType> {
+    let predicates = item.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    predicates.filter_map(|predicate| match predicate {
+        WherePredicate::Type(typed) => Some(typed),
+        _ => None,
+    })
+}
+
+/// Whether a predicate says something of `Self`. The compiler sees through parentheses, and through the invisible group
+/// that a `$ty:ty` of `macro_rules!` leaves.
+fn bounds_self(predicate: &PredicateType) -> bool {
+    let is_self =
+        matches!(peel(&predicate.bounded_ty), Type::Path(path) if path.qself.is_none() && path.path.is_ident("Self"));
+    is_self && predicate.lifetimes.is_none()
 }
 
 /// Returns whether a trait object of this trait could exist, judged by its tokens.

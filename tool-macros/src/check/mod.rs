@@ -8,6 +8,7 @@ mod signature;
 mod summary;
 
 pub(crate) use argument::find_self;
+pub(crate) use capability::supertraits;
 
 use syn::ItemTrait;
 
@@ -86,6 +87,7 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);
     capability::generic_capability(item, errors);
+    capability::unread_bound(item, errors);
     capability::async_without_async_trait(item, errors);
     capability::mutable_self(item, errors);
     capability::can_be_borrowed(item)

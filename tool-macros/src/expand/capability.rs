@@ -2,10 +2,10 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{ItemTrait, TraitBound, Type, TypeParamBound, WherePredicate, parse_quote_spanned};
+use syn::{ItemTrait, TypeParamBound, parse_quote_spanned};
 
 use crate::attr::{self, CapabilityAttr, Reach};
-use crate::check::check_capability;
+use crate::check::{check_capability, supertraits};
 use crate::errors::Errors;
 use crate::expand::declaration;
 use crate::expand::runtime::private;
@@ -63,12 +63,19 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
         }
     });
     let borrowing = if kind.is_some() { quote!(__rt::ThroughConnection) } else { quote!(__rt::Directly) };
+    let own = match attr.kind.value() {
+        Some(kind) => quote!(::core::option::Option::Some(#kind)),
+        None => quote!(::core::option::Option::None),
+    };
     let builds_on = supertraits(item).map(|bound| {
         quote_spanned! {at(bound)=>
             __rt::assert_known::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::KNOWN }>();
             __rt::assert_reach::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::REACH.is_within(
                 <#effect as __rt::EffectLevel>::EFFECT
             ) }>();
+            __rt::assert_account::<dyn #bound + 'static, {
+                __rt::ReachProbe::<dyn #bound + 'static>::ACCOUNTS.are_of(#own)
+            }>();
         }
     });
     let builds_on: TokenStream = builds_on.collect();
@@ -104,22 +111,4 @@ fn static_parameters(item: &ItemTrait) -> TokenStream {
         parameter.bounds.push(parse_quote_spanned!(at(&item.ident)=> 'static));
     }
     generics.split_for_impl().0.to_token_stream()
-}
-
-/// Returns the supertraits. A tool that borrows this trait can call everything that they offer.
-fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
-    let predicates = item.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-    let of_self = predicates.filter_map(|predicate| match predicate {
-        WherePredicate::Type(typed) => match &typed.bounded_ty {
-            Type::Path(path) if path.path.is_ident("Self") => Some(&typed.bounds),
-            _ => None,
-        },
-        _ => None,
-    });
-    let bounds = item.supertraits.iter().chain(of_self.flatten());
-    bounds.filter_map(|bound| match bound {
-        // `?Sized` is not a supertrait.
-        TypeParamBound::Trait(bound) if bound.maybe.is_none() => Some(bound),
-        _ => None,
-    })
 }

@@ -25,5 +25,12 @@ const _: () = {
                     .is_within(<__rt::ReadOnly as __rt::EffectLevel>::EFFECT)
             },
         >();
+        __rt::assert_account::<
+            dyn Debug + 'static,
+            {
+                __rt::ReachProbe::<dyn Debug + 'static>::ACCOUNTS
+                    .are_of(::core::option::Option::None)
+            },
+        >();
     }
 };

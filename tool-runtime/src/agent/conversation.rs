@@ -10,7 +10,7 @@ use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Said, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Decider, Event, EventSink, Mismatch, SafeError, Suspension};
+use crate::call::{Decider, Event, EventSink, Mismatch, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::Content;
 use crate::wire::{Message, RequestSettings};
@@ -62,7 +62,7 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// // Another one, perhaps in another process, brings the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
-/// let incoming = Incoming::new().decide("c1", ApprovalDecision::Approve, &Decider::new("grace"));
+/// let incoming = Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &Decider::new("grace"));
 /// let ended = conversation.receive(incoming).await?;
 /// assert!(matches!(ended, Ended::Answered { text } if text == "Done."));
 /// # Ok(()) })
@@ -94,18 +94,18 @@ impl Conversation {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
     }
 
-    /// Takes a person's decision on a call that waits for one. Once no call waits, the model continues.
+    /// Takes a person's answer to the question of a call that waits for them. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// No call with this id waits for a person, or the decider may not decide; the conversation is unchanged. See
-    /// [`answer`](Self::answer) for the events.
+    /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation is
+    /// unchanged, and the refusal is recorded. See [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
-        id: &CallId,
+        question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<Ended, ResumeError> {
-        self.receive(Incoming::new().decide(id.clone(), decision, decider)).await
+        self.receive(Incoming::new().decide(question, decision, decider)).await
     }
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
@@ -114,12 +114,11 @@ impl Conversation {
     /// the user then abandons.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide; the
-    /// conversation is unchanged. See [`answer`](Self::answer) for the events.
+    /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
+    /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(self);
-        if let Err(refused) = self.check(&incoming) {
-            self.record_barred(&incoming).await;
+        if let Err(refused) = self.check(&incoming).await {
             self.refuse(&refused);
             done.refused(refused.code());
             return Err(refused);
@@ -133,15 +132,13 @@ impl Conversation {
     /// decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice, and the conversation is unchanged; or the
-    /// store failed, and the calls behind the one that could not be finished still wait.
+    /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
+    /// decider may not decide. The conversation is then unchanged. If the store failed, the calls after the one that
+    /// could not be finished still wait.
     pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
-        let admitted = match self.check(&incoming) {
+        let admitted = match self.check(&incoming).await {
             Ok(()) => Box::pin(self.admit(incoming)).await,
-            Err(refused) => {
-                self.record_barred(&incoming).await;
-                Err(refused)
-            }
+            Err(refused) => Err(refused),
         };
         match admitted {
             Ok(misfit) => {
@@ -166,7 +163,7 @@ impl Conversation {
         }
     }
 
-    fn refuse(&self, refused: &ResumeError) {
+    pub(super) fn refuse(&self, refused: &ResumeError) {
         self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
     }
 
@@ -179,10 +176,12 @@ impl Conversation {
 
     /// Takes what comes from outside. Returns why a decision or an answer did not fit.
     async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
-        let Incoming { text, media, settings, decisions, about, expired, answers, typed } = incoming;
-        let decided = |(id, decision, decider)| (id, Action::Decide(decision, decider, about.clone()));
-        let decisions = decisions.into_iter().map(decided);
-        let decisions = decisions.chain(expired.into_iter().map(|id| (id, Action::Expire)));
+        let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
+        let decided = |(question, decision, decider): (Question, _, _)| {
+            (question.call_id().clone(), Action::Decide(question, decision, decider))
+        };
+        let late = |question: Question| (question.call_id().clone(), Action::Expire(question));
+        let decisions = decisions.into_iter().map(decided).chain(expired.into_iter().map(late));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
@@ -201,15 +200,27 @@ impl Conversation {
         Ok(misfit)
     }
 
-    /// Checks that every decision and answer is for a call that waits for it, and that every decider may decide, without
-    /// taking any: for services that have to refuse a request before its response begins.
+    /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
+    /// that its call asks now, and that every decider may decide, without taking any: for services that have to refuse a
+    /// request before its response begins. Each refused decision on a known call is recorded.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide.
-    pub fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
-        let decisions = incoming.decisions.iter().map(|(id, ..)| id).chain(&incoming.expired);
-        let decisions = decisions.map(|id| (id, Suspension::Approval));
-        let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
+    /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
+    /// question; or a decider may not decide.
+    pub async fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
+        let checked = self.compare(incoming).await;
+        if checked.is_err() {
+            for (question, kind, decider) in incoming.brought() {
+                // It is refused for the same reason as here, and recorded.
+                let _refused = self.run.admits(question, kind, decider).await;
+            }
+        }
+        checked
+    }
+
+    async fn compare(&self, incoming: &Incoming) -> Result<(), ResumeError> {
+        let decisions = incoming.brought().map(|(question, ..)| (question.call_id(), Suspension::Approval));
+        let answers = incoming.answered().map(|id| (id, Suspension::Client));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
             let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
@@ -217,31 +228,27 @@ impl Conversation {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }
         }
-        match self.barred(incoming).next() {
-            Some((id, _, Mismatch::DeciderTenant)) => Err(ResumeError::NotWaiting(id.clone())),
-            Some((_, _, mismatch)) => Err(ResumeError::NotAllowed(mismatch)),
-            None => Ok(()),
+        if let Some((question, mismatch)) = self.barred(incoming).next() {
+            return Err(ResumeError::barred(question.call_id(), mismatch));
         }
+        for (question, ..) in incoming.brought() {
+            // A call that does not wait in the store was decided by a process that may be gone; taking the decision finds
+            // out how it ended.
+            if let Ok(Some(pending)) = self.run.pending(question.call_id()).await
+                && pending.question() != *question
+            {
+                return Err(ResumeError::NotAllowed(Mismatch::Question));
+            }
+        }
+        Ok(())
     }
 
-    /// The decisions whose decider may not decide.
-    fn barred<'a>(
-        &'a self,
-        incoming: &'a Incoming,
-    ) -> impl Iterator<Item = (&'a CallId, &'a (CallId, ApprovalDecision, Decider), Mismatch)> {
-        incoming.decisions.iter().filter_map(|decision| {
-            let (id, _, decider) = decision;
-            let call = self.waiting().find(|call| call.id == *id)?;
-            Some((id, decision, self.run.bars(&call.name, decider)?))
+    /// The questions whose decider may not decide.
+    fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, Mismatch)> {
+        incoming.brought().filter_map(|(question, _, decider)| {
+            let call = self.waiting().find(|call| call.id == *question.call_id())?;
+            Some((question, self.run.bars(call.decided(), decider?)?))
         })
-    }
-
-    /// Records the decisions whose decider may not decide. The gate refuses them too, and does the recording.
-    async fn record_barred(&self, incoming: &Incoming) {
-        for (id, (_, decision, decider), _) in self.barred(incoming) {
-            // It is refused for the same reason as here.
-            let _refused = self.run.resume(id.as_str(), decision.clone(), decider).await;
-        }
     }
 
     /// Sends the events of the next turn to this sink, in addition to the run's own

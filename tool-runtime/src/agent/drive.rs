@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::agent::display::{self, Display};
+use crate::agent::meter::Meter;
 use crate::agent::state::{Said, Slot, Then};
 use crate::agent::telemetry::{Answering, Chat};
 use crate::agent::typed::{Judged, Typed};
@@ -13,7 +14,7 @@ use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest
 use crate::call::Event;
 use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
 /// The result of an answer that came together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
@@ -46,7 +47,11 @@ impl Conversation {
         );
         let chat = Chat::begin(&self.run, &answering, &settings, typed.is_some());
         let activity = display.activity();
-        let mut show = |event: DisplayEvent<'_>| display.show(event);
+        let meter = Meter::begin(&self.run, self.agent.prices, &request);
+        let mut show = |event: DisplayEvent<'_>| {
+            meter.hears(&event);
+            display.show(event);
+        };
         let answer = awaited(|| client.complete(request, &mut show)).instrument(chat.span());
         let answer = display::with_status(&self.run, &activity, answer);
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
@@ -55,22 +60,19 @@ impl Conversation {
             Ok(decoded) => decoded,
             Err(error) => {
                 chat.failed(error.code());
+                meter.unanswered();
                 return Err(self.unanswered(error));
             }
         };
         let span = chat.answered(&decoded);
         display.finish(&mut decoded);
-        // A turn is one even if its provider does not say what it used.
-        let used = decoded.usage.unwrap_or_default();
-        self.run.account(used, self.agent.prices.cost(&used));
-        if let Some(usage) = decoded.usage {
-            self.run.emit(Event::Usage {
-                input_tokens: usage.total_input(),
-                output_tokens: usage.total_output(),
-                cache_read_tokens: usage.cache_read_tokens,
-                cache_write_tokens: usage.cache_write_tokens,
-                reasoning_tokens: usage.reasoning_tokens,
-            });
+        let usage = meter.answered(&decoded);
+        let is_estimated = |usage: Option<Usage>| usage.is_some_and(|usage| usage.estimated);
+        if is_estimated(usage) && !self.state.turns.iter().any(|turn| is_estimated(turn.usage)) {
+            tracing::warn!(
+                run = self.run.id(),
+                "the provider does not count tokens, so budgets are charged with an estimate"
+            );
         }
         let is_answer = |name: &str| typed.as_ref().is_some_and(|typed| typed.is_answer(name));
         let turn = ModelTurn {
@@ -78,7 +80,7 @@ impl Conversation {
             prompt_hash,
             response_id: decoded.response_id.clone(),
             finish: decoded.finish,
-            usage: decoded.usage,
+            usage,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             calls: decoded
                 .calls

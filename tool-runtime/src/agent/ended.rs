@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::ModelError;
-use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, SafeError, Suspension, Violation};
+use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Question, SafeError, Suspension, Violation};
 use crate::policy::BudgetExceeded;
-use crate::runner::ResumeError;
+use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{Finish, WireError};
 
 /// How a request to a conversation ended. The history is one that every provider accepts in each case.
@@ -29,7 +29,8 @@ pub enum Ended {
     Stopped {
         /// The reason.
         reason: StopReason,
-        /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused.
+        /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused. For
+        /// [`StopReason::AskUser`], the request for clarification to the user, which is in the history too.
         text: String,
     },
 }
@@ -70,6 +71,8 @@ impl Ended {
 pub struct WaitingCall {
     /// The id of the call.
     pub id: CallId,
+    /// The question that it asks: a decision on the call carries it.
+    pub question: Question,
     /// The tool.
     pub name: String,
     /// Who it waits for.
@@ -110,9 +113,10 @@ pub struct WaitingCall {
 }
 
 impl WaitingCall {
-    pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<JsonText>) -> Self {
+    pub(super) fn new(question: Question, name: String, suspension: Suspension, payload: Option<JsonText>) -> Self {
         Self {
-            id,
+            id: question.call_id().clone(),
+            question,
             name,
             suspension,
             path: None,
@@ -126,6 +130,11 @@ impl WaitingCall {
             expires_at: None,
             refused: None,
         }
+    }
+
+    /// The tool that a decision is about: for a graph, the tool of its inner call.
+    pub(super) fn decided(&self) -> &str {
+        self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
 }
 
@@ -151,7 +160,7 @@ pub enum StopReason {
     TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
-    /// The model got one tool's arguments wrong in three consecutive turns: the user has to help.
+    /// The model made the same mistake in a tool's arguments in three turns in a row: the user has to help.
     AskUser,
     /// The model ended its turn without text and without a call.
     EmptyAnswer,
@@ -203,7 +212,7 @@ impl fmt::Display for StopReason {
             Self::TurnLimit => f.write_str("the model asked for more turns than allowed"),
             Self::Budget(exceeded) => exceeded.fmt(f),
             Self::AskUser => {
-                f.write_str("the model got one tool's arguments wrong in three consecutive turns; say it differently")
+                f.write_str("the model made the same mistake in a tool's arguments three times; say it differently")
             }
             Self::EmptyAnswer => f.write_str("the model gave an empty answer"),
             Self::UnfitAnswer(violations) => {

@@ -1,14 +1,14 @@
 //! [`Incoming`]: what comes in from outside between two turns of the model.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::typed::Typed;
 use crate::agent::{ClientAnswer, Conversation};
-use crate::call::{CallId, Decider};
+use crate::call::{CallId, Decider, Question};
 use crate::runner::ApprovalDecision;
+use crate::store::DecisionKind;
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
@@ -18,13 +18,17 @@ use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 ///
 /// ```
 /// use tool_runtime::agent::{ClientAnswer, Incoming};
-/// use tool_runtime::call::Decider;
+/// use tool_runtime::call::{Decider, Question};
 /// use tool_runtime::runner::ApprovalDecision;
 ///
+/// # let sent = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.call_1";
+/// // The question that the person was shown, as it was sent to their browser.
+/// let question: Question = sent.parse()?;
 /// let incoming = Incoming::new()
-///     .decide("call_1", ApprovalDecision::Approve, &Decider::new("grace"))
+///     .decide(&question, ApprovalDecision::Approve, &Decider::new("grace"))
 ///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
 /// # let _ = incoming;
+/// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -33,11 +37,8 @@ pub struct Incoming {
     pub(super) text: Option<String>,
     pub(super) media: Vec<Media>,
     pub(super) settings: RequestSettings,
-    pub(super) decisions: Vec<(CallId, ApprovalDecision, Decider)>,
-    /// What the calls of posted decisions waited for; `None` for decisions that were not posted.
-    #[serde(skip)]
-    pub(super) about: Option<Arc<[Arc<str>]>>,
-    pub(super) expired: Vec<CallId>,
+    pub(super) decisions: Vec<(Question, ApprovalDecision, Decider)>,
+    pub(super) expired: Vec<Question>,
     pub(super) answers: Vec<ClientAnswer>,
     /// What the answer to the message has to be.
     pub(super) typed: Option<Typed>,
@@ -101,30 +102,44 @@ impl Incoming {
     pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
         let incoming = Self { text: request.text, media: request.files, ..Self::new() };
         request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
-            ChatAnswer::Decision { id, approved: true, .. } => incoming.decide(id, ApprovalDecision::Approve, decider),
-            ChatAnswer::Decision { id, approved: false, reason } => {
-                incoming.decide(id, ApprovalDecision::Deny(reason), decider)
+            ChatAnswer::Decision { question, approved: true, .. } => {
+                incoming.decide(&question, ApprovalDecision::Approve, decider)
+            }
+            ChatAnswer::Decision { question, approved: false, reason } => {
+                incoming.decide(&question, ApprovalDecision::Deny(reason), decider)
             }
             ChatAnswer::Output { id, json } => incoming.answer(ClientAnswer::value(id, json)),
             ChatAnswer::Failed { id } => incoming.answer(ClientAnswer::Failed { id }),
         })
     }
 
-    /// Adds a person's decision on a call that waits for one.
-    pub fn decide(mut self, id: impl Into<CallId>, decision: ApprovalDecision, decider: &Decider) -> Self {
-        self.decisions.push((id.into(), decision, decider.clone()));
+    /// Adds a person's decision: the answer to the question that they were shown.
+    pub fn decide(mut self, question: &Question, decision: ApprovalDecision, decider: &Decider) -> Self {
+        self.decisions.push((question.clone(), decision, decider.clone()));
         self
+    }
+
+    /// The questions that it answers, with the kind of record that each leaves and who decides.
+    pub(super) fn brought(&self) -> impl Iterator<Item = (&Question, DecisionKind, Option<&Decider>)> {
+        let decided =
+            self.decisions.iter().map(|(question, decision, decider)| (question, decision.kind(), Some(decider)));
+        decided.chain(self.expired.iter().map(|question| (question, DecisionKind::Expired, None)))
+    }
+
+    /// The calls that their client answers.
+    pub(super) fn answered(&self) -> impl Iterator<Item = &CallId> {
+        self.answers.iter().map(ClientAnswer::id)
     }
 
     /// The decisions alone.
     #[cfg(feature = "mcp-server")]
-    pub(crate) fn into_decisions(self) -> Vec<(CallId, ApprovalDecision, Decider)> {
+    pub(crate) fn into_decisions(self) -> Vec<(Question, ApprovalDecision, Decider)> {
         self.decisions
     }
 
-    /// Adds that nobody decided in time on a call that waits for a person.
-    pub fn expire(mut self, id: impl Into<CallId>) -> Self {
-        self.expired.push(id.into());
+    /// Adds that the question of a call that waits for a person was not answered in time.
+    pub fn expire(mut self, question: &Question) -> Self {
+        self.expired.push(question.clone());
         self
     }
 

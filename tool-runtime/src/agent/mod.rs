@@ -49,7 +49,9 @@ mod history;
 #[cfg(feature = "http")]
 pub mod http;
 mod incoming;
+mod meter;
 mod model;
+mod model_error;
 mod picking;
 mod prices;
 mod saved;
@@ -74,7 +76,8 @@ pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use graph::Graph;
 pub use incoming::Incoming;
-pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
+pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};
+pub use model_error::{ModelError, ModelErrorKind};
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
@@ -82,6 +85,6 @@ pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+pub use worker::{Delivery, QueueError, RunQueue, Worker};
 #[cfg(feature = "cli")]
-pub(crate) use worker::{OwnRun, Take};
-pub use worker::{QueueError, RunQueue, Worker};
+pub(crate) use worker::{OwnRun, Take, find};

@@ -1,16 +1,14 @@
 //! [`ModelClient`]: the one function that calls a model.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::ModelError;
 use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
-use crate::error::{MAX_DETAIL_BYTES, chain};
 use crate::json;
-use crate::text::cut;
 use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
@@ -18,7 +16,7 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
-/// panic ends the turn as [`ModelErrorKind::Panicked`].
+/// panic ends the turn as [`ModelErrorKind::Panicked`](crate::agent::ModelErrorKind::Panicked).
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -118,7 +116,8 @@ pub struct ModelTurn {
     pub response_id: Option<String>,
     /// How the turn ended.
     pub finish: Finish,
-    /// The tokens. `None` if the provider did not count them.
+    /// The tokens. `None` if the provider did not count them and no budget limits them: with one they are an
+    /// [estimate](Usage::estimated).
     pub usage: Option<Usage>,
     /// How long it took, in milliseconds.
     pub latency_ms: u64,
@@ -144,141 +143,5 @@ pub struct TurnCall {
 impl TurnCall {
     pub(super) fn new(call: &ToolCall) -> Self {
         Self { id: call.id.clone(), name: shown(&call.name), outcome: None, outside_choice: call.outside_choice }
-    }
-}
-
-/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
-///
-/// ```
-/// use tool_runtime::agent::{ModelError, ModelErrorKind};
-///
-/// let error = ModelError::new(ModelErrorKind::Status(429), "quota of project 7 exceeded");
-/// assert_eq!(error.code(), "model_overloaded");
-/// assert!(!error.to_string().contains("project 7"));
-/// ```
-pub struct ModelError {
-    kind: ModelErrorKind,
-    detail: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-/// The kinds of [`ModelError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModelErrorKind {
-    /// The request cannot be written in the provider's format.
-    Encode,
-    /// No connection, or it broke before an answer began.
-    Connect,
-    /// The answer did not begin in time.
-    Timeout,
-    /// The provider answered with this status.
-    Status(u16),
-    /// The provider redirected the request; redirects are never followed.
-    Redirect,
-    /// The answer is larger than allowed.
-    TooLarge,
-    /// The answer is not of the format: HTML, an empty body, another content.
-    Protocol,
-    /// A script has no turn for this request.
-    Script,
-    /// The [`ModelClient`] panicked. The message of the panic is the detail.
-    Panicked,
-}
-
-impl ModelError {
-    /// Creates an error. `detail` is for operators and may hold anything.
-    #[must_use]
-    pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), source: None }
-    }
-
-    /// Keeps the error that caused this one, for operators.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// Returns what happened.
-    #[must_use]
-    pub const fn kind(&self) -> ModelErrorKind {
-        self.kind
-    }
-
-    /// Returns the stable code.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self.kind {
-            ModelErrorKind::Encode => "model_request_invalid",
-            ModelErrorKind::Connect => "model_unreachable",
-            ModelErrorKind::Timeout => "model_timeout",
-            ModelErrorKind::Status(401 | 403) => "model_unauthorised",
-            ModelErrorKind::Status(429) => "model_overloaded",
-            ModelErrorKind::Status(_) => "model_refused",
-            ModelErrorKind::Redirect => "model_redirect",
-            ModelErrorKind::TooLarge => "model_answer_too_large",
-            ModelErrorKind::Protocol => "model_protocol",
-            ModelErrorKind::Script => "model_script",
-            ModelErrorKind::Panicked => "model_panicked",
-        }
-    }
-
-    /// Returns the provider's own words, for operators. They can hold anything, quotes of the prompt included.
-    #[must_use]
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-}
-
-impl ModelError {
-    /// The detail and its causes, for operators.
-    pub(super) fn chain(&self) -> String {
-        let causes = self.source.as_ref().map(|source| chain(&**source));
-        let text = match causes {
-            Some(causes) if causes.starts_with(&self.detail) => causes,
-            Some(causes) => format!("{}: {causes}", cut(&self.detail, MAX_DETAIL_BYTES)),
-            None => self.detail.clone(),
-        };
-        cut(&text, MAX_DETAIL_BYTES).to_owned()
-    }
-}
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            ModelErrorKind::Encode => f.write_str("the request cannot be written in the provider's format"),
-            ModelErrorKind::Connect => f.write_str("the model cannot be reached"),
-            ModelErrorKind::Timeout => f.write_str("the model did not answer in time"),
-            ModelErrorKind::Status(status @ (401 | 403)) => {
-                write!(f, "the provider does not accept the key (status {status})")
-            }
-            ModelErrorKind::Status(429) => {
-                f.write_str("the provider is overloaded or the quota is used up (status 429)")
-            }
-            ModelErrorKind::Status(status) => write!(f, "the provider refused the request (status {status})"),
-            ModelErrorKind::Redirect => {
-                f.write_str("the provider redirects, and redirects are not followed: correct the URL")
-            }
-            ModelErrorKind::TooLarge => f.write_str("the model's answer is larger than allowed"),
-            ModelErrorKind::Protocol => {
-                f.write_str("the answer does not follow the format: is this the right URL and format?")
-            }
-            ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
-            ModelErrorKind::Panicked => f.write_str("the model's client failed unexpectedly"),
-        }
-    }
-}
-
-// The provider's words stay out of logs, because they can quote the prompt.
-impl fmt::Debug for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelError").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-impl std::error::Error for ModelError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }

@@ -91,6 +91,7 @@ impl Agent {
     ) -> Result<Conversation, RestoreError> {
         let SavedConversation { run, mut state, .. } = saved.borrow().clone();
         let run = runner.restore(run, options).await?;
+        state.forget_calls();
         settle::look_for_queued(&run, &mut state).await;
         Ok(Conversation { agent: self.clone(), run, state })
     }

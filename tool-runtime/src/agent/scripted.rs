@@ -88,12 +88,7 @@ impl ScriptedTurn {
         let mut decoded = Decoded::new(&self.parts, self.finish);
         decoded.usage = self.usage;
         for (decoded, arguments) in decoded.calls.iter_mut().zip(self.arguments) {
-            let object = serde_json::from_str::<serde_json::Value>(&arguments).map(|value| value.is_object());
-            decoded.status = match object {
-                Ok(true) => CallStatus::Ok,
-                Ok(false) => CallStatus::ArgumentsNotObject,
-                Err(_) => CallStatus::InvalidJson,
-            };
+            decoded.status = CallStatus::of_arguments(&arguments, true);
             decoded.call.arguments = Arguments::Text(arguments.into());
             decoded.call.outside_choice = choice.is_some_and(|choice| !choice.allows(&decoded.call.name));
         }

@@ -1,20 +1,18 @@
 //! Calls of the last turn that have no result yet: those that wait, and those that were interrupted.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
+use tracing::Span;
 
-use crate::agent::state::{Progress, State};
+use crate::agent::state::{Progress, Slot, State, ToGate};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Decider, Outcome, SafeError, Suspension};
-use crate::runner::{ApprovalDecision, ResumeError, Run};
+use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
+use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
 pub(super) enum Action {
-    /// A decision, and what it is about if it was posted.
-    Decide(ApprovalDecision, Decider, Option<Arc<[Arc<str>]>>),
-    Expire,
+    Decide(Question, ApprovalDecision, Decider),
+    Expire(Question),
     Answer(ClientAnswer),
     Abandon,
 }
@@ -30,10 +28,10 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision, decider, about) => {
-                Box::pin(self.run.resume_for(None, id.as_str(), decision, &decider, about.as_deref())).await
+            Action::Decide(question, decision, decider) => {
+                Box::pin(self.run.resume(&question, decision, &decider)).await
             }
-            Action::Expire => Box::pin(self.run.expire(id.as_str())).await,
+            Action::Expire(question) => Box::pin(self.run.expire(&question)).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => {
                 Box::pin(self.run.client_result(id.as_str(), &json)).await
             }
@@ -52,7 +50,11 @@ impl Conversation {
                 return Ok(result.error().cloned());
             }
             Ok(result) => self.state.take(at, &result),
-            Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
+            // Decided before, by a process that may be gone.
+            Err(ResumeError::NotWaiting(_)) => match went_on(&self.run, id, before.as_ref()).await {
+                Ok(Some(Some(result))) => self.state.take(at, &result),
+                _ => settle(&self.run, &mut self.state, at).await,
+            },
             Err(error) => {
                 if let Some(before) = before {
                     self.state.set(at, before);
@@ -66,7 +68,10 @@ impl Conversation {
     /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
     pub(super) async fn abandon(&mut self) -> Result<(), ResumeError> {
         look_up(&self.run, &mut self.state).await;
-        (0..self.state.open.len()).for_each(|at| self.state.leave(at));
+        for at in 0..self.state.open.len() {
+            self.finish_begun(at).await.map_err(ResumeError::Store)?;
+            self.state.leave(at);
+        }
         let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();
         for id in waiting {
             self.act(&id, Action::Abandon).await?;
@@ -76,16 +81,32 @@ impl Conversation {
         Ok(())
     }
 
+    /// Takes a call through the gate that another process had begun: it is reconciled or repeated, although the rest of the
+    /// turn does not run any more.
+    async fn finish_begun(&mut self, at: usize) -> Result<(), StoreError> {
+        let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
+        if !self.state.open.get(at).is_some_and(is_begun) {
+            return Ok(());
+        }
+        catch_up(&self.run, &mut self.state, at).await?;
+        if let Some(ToGate { call, known }) = self.state.open.get(at).and_then(Slot::to_gate) {
+            self.state.hand_over(at);
+            let result = Box::pin(self.run.exec_within(&Span::current(), call, known)).await;
+            self.state.take(at, &result);
+        }
+        Ok(())
+    }
+
     /// Finishes the calls for which it is too late. Returns whether there were any.
     pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
-        let late: Vec<_> = self.waiting().filter(late).map(|call| (call.id.clone(), call.suspension)).collect();
-        for (id, suspension) in &late {
+        let late: Vec<_> = self.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
+        for (question, suspension) in &late {
             let action = match suspension {
-                Suspension::Approval => Action::Expire,
+                Suspension::Approval => Action::Expire(question.clone()),
                 Suspension::Client => Action::Abandon,
             };
-            self.act(id, action).await?;
+            self.act(question.call_id(), action).await?;
         }
         Ok(!late.is_empty())
     }
@@ -104,6 +125,7 @@ impl Conversation {
 }
 
 fn describe(call: &mut WaitingCall, pending: &PendingCall) {
+    call.question = pending.question();
     call.shown_arguments = Some(pending.shown_arguments.clone());
     let (summary, changes, names) = pending.decided_explanation();
     call.summary = summary.map(str::to_owned);
@@ -177,7 +199,7 @@ pub(super) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<b
     if run.pending(&id).await?.is_some() {
         return Ok(false);
     }
-    match run.finished_elsewhere(&id).await? {
+    match went_on(run, &id, Some(&slot.progress)).await? {
         Some(Some(result)) => state.take(at, &result),
         Some(None) => return Ok(true),
         None => {}
@@ -185,11 +207,24 @@ pub(super) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<b
     Ok(false)
 }
 
+/// Continues a call that waited, and that another process decided: the call of the tool and the arguments that a person was
+/// shown, because two processes can use one id for two calls. A person may have changed the arguments of the one that began.
+async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
+    let Some(Progress::Waiting(call)) = waited else { return run.go_on(id).await };
+    let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
+    let is_it = move |record: &ToolInvocationRecord| {
+        let edited = matches!(record.intervention.as_deref(), Some(Intervention::Edited(_)));
+        let same = shown.as_ref().is_none_or(|shown| shows(&record.arguments, shown));
+        *record.name == *name && (edited || same)
+    };
+    run.go_on_with(id, is_it).await
+}
+
 /// A call waits, by the store's account.
 fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
     let Some(slot) = state.open.get(at) else { return };
-    let (id, name) = (slot.id.clone(), slot.name.clone());
-    let mut call = WaitingCall::new(id, name, pending.suspension, pending.prepared.clone());
+    let mut call =
+        WaitingCall::new(pending.question(), slot.name.clone(), pending.suspension, pending.prepared.clone());
     describe(&mut call, pending);
     state.set(at, Progress::Waiting(Box::new(call)));
 }

@@ -6,7 +6,7 @@ use tracing::Span;
 use crate::agent::history::History;
 use crate::agent::typed::Typed;
 use crate::agent::{ModelTurn, WaitingCall};
-use crate::call::{CallId, Cause, Outcome, Suspension, ToolCall, ToolExecResult, Violation};
+use crate::call::{CallId, Cause, Outcome, Question, Suspension, ToolCall, ToolExecResult, Violation};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 use crate::wire::history::{Missing, ResultMessage, repair};
@@ -93,6 +93,13 @@ impl State {
         }
     }
 
+    /// The document may be older than what became of its calls, also if it was never written down.
+    pub(super) fn forget_calls(&mut self) {
+        for slot in &mut self.open {
+            (slot.fresh, slot.is_new, slot.known) = (false, false, None);
+        }
+    }
+
     /// The results of the turn join the history, in call order.
     pub(super) fn close(&mut self) {
         for slot in std::mem::take(&mut self.open) {
@@ -134,6 +141,8 @@ pub(super) enum Then {
     /// The model reads what came of its calls.
     Continue,
     Answered,
+    /// The model repeated a mistake too often: the user gets a question about the arguments.
+    AskUser,
     Empty,
     Unfit(Vec<Violation>),
     Incomplete {
@@ -225,8 +234,8 @@ impl Slot {
                 return;
             }
         };
-        let (id, payload) = (result.call_id().clone(), result.value().cloned());
-        let call = WaitingCall::new(id, self.name.clone(), suspension, payload);
+        let question = result.question().cloned().unwrap_or_else(|| Question::unknown(result.call_id()));
+        let call = WaitingCall::new(question, self.name.clone(), suspension, result.value().cloned());
         self.progress = Progress::Waiting(Box::new(call));
     }
 

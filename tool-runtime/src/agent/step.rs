@@ -9,8 +9,10 @@ use crate::agent::telemetry::Used;
 use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, StopReason, WaitingCall};
 use crate::call::usage::Usage;
+use crate::call::{CallId, Event};
 use crate::runner::ResumeError;
 use crate::store::StoreError;
+use crate::wire::Message;
 
 /// What a step of a conversation did.
 #[derive(Debug)]
@@ -46,8 +48,9 @@ impl Conversation {
     ///
     /// What [`save`](Self::save) returns after a step restores to exactly that point: an answer whose calls have not
     /// run, or of which some have. A process that keeps the document after each step can end at any moment: the next
-    /// one runs only calls that have not begun. One that began and was not seen to end is `outcome_unknown`, unless its
-    /// tool is `read_only` or `idempotent`, which may run again. An application that keeps nothing in between calls
+    /// one runs only calls that have not begun. One that began and was not seen to end is reconciled if its tool can
+    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
+    /// `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between calls
     /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
     ///
     /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without
@@ -113,6 +116,7 @@ impl Conversation {
             return true;
         }
         match &self.state.said {
+            // The request for clarification follows from the document alone.
             Some(said) if said.is_end() || self.run.should_end_turn() => true,
             _ => self.must_not_ask().is_some(),
         }
@@ -133,6 +137,8 @@ impl Conversation {
         for at in 0..self.state.open.len() {
             running |= settle::refresh(&self.run, &mut self.state, at).await?;
         }
+        let waits = |id: &CallId| self.waiting().any(|call| call.id == *id);
+        self.run.close_others(waits).await?;
         Ok(running)
     }
 
@@ -181,11 +187,11 @@ impl Conversation {
         self.state.close();
         let Said { then, text, .. } = self.state.said.clone()?;
         let ended = match then {
-            Then::Continue if !self.run.should_end_turn() => {
+            Then::Continue => {
                 self.state.said = None;
-                return None;
+                self.ask_user(self.run.clarification()?)
             }
-            Then::Continue => self.stopped(StopReason::AskUser, text),
+            Then::AskUser => self.stopped(StopReason::AskUser, text),
             Then::Answered => Ended::Answered { text },
             Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
             Then::Unfit(violations) => self.stopped(StopReason::UnfitAnswer(violations), text),
@@ -199,6 +205,15 @@ impl Conversation {
             }
         };
         Some(Step::Ended(ended))
+    }
+
+    /// Asks the user in the model's place: the request for clarification is an answer of the conversation, in its history
+    /// and its events.
+    fn ask_user(&mut self, clarification: String) -> Ended {
+        self.state.history.push(Message::assistant(clarification.clone()));
+        self.run.emit(Event::TextDelta { text: clarification.clone() });
+        self.state.said = Some(Said { then: Then::AskUser, text: clarification.clone(), span: None });
+        self.stopped(StopReason::AskUser, clarification)
     }
 
     /// Asks the model, unless it must not be asked any more.
@@ -233,8 +248,9 @@ impl Conversation {
         }
     }
 
+    /// The tokens of the last turn, as its provider counted them.
     fn last_usage(&self) -> Option<Usage> {
-        self.state.turns.last().and_then(|turn| turn.usage)
+        self.state.turns.last().and_then(|turn| turn.usage).filter(|usage| !usage.estimated)
     }
 
     /// Steps until calls wait or there is an end.

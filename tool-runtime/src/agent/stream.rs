@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 
 use crate::agent::Conversation;
-use crate::call::{CallId, Event, EventSink};
+use crate::call::{CallId, Event, EventSink, LeftOut};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
 /// The backlog from which on deltas, sources, files and data are left out.
@@ -148,7 +148,7 @@ impl Conversation {
     /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        let calls = self.waiting().map(|call| (call.id.clone(), Some(call.suspension)));
+        let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let encoder = UiEncoder::continuing(protocol, message_id, calls);
         let (sink, stream) = UiStream::with(encoder, Vec::new());
         self.events(sink);
@@ -191,6 +191,7 @@ impl Shared {
                     value: None,
                     error,
                     executed,
+                    left_out: LeftOut::default(),
                 });
             }
             Event::Done { .. } => {

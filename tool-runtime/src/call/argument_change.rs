@@ -61,9 +61,14 @@ impl ArgumentChange {
     ) -> Self {
         Self { kind, pointer, before, after }
     }
+
+    /// The kind and the place, without values, for a record.
+    pub(crate) fn place(&self) -> Self {
+        Self::new(self.kind, self.pointer.clone(), None, None)
+    }
 }
 
-/// As a line for a person: `defaulted /pages: (left out) -> 1`.
+/// As a line for a person: `defaulted /pages: (left out) -> 1`, or `trimmed /id` where the values are left out.
 impl fmt::Display for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: &Option<JsonText>| value.as_ref().map_or("(left out)".to_owned(), ToString::to_string);
@@ -72,6 +77,7 @@ impl fmt::Display for ArgumentChange {
             (ArgumentChangeKind::Repaired, before, after) => {
                 write!(f, "repaired: {} -> {}", shown(before), shown(after))
             }
+            (kind, None, None) => write!(f, "{} {}", kind.as_str(), self.pointer),
             (kind, before, after) => {
                 write!(f, "{} {}: {} -> {}", kind.as_str(), self.pointer, shown(before), shown(after))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::sentence;
+use crate::text::{is_name, sentence};
 
 /// The longest reason of a decider, in bytes.
 const MAX_REASON_BYTES: usize = 2048;
@@ -13,7 +13,8 @@ const MAX_REASON_BYTES: usize = 2048;
 /// Who decides on a call that waits, as the application authenticated them, and why.
 ///
 /// The policy says who may decide (`[approvals]`). Without a rule it is anybody of the run's tenant but the principal
-/// that the run acts for. The decision's record keeps the decider.
+/// that the run acts for. A decider without a name, or whose name has invisible or control characters, may not decide.
+/// The decision's record keeps the decider.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -62,6 +63,11 @@ impl Decider {
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.principal
+    }
+
+    /// Whether the name is readable: not blank, and without control or invisible characters.
+    pub(crate) fn is_named(&self) -> bool {
+        is_name(&self.principal)
     }
 
     /// Returns their tenant.

@@ -1,14 +1,15 @@
 //! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
 
 mod debug;
+mod document;
 mod sink;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 pub use self::sink::EventSink;
 
-use crate::call::usage::is_zero;
-use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Outcome, SafeError};
+use crate::call::usage::{is_false, is_zero};
+use crate::call::{ArgumentChange, CallId, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 
 /// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
 #[derive(Clone, Serialize)]
@@ -103,6 +104,8 @@ pub enum Event {
         /// The prepared payload of a client tool; `None` for an approval.
         #[serde(skip_serializing_if = "Option::is_none")]
         prepared: Option<JsonText>,
+        /// The question that the call asks: a decision on it carries it.
+        question: Question,
     },
     /// A call ended. Exactly one per call.
     #[non_exhaustive]
@@ -124,6 +127,9 @@ pub enum Event {
         error: Option<SafeError>,
         /// Whether the tool began to run.
         executed: bool,
+        /// How much of the output was left out of the value, so that it fits the limit of the tool.
+        #[serde(skip_serializing_if = "LeftOut::is_none")]
+        left_out: LeftOut,
     },
     /// Something happened in a graph that this run called. UIs that show a conversation leave it out: its text is not
     /// an answer to the user.
@@ -152,6 +158,9 @@ pub enum Event {
         /// Tokens of those written that the model wrote to reason.
         #[serde(skip_serializing_if = "is_zero")]
         reasoning_tokens: u64,
+        /// Whether a count is an estimate, because the provider sent none that can be read.
+        #[serde(skip_serializing_if = "is_false")]
+        estimated: bool,
     },
     /// Something worth showing a person.
     #[non_exhaustive]
@@ -191,103 +200,5 @@ impl Event {
     #[must_use]
     pub fn data(name: impl Into<String>, id: Option<&str>, value: impl Into<JsonText>) -> Self {
         Self::Data { name: name.into(), id: id.map(str::to_owned), value: value.into() }
-    }
-}
-
-/// The fields of all variants: a raw value cannot be read out of a tagged enum.
-#[derive(Deserialize)]
-struct Document {
-    #[serde(rename = "type")]
-    kind: String,
-    id: Option<String>,
-    name: Option<String>,
-    delta: Option<String>,
-    arguments: Option<JsonText>,
-    summary: Option<String>,
-    #[serde(default)]
-    changes: Vec<ArgumentChange>,
-    #[serde(default)]
-    names: Vec<NamedArgument>,
-    outcome: Option<Outcome>,
-    prepared: Option<JsonText>,
-    value: Option<JsonText>,
-    error: Option<SafeError>,
-    executed: Option<bool>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_tokens: u64,
-    #[serde(default)]
-    cache_write_tokens: u64,
-    #[serde(default)]
-    reasoning_tokens: u64,
-    text: Option<String>,
-    code: Option<String>,
-    message: Option<String>,
-    reason: Option<String>,
-    url: Option<String>,
-    title: Option<String>,
-    media_type: Option<String>,
-    event: Option<Box<Event>>,
-}
-
-/// Reads what [`Serialize`] wrote, so that events can cross a process.
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error as _;
-
-        let read = Document::deserialize(deserializer)?;
-        macro_rules! needed {
-            ($($field:ident),+) => { ($(read.$field.ok_or_else(|| D::Error::missing_field(stringify!($field)))?),+) };
-        }
-        Ok(match read.kind.as_str() {
-            "text_delta" => Self::TextDelta { text: needed!(text) },
-            "reasoning_delta" => Self::ReasoningDelta { text: needed!(text) },
-            "source" => Self::Source { id: needed!(id), url: read.url, title: read.title },
-            "file" => {
-                let (media_type, url) = needed!(media_type, url);
-                Self::File { media_type, url }
-            }
-            "data" => {
-                // `null` is a value, too.
-                let value = read.value.unwrap_or_else(JsonText::null);
-                Self::Data { name: needed!(name), id: read.id, value }
-            }
-            "tool_call_delta" => {
-                let (id, name, delta) = needed!(id, name, delta);
-                Self::ToolCallDelta { id: id.into(), name, delta }
-            }
-            "tool_call_start" => {
-                let (id, name) = needed!(id, name);
-                Self::ToolCallStart { id: id.into(), name }
-            }
-            "tool_call_suspended" => {
-                let (id, name, outcome) = needed!(id, name, outcome);
-                let Document { arguments, summary, changes, names, prepared, .. } = read;
-                let id = id.into();
-                Self::ToolCallSuspended { id, name, arguments, summary, changes, names, outcome, prepared }
-            }
-            "tool_call_result" => {
-                let (id, name, outcome, executed) = needed!(id, name, outcome, executed);
-                let (id, arguments, value, error) = (id.into(), read.arguments, read.value, read.error);
-                Self::ToolCallResult { id, name, arguments, outcome, value, error, executed }
-            }
-            "graph" => {
-                let (id, name, event) = needed!(id, name, event);
-                Self::Graph { id: id.into(), name, event }
-            }
-            "usage" => {
-                let (input_tokens, output_tokens) = needed!(input_tokens, output_tokens);
-                let Document { cache_read_tokens, cache_write_tokens, reasoning_tokens, .. } = read;
-                Self::Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens }
-            }
-            "status" => Self::Status { text: needed!(text) },
-            "error" => {
-                let (code, message) = needed!(code, message);
-                Self::Error { code, message }
-            }
-            "done" => Self::Done { reason: needed!(reason) },
-            other => return Err(D::Error::custom(format_args!("`{other}` is not an event of this library"))),
-        })
     }
 }

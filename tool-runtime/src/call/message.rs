@@ -17,7 +17,7 @@ impl Outcome {
             Self::ValidationError => "The arguments break the tool's schema. Correct them as `errors` says.",
             Self::InstantiateFailed => "The tool could not read arguments that its schema allows. Do not try again.",
             Self::LimitExceeded => "The call is larger than allowed. Send less.",
-            Self::IncompleteCall => "Your message was cut off, so this call did not run. Make it again.",
+            Self::IncompleteCall => "Your message did not end as it should, so this call did not run. Make it again.",
             Self::Unavailable => NO_SUCH_TOOL,
             Self::PolicyDenied => "The policy does not allow this call. Do not try it again.",
             Self::ApprovalRequired => "The call waits for a person's approval. It has not run.",

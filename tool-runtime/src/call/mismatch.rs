@@ -27,14 +27,18 @@ pub enum Mismatch {
     Labels,
     /// The clock shows a time before the call was suspended.
     Clock,
-    /// The decision was posted on what the call waited for before.
-    Posted,
+    /// The decision answers another question than the one that the call asks now.
+    Question,
+    /// The call does not wait: it was decided, answered or ended before.
+    NotPending,
     /// The decider is the principal that the run acts for.
     OwnCall,
     /// The decider has no role that the policy asks for.
     DeciderRole,
     /// The decider is of another tenant.
     DeciderTenant,
+    /// The decider has no name, or one with invisible or control characters.
+    DeciderName,
 }
 
 impl Mismatch {
@@ -51,10 +55,12 @@ impl Mismatch {
             Self::Caller => "caller",
             Self::Labels => "labels",
             Self::Clock => "clock",
-            Self::Posted => "posted",
+            Self::Question => "question",
+            Self::NotPending => "not_pending",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
             Self::DeciderTenant => "decider_tenant",
+            Self::DeciderName => "decider_name",
         }
     }
 }
@@ -72,12 +78,14 @@ impl fmt::Display for Mismatch {
             Self::Caller => "the call comes from another caller",
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",
-            Self::Posted => "the decision was posted on what the call waited for before",
+            Self::Question => "the decision answers a question that the call no longer asks; look at the call again",
+            Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }
             Self::DeciderRole => "the decider has no role that the policy asks for",
             Self::DeciderTenant => "the decider is of another tenant",
+            Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
         })
     }
 }

@@ -5,14 +5,17 @@ mod call_id;
 mod context;
 mod decider;
 mod decision;
+mod digest;
 mod event;
 mod file;
+mod intervention;
 mod json_text;
 mod message;
 mod mismatch;
 mod named_argument;
 mod outcome;
 mod pending_graph;
+mod question;
 mod record;
 mod result;
 mod safe_error;
@@ -27,7 +30,9 @@ pub use context::ToolContext;
 pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, context_of, ledger_key};
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};
+pub use digest::{ArgumentDigest, DigestKey};
 pub use event::{Event, EventSink};
+pub use intervention::Intervention;
 pub use json_text::JsonText;
 pub(crate) use json_text::RAW;
 pub(crate) use message::NO_SUCH_TOOL;
@@ -35,8 +40,10 @@ pub use mismatch::Mismatch;
 pub use named_argument::NamedArgument;
 pub use outcome::{Cause, Outcome};
 pub use pending_graph::PendingGraph;
+pub use question::Question;
 pub use record::{
-    Caller, RecordedArguments, RecordedMedia, RecordedViolation, RepairUse, RunSummary, ToolInvocationRecord,
+    Caller, RecordedArguments, RecordedMedia, RecordedRepair, RecordedViolation, RepairUse, RunSummary,
+    ToolInvocationRecord, VoidGrant,
 };
 pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
@@ -45,6 +52,8 @@ pub use suspension::Suspension;
 pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
+
+pub use crate::media::LeftOut;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, SafeError};
+use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Question, SafeError};
 
 /// The call that a graph made and that waits for a person. The call of the graph waits with it, and a decision on the one
 /// is a decision on the other.
@@ -19,6 +19,8 @@ pub struct PendingGraph {
     pub tool: String,
     /// The id of the call in the run of the graph.
     pub call_id: CallId,
+    /// The question that it asks.
+    pub(crate) question: Question,
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     pub shown_arguments: Option<JsonText>,
     /// What the call would do, in the sentence of the tool's author. `None` if the tool has no sentence.

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
-use crate::call::{CallId, Cause, Decision, JsonText, Outcome, Violation};
-use crate::media::Media;
+use crate::call::{
+    ArgumentChange, ArgumentDigest, CallId, Cause, Decision, Intervention, JsonText, Mismatch, Outcome, Violation,
+};
+use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
 
 /// What is kept of one call. Holds projected results and masked arguments only.
@@ -23,8 +25,15 @@ pub struct ToolInvocationRecord {
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub arguments: RecordedArguments,
+    /// The differences between these arguments and the model's text: trimmed ids, and a repair of the whole text. Each
+    /// has its kind and its place, without the values of either side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
     /// The projected result; `None` if there is none.
     pub result: Option<JsonText>,
+    /// How much of the output was left out of the result, so that it fits the limit of the tool.
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    pub left_out: LeftOut,
     /// The files that left the tool beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<RecordedMedia>,
@@ -68,7 +77,23 @@ pub struct ToolInvocationRecord {
     /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
-    pub repair: Option<Box<RepairUse>>,
+    pub repair: Option<Box<RecordedRepair>>,
+    /// A person's part in it; `None` if it went on as the model made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervention: Option<Box<Intervention>>,
+    /// The grant that would have let it run if its decider could still decide; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub void_grant: Option<Box<VoidGrant>>,
+}
+
+/// A grant that covered a call and did not count, because its decider may not decide on such a call any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct VoidGrant {
+    /// The id of the grant.
+    pub id: Arc<str>,
+    /// Why its decider may not decide.
+    pub why: Mismatch,
 }
 
 /// A file in a record: never its bytes, its name or its address.
@@ -105,6 +130,18 @@ impl From<&Violation> for RecordedViolation {
     }
 }
 
+/// The one repair of a call's arguments, as a record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedRepair {
+    /// The repairer.
+    pub repairer: String,
+    /// Stands for the text before.
+    pub before: ArgumentDigest,
+    /// Stands for the text after.
+    pub after: ArgumentDigest,
+}
+
 /// The one repair of a call's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -128,16 +165,9 @@ pub enum RecordedArguments {
     Unread {
         /// Their length in bytes.
         length: usize,
-        /// SHA-256 of their bytes.
-        sha256: Hash,
+        /// Stands for their bytes.
+        digest: ArgumentDigest,
     },
-}
-
-impl RecordedArguments {
-    /// Arguments that could not be read.
-    pub(crate) fn unread(raw: &str) -> Self {
-        Self::Unread { length: raw.len(), sha256: Hash::sha256(raw) }
-    }
 }
 
 /// Who made a call.

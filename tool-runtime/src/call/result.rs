@@ -5,8 +5,8 @@ mod document;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{CallId, JsonText, Outcome, SafeError};
-use crate::media::{Beside, Media};
+use crate::call::{CallId, Intervention, JsonText, Outcome, Question, SafeError};
+use crate::media::{Beside, LeftOut, Media};
 
 /// The result of one call: a projected value or a safe error, never anything else.
 ///
@@ -37,6 +37,7 @@ use crate::media::{Beside, Media};
 pub struct ToolExecResult {
     call_id: CallId,
     executed: bool,
+    intervention: Option<Box<Intervention>>,
     body: Body,
 }
 
@@ -44,7 +45,7 @@ pub struct ToolExecResult {
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
-    Suspended { error: Box<SafeError>, prepared: Option<JsonText> },
+    Suspended { error: Box<SafeError>, prepared: Option<JsonText>, question: Box<Question> },
     Failed(Box<Failed>),
 }
 
@@ -53,11 +54,11 @@ enum Body {
 pub(crate) struct Delivered {
     /// For UIs, telemetry and records.
     pub(crate) shown: JsonText,
-    /// For the model, where it differs.
+    /// For the model, where it differs: more of it, or with marks where something was left out.
     pub(crate) model: Option<JsonText>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
-    /// The files beside it. `None` if there are none.
+    /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
     pub(crate) beside: Option<Box<Beside>>,
 }
 
@@ -72,11 +73,18 @@ pub(crate) struct Failed {
 
 impl ToolExecResult {
     pub(crate) const fn delivered(call_id: CallId, executed: bool, delivered: Delivered) -> Self {
-        Self { call_id, executed, body: Body::Delivered(delivered) }
+        Self { call_id, executed, intervention: None, body: Body::Delivered(delivered) }
     }
 
     pub(crate) fn failed(call_id: CallId, executed: bool, failed: Failed) -> Self {
-        Self { call_id, executed, body: Body::Failed(Box::new(failed)) }
+        Self { call_id, executed, intervention: None, body: Body::Failed(Box::new(failed)) }
+    }
+
+    /// A person had a part in the call.
+    #[inline]
+    pub(crate) fn with_intervention(mut self, intervention: Option<Box<Intervention>>) -> Self {
+        self.intervention = intervention;
+        self
     }
 
     /// A failure of this outcome, described by one sentence.
@@ -85,10 +93,16 @@ impl ToolExecResult {
         Self::failed(call_id, executed, Failed { error, concealed: false, detail: None })
     }
 
-    /// `outcome` is one of the two suspensions.
-    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<JsonText>) -> Self {
+    /// `outcome` is one of the two suspensions. A tool whose client executes has prepared the call.
+    pub(crate) fn suspended(
+        call_id: CallId,
+        outcome: Outcome,
+        prepared: Option<JsonText>,
+        question: Box<Question>,
+    ) -> Self {
         let error = Box::new(SafeError::new(outcome, outcome.safe_message()));
-        Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
+        let executed = outcome == Outcome::ClientRequired;
+        Self { call_id, executed, intervention: None, body: Body::Suspended { error, prepared, question } }
     }
 
     /// Returns the id of the call.
@@ -107,16 +121,41 @@ impl ToolExecResult {
         }
     }
 
+    /// Returns the question that a call which waits asks: a decision on it carries it. `None` for every other
+    /// result.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        match &self.body {
+            Body::Suspended { question, .. } => Some(question),
+            Body::Delivered(_) | Body::Failed(_) => None,
+        }
+    }
+
     /// Whether the outcome is [`Outcome::Ok`].
     #[must_use]
     pub const fn is_ok(&self) -> bool {
         matches!(self.body, Body::Delivered(_))
     }
 
-    /// Whether the tool began to run.
+    /// Whether the tool began to run. For a call that waits for its client, this means the tool's own part, which
+    /// prepared [`value`](Self::value).
     #[must_use]
     pub const fn executed(&self) -> bool {
         self.executed
+    }
+
+    /// Returns a person's part in the call: edited arguments, or an answer in the tool's place. The model reads it with the
+    /// result. `None` if the call went on as the model made it.
+    #[must_use]
+    pub fn intervention(&self) -> Option<&Intervention> {
+        self.intervention.as_deref()
+    }
+
+    /// A person's part in a result, as the model reads it. `None` for a call that did not run: the person's change had
+    /// no effect.
+    #[inline]
+    pub(crate) fn remark(&self) -> Option<String> {
+        self.intervention().filter(|_| self.is_ok() || self.executed).map(Intervention::sentence)
     }
 
     /// Returns the projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this
@@ -142,6 +181,13 @@ impl ToolExecResult {
         self.beside().map_or(&[], |beside| &beside.media)
     }
 
+    /// Returns how much of the tool's output was left out of [`value`](Self::value), so that it fits the limit of the tool.
+    /// The value itself has no mark of it, and still matches the output schema.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.beside().map_or_else(LeftOut::default, |beside| beside.left_out)
+    }
+
     fn beside(&self) -> Option<&Beside> {
         self.as_delivered()?.beside.as_deref()
     }
@@ -151,12 +197,14 @@ impl ToolExecResult {
         self.beside().filter(|beside| beside.is_shown).map_or(&[], |beside| &beside.media)
     }
 
-    /// What belongs to a value that everyone sees: the note on files that are missing, and a warning.
+    /// The notes beside a value, for everyone who reads it: a person's part in it, missing files, items left out, and a
+    /// warning.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
-        let note = self.beside().map(|beside| beside.note().trim().to_owned()).filter(|note| !note.is_empty());
+        let note = self.beside().map(|beside| beside.note().trim().to_owned());
         let warning = self.as_delivered().and_then(|delivered| delivered.warning).map(str::to_owned);
-        [note, warning].into_iter().flatten()
+        let remarks = [self.remark(), note, warning, Some(self.left_out().note())].into_iter().flatten();
+        remarks.filter(|remark| !remark.is_empty())
     }
 
     /// Whether the caller was never offered the tool.
@@ -188,14 +236,17 @@ impl ToolExecResult {
     }
 
     /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
-    /// `{"ok":false,"errorCode","message","errors"?}`.
+    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. Where a person changed the arguments, or gave the value, a
+    /// sentence says so: after the value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
+        let remark = self.remark();
+        let failed = |error: &SafeError, code| error.to_model(code, self.executed, remark.as_deref());
         match &self.body {
-            Body::Delivered(delivered) => delivered.to_model(),
-            Body::Suspended { error, .. } => error.to_model(error.error_code, self.executed),
-            Body::Failed(failed) if failed.concealed => failed.error.to_model(Outcome::Unavailable, self.executed),
-            Body::Failed(failed) => failed.error.to_model(failed.error.error_code, self.executed),
+            Body::Delivered(delivered) => delivered.to_model(remark.as_deref()),
+            Body::Suspended { error, .. } => failed(error, error.error_code),
+            Body::Failed(refused) if refused.concealed => failed(&refused.error, Outcome::Unavailable),
+            Body::Failed(refused) => failed(&refused.error, refused.error.error_code),
         }
     }
 }
@@ -206,7 +257,7 @@ impl Delivered {
         Self { shown, model: None, warning: None, beside: None }
     }
 
-    fn to_model(&self) -> String {
+    fn to_model(&self, remark: Option<&str>) -> String {
         let value = self.model.as_ref().unwrap_or(&self.shown);
         let text = value.get();
         // Only a string begins with a quote: raw values have no white space around them.
@@ -214,10 +265,17 @@ impl Delivered {
         let mut text = bare.unwrap_or_else(|| text.to_owned());
         if let Some(beside) = &self.beside {
             text.push_str(&beside.note());
+            // A value from a record has no marks.
+            if self.model.is_none() && !beside.left_out.is_none() {
+                text.push_str("\n\n");
+                text.push_str(&beside.left_out.note());
+            }
+        }
+        if let Some(remark) = remark {
+            text.extend(["\n\n", remark]);
         }
         if let Some(warning) = self.warning {
-            text.push_str("\n\n");
-            text.push_str(warning);
+            text.extend(["\n\n", warning]);
         }
         text
     }

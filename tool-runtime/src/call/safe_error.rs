@@ -32,14 +32,15 @@ impl SafeError {
     }
 
     /// The text that the model reads.
-    pub(super) fn to_model(&self, code: Outcome, executed: bool) -> String {
+    pub(super) fn to_model(&self, code: Outcome, executed: bool, note: Option<&str>) -> String {
         let error = ErrorForModel {
             ok: false,
             error_code: code,
             tool_code: self.tool_code.as_deref(),
-            message: &self.safe_message,
+            message: if self.safe_message.is_empty() { code.safe_message() } else { &self.safe_message },
             executed: executed.then_some(true),
             errors: &self.errors,
+            note,
         };
         serde_json::to_string(&error).unwrap_or_default()
     }
@@ -57,4 +58,6 @@ struct ErrorForModel<'a> {
     executed: Option<bool>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
 }

@@ -44,6 +44,7 @@ fn raw(text: &str) -> JsonText {
 #[test]
 fn events_cross_a_process() {
     let (id, name) = (CallId::new("c1"), "core__add".to_owned());
+    let left_out = || LeftOut { items: 3, bytes: 5 };
     let error = SafeError {
         error_code: Outcome::ExecutionError,
         tool_code: Some("overflow".to_owned()),
@@ -63,6 +64,7 @@ fn events_cross_a_process() {
         (
             "tool_call_suspended",
             Event::ToolCallSuspended {
+                question: Question::unknown(&id),
                 id: id.clone(),
                 name: name.clone(),
                 arguments: Some(raw(r#"{"a":1.0}"#)),
@@ -88,6 +90,7 @@ fn events_cross_a_process() {
                 value: Some(raw("1.50")),
                 error: None,
                 executed: true,
+                left_out: left_out(),
             },
         ),
         (
@@ -100,6 +103,7 @@ fn events_cross_a_process() {
                 value: None,
                 error: Some(error),
                 executed: false,
+                left_out: LeftOut::default(),
             },
         ),
         ("status", Event::Status { text }),

@@ -100,6 +100,19 @@ pub struct ToolCall {
     pub outside_choice: bool,
     /// Where it came from.
     pub origin: Origin,
+    /// The provider's own JSON for the call. It is never serialized, so no document contains it.
+    #[serde(skip)]
+    raw: Raw,
+}
+
+/// JSON text as a provider sent it. `Debug` is blank.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Raw(Option<Arc<str>>);
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 impl ToolCall {
@@ -143,6 +156,17 @@ impl ToolCall {
             complete: true,
             outside_choice: false,
             origin: Origin::default(),
+            raw: Raw::default(),
         }
+    }
+
+    /// Sets the provider's own JSON for the call.
+    pub(crate) fn set_raw(&mut self, json: &Arc<str>) {
+        self.raw = Raw(Some(Arc::clone(json)));
+    }
+
+    /// The provider's own JSON for the call; `None` if the provider sent nothing more, or the call was restored.
+    pub(crate) const fn raw(&self) -> Option<&Arc<str>> {
+        self.raw.0.as_ref()
     }
 }

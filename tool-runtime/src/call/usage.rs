@@ -39,6 +39,9 @@ pub struct Usage {
     /// Tokens written in other passes over the same request (Anthropic).
     #[serde(skip_serializing_if = "is_zero")]
     pub earlier_output_tokens: u64,
+    /// Whether a count is an estimate, because the provider sent none that can be read.
+    #[serde(skip_serializing_if = "is_false")]
+    pub estimated: bool,
     /// The provider announced these counts at the start; the final ones did not come.
     #[serde(skip)]
     pub(crate) provisional: bool,
@@ -50,7 +53,7 @@ pub(super) const fn is_zero(count: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(flag: &bool) -> bool {
+pub(super) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
@@ -67,6 +70,7 @@ impl Usage {
             reasoning_tokens: 0,
             earlier_input_tokens: 0,
             earlier_output_tokens: 0,
+            estimated: false,
             provisional: false,
         }
     }
@@ -106,6 +110,7 @@ impl Usage {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            estimated: self.estimated || other.estimated,
             ..Self::new(
                 self.total_input().saturating_add(other.total_input()),
                 self.total_output().saturating_add(other.total_output()),

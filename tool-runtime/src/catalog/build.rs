@@ -1,16 +1,18 @@
 //! [`CatalogBuilder`]: gathers tools and reports all of their problems together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 
 use crate::catalog::graph::bind;
-use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ToolCatalog};
+use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, Gathered, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
-use crate::registration::{DynamicTool, Registration};
+use crate::registration::{DynamicTool, Registration, ToolServer};
 use crate::text::nearest;
 use crate::tool::is_discovered;
 
 /// Gathers tools. What is gathered is checked by [`build`](Self::build).
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub struct CatalogBuilder {
     linked: bool,
@@ -18,6 +20,7 @@ pub struct CatalogBuilder {
     namespaces: BTreeSet<String>,
     chosen: Vec<Registration>,
     dynamic: Vec<DynamicTool>,
+    servers: Vec<Gathered>,
 }
 
 impl CatalogBuilder {
@@ -61,6 +64,13 @@ impl CatalogBuilder {
         self
     }
 
+    /// Takes a server, and its tools when it lists them if it has not yet.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) fn server(mut self, server: Gathered) -> Self {
+        self.servers.push(server);
+        self
+    }
+
     /// Checks everything and makes the catalog.
     ///
     /// # Errors
@@ -76,12 +86,16 @@ impl CatalogBuilder {
         let mut entries: Vec<_> =
             tools.into_iter().filter_map(|described| Entry::new(described, &mut problems)).collect();
         for mut graph in graphs {
-            bind(&mut graph, &entries, &mut problems);
+            bind(&mut graph, &entries, &self.servers, &mut problems);
             entries.extend(Entry::new(graph, &mut problems));
         }
         collisions(&entries, &mut problems);
+        prefixes(&entries, &self.servers, &mut problems);
         evidence(&entries, &mut problems);
-        if problems.is_empty() { Ok(ToolCatalog::new(entries)) } else { Err(CatalogError::new(problems)) }
+        if !problems.is_empty() {
+            return Err(CatalogError::new(problems));
+        }
+        Ok(ToolCatalog::new(entries, &self.servers))
     }
 
     /// Chosen and linked ones, sorted, so that messages come in one order.
@@ -118,12 +132,15 @@ fn namespace(registration: &Registration) -> &'static str {
 #[cfg(all(feature = "cli", feature = "mcp-client"))]
 impl ToolCatalog {
     /// A catalog that was just built, with the tools of a source in addition.
-    pub(crate) fn extended(self, tools: Vec<DynamicTool>) -> Result<Self, CatalogError> {
+    pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, CatalogError> {
         let mut problems = Vec::new();
-        let mut entries: Vec<_> = self.entries.into_iter().filter_map(std::sync::Arc::into_inner).collect();
+        let mut entries: Vec<_> = self.entries.into_iter().filter_map(Arc::into_inner).collect();
+        let own = self.servers.iter().map(|server| server.gathered());
+        let servers: Vec<_> = own.chain(servers.iter().cloned()).collect();
         entries.extend(tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)));
         collisions(&entries, &mut problems);
-        if problems.is_empty() { Ok(Self::new(entries)) } else { Err(CatalogError::new(problems)) }
+        prefixes(&entries, &servers, &mut problems);
+        if problems.is_empty() { Ok(Self::new(entries, &servers)) } else { Err(CatalogError::new(problems)) }
     }
 }
 
@@ -169,6 +186,24 @@ fn collisions(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
     }
 }
 
+/// Checks that no other tool or server has a name under the prefix of a server that has not listed its tools yet.
+fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<CatalogProblem>) {
+    let alike = |server: &Arc<dyn ToolServer>| look_alike(server.prefix());
+    for (at, (server, _)) in servers.iter().enumerate().filter(|(_, (_, is_listed))| !is_listed) {
+        let prefix = alike(server);
+        let is_taken = servers
+            .iter()
+            .enumerate()
+            .any(|(other, (one, is_listed))| (other < at || *is_listed) && alike(one) == prefix)
+            || entries.iter().any(|entry| look_alike(entry.spec.name.as_str()).starts_with(&prefix));
+        if is_taken {
+            let message =
+                format!("two sources have tools called `{}..`; give one of the servers another id", server.prefix());
+            problems.push(CatalogProblem::new(CatalogProblemKind::Collision, message, None));
+        }
+    }
+}
+
 /// The tool that lists an argument's values must exist, here or in a crate that is linked; a server's may come later.
 fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
     if entries.iter().all(|entry| entry.spec.evidence.is_empty()) {
@@ -190,5 +225,11 @@ fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
             );
             problems.push(CatalogProblem::new(CatalogProblemKind::Evidence, message, entry.location));
         }
+    }
+}
+
+impl fmt::Debug for CatalogBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CatalogBuilder").field("dynamic", &self.dynamic).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::call::Violation;
-use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ToolCatalog};
+use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ServerTools, ToolCatalog};
 use crate::contain::caught;
 use crate::json::Tree;
 use crate::policy::{PolicyProblem, ToolPolicy};
@@ -34,17 +34,40 @@ pub(crate) struct CompiledCatalog {
     pub(crate) version: Arc<str>,
     /// Both, as records show them.
     pub(crate) label: Arc<str>,
+    policy: ToolPolicy,
+    fixed: Tables,
+    /// Of the servers whose tools came after the catalog was built, each made by the first call that needs it.
+    deferred: Vec<(Arc<ServerTools>, OnceLock<Tables>)>,
+}
+
+/// The parts by the positions of their tools.
+#[derive(Default)]
+struct Tables {
     inputs: Vec<Slot>,
     /// Of client tools alone.
     answers: HashMap<usize, Slot>,
     narrowed: HashMap<usize, Arc<Projector>>,
 }
 
+impl Tables {
+    /// Makes room for validators and compiles the allowlists of the policy.
+    fn of(entries: &[Arc<Entry>], policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Self {
+        let of_clients = entries.iter().filter(|entry| entry.answer.is_some());
+        let narrowed = entries.iter().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
+        Self {
+            inputs: entries.iter().map(|_| Slot::new()).collect(),
+            answers: of_clients.map(|entry| (entry.index, Slot::new())).collect(),
+            narrowed: narrowed.collect(),
+        }
+    }
+}
+
 impl CompiledCatalog {
     /// Creates the empty state of a runner whose catalog is not compiled yet.
     pub(crate) fn unprepared(validator: Arc<dyn Validator>) -> Self {
         let (name, version, label) = ("".into(), "".into(), "".into());
-        Self { validator, name, version, label, inputs: Vec::new(), answers: HashMap::new(), narrowed: HashMap::new() }
+        let (policy, fixed, deferred) = (ToolPolicy::deny_all(), Tables::default(), Vec::new());
+        Self { validator, name, version, label, policy, fixed, deferred }
     }
 
     /// Makes room for the catalog's validators and compiles the allowlists of the policy.
@@ -56,19 +79,48 @@ impl CompiledCatalog {
     ) -> Self {
         let validator = self.validator;
         let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
-        let of_clients = catalog.entries().filter(|entry| entry.answer.is_some());
-        let narrowed = catalog.entries().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
         let (name, version): (Arc<str>, Arc<str>) =
             (word(|validator| validator.name()), word(|validator| validator.version()));
         Self {
             label: format!("{name} {version}").into(),
             name,
             version,
-            inputs: catalog.entries().map(|_| Slot::new()).collect(),
-            answers: of_clients.map(|entry| (entry.index, Slot::new())).collect(),
-            narrowed: narrowed.collect(),
+            fixed: Tables::of(catalog.fixed_entries(), policy, problems),
+            deferred: catalog.servers().iter().map(|server| (Arc::clone(server), OnceLock::new())).collect(),
+            policy: policy.clone(),
             validator,
         }
+    }
+
+    /// Returns the compiled tables of the tools that came with this one.
+    #[inline]
+    fn tables(&self, entry: &Entry) -> Option<&Tables> {
+        match entry.deferred {
+            None => Some(&self.fixed),
+            Some(place) => self.deferred_tables(place),
+        }
+    }
+
+    #[cold]
+    fn deferred_tables(&self, place: usize) -> Option<&Tables> {
+        let (server, tables) = self.deferred.get(place)?;
+        Some(tables.get_or_init(|| {
+            let mut problems = Vec::new();
+            let entries = server.entries().unwrap_or_default();
+            let mut tables = Tables::of(entries, &self.policy, &mut problems);
+            for entry in entries {
+                let before = problems.len();
+                self.policy.check_tool(entry.spec.name.as_str(), &entry.spec, &mut problems);
+                if problems.len() > before {
+                    // Where building a runner would be an error, the tool has no allowlist and does not run.
+                    tables.narrowed.remove(&entry.index);
+                }
+            }
+            for problem in problems {
+                tracing::error!(%problem, "the policy does not fit a tool of a server that came late");
+            }
+            tables
+        }))
     }
 
     /// Checks arguments, and adds what is wrong with them. `None` if the schema cannot be checked, which is logged when it is
@@ -79,7 +131,12 @@ impl CompiledCatalog {
         arguments: &Tree<'_>,
         wrong: &mut Vec<Violation>,
     ) -> Option<ValidatorMode> {
-        let slot = self.slot(self.inputs.get(entry.index)?, entry, &entry.spec.input_schema, ValidatorMode::Lazy);
+        let slot = self.slot(
+            self.tables(entry)?.inputs.get(entry.index)?,
+            entry,
+            &entry.spec.input_schema,
+            ValidatorMode::Lazy,
+        );
         let (mode, compiled) = slot;
         // The validator may be the application's.
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(arguments)))??;
@@ -92,7 +149,8 @@ impl CompiledCatalog {
     /// Checks what a client sent back. `None` if the schema cannot be checked.
     pub(crate) fn check_answer(&self, entry: &Entry, answer: &Tree<'_>) -> Option<Vec<Violation>> {
         let schema = &entry.answer.as_ref()?.schema;
-        let (_, compiled) = self.slot(self.answers.get(&entry.index)?, entry, schema, ValidatorMode::Lazy);
+        let (_, compiled) =
+            self.slot(self.tables(entry)?.answers.get(&entry.index)?, entry, schema, ValidatorMode::Lazy);
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(answer)))??;
         violations(checked)
     }
@@ -110,21 +168,23 @@ impl CompiledCatalog {
     /// What of the tool's own value may be shown: its output, or what it prepared for a client. `None` without any
     /// allowlist: then the tool does not run.
     pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
-        let narrowed = self.narrowed.get(&entry.index).filter(|_| entry.answer.is_none());
+        let narrowed = self.tables(entry)?.narrowed.get(&entry.index).filter(|_| entry.answer.is_none());
         narrowed.or(entry.projector.as_ref())
     }
 
     /// What of the value that ends a call may be shown: the tool's output, or the client's result.
     pub(crate) fn shown<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
         let Some(answer) = &entry.answer else { return self.projector(entry) };
-        self.narrowed.get(&entry.index).or(Some(&answer.projector))
+        self.tables(entry)?.narrowed.get(&entry.index).or(Some(&answer.projector))
     }
 
     /// Compiles every validator.
     pub(crate) fn warm(&self, catalog: &ToolCatalog) -> Result<(), CatalogError> {
         let mut problems = Vec::new();
-        for (entry, input) in catalog.entries().zip(&self.inputs) {
-            let answer = entry.answer.as_ref().zip(self.answers.get(&entry.index));
+        for entry in catalog.entries() {
+            let Some(tables) = self.tables(entry) else { continue };
+            let Some(input) = tables.inputs.get(entry.index) else { continue };
+            let answer = entry.answer.as_ref().zip(tables.answers.get(&entry.index));
             let answered = answer.map(|(one, slot)| ("answer", slot, &one.schema));
             for (of, slot, schema) in [("arguments", input, &entry.spec.input_schema)].into_iter().chain(answered) {
                 if let (_, Err(problem)) = self.slot(slot, entry, schema, ValidatorMode::Eager) {
@@ -188,8 +248,7 @@ fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem
             problems.push(PolicyProblem::new(path(key), message));
         }
     }
-    let schema = entry.answer.as_ref().map(|answer| &answer.schema).or(entry.payload.as_ref());
-    let projector = match schema {
+    let projector = match entry.shown() {
         None => Projector::without_schema(allow, &rule.model),
         Some(schema) => match Projector::compile(allow, &rule.model, &schema.to_value()) {
             Ok(projector) => projector,

@@ -23,8 +23,11 @@ pub(crate) struct Entry {
     pub spec: Arc<ToolSpec>,
     /// Where it is written; `None` for dynamic tools.
     pub location: Option<Location>,
-    /// The place in the catalog. What a runner compiles for itself is kept by it.
+    /// The position among the tools that the catalog was built with, or among those of its server. It indexes the
+    /// tables that a runner compiles.
     pub(crate) index: usize,
+    /// The position of its server among the servers that listed after the catalog was built; `None` for other tools.
+    pub(crate) deferred: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) identifiers: IdArguments,
@@ -51,6 +54,11 @@ pub(crate) struct Answer {
 }
 
 impl Entry {
+    /// Returns the schema that an allowlist applies to: that of the client's answer, or of the tool's output.
+    pub(super) fn shown(&self) -> Option<&Schema> {
+        self.answer.as_ref().map(|answer| &answer.schema).or(self.payload.as_ref())
+    }
+
     /// Checks the declaration of a tool. Every tool enters a catalog through here.
     pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
         let before = problems.len();
@@ -128,6 +136,7 @@ impl Entry {
         Some(Self {
             location: described.location,
             index: 0,
+            deferred: None,
             timeout: described.timeout,
             max_result_bytes: described.max_result_bytes,
             identifiers,
@@ -148,6 +157,11 @@ impl Entry {
     pub(crate) fn result_bytes(&self, limits: &ToolLimits) -> usize {
         let limit = limits.result_bytes;
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
+    }
+
+    /// Whether its server publishes another definition than the one that was brought in, or none.
+    pub(crate) fn is_drifted(&self) -> bool {
+        self.published.is_some() && self.subject().pin != self.spec.pin
     }
 
     /// The tool as the policy looks at it. What its server no longer publishes has no pin, so that no policy allows it.

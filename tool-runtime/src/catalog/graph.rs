@@ -1,7 +1,7 @@
 //! Graphs: what follows from their tools.
 
 use crate::catalog::problem::Problems;
-use crate::catalog::{CatalogProblem, CatalogProblemKind, Entry};
+use crate::catalog::{CatalogProblem, CatalogProblemKind, Entry, Gathered};
 use crate::registration::Described;
 use crate::text::nearest;
 use crate::tool::{Execution, ToolEffect, is_graph};
@@ -9,7 +9,12 @@ use crate::tool::{Execution, ToolEffect, is_graph};
 /// Gives a graph the effect of the tool that reaches furthest, and their definitions.
 ///
 /// Graphs come after all other tools, so that none of them is found here: a graph does not run another.
-pub(super) fn bind(described: &mut Described, entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+pub(super) fn bind(
+    described: &mut Described,
+    entries: &[Entry],
+    servers: &[Gathered],
+    problems: &mut Vec<CatalogProblem>,
+) {
     let Described { written, graph: Some(graph), effect, location, .. } = described else { return };
     let tool = written.escape_debug().to_string();
     let mut found = Problems { tool, location: *location, found: problems };
@@ -28,6 +33,12 @@ pub(super) fn bind(described: &mut Described, entries: &[Entry], problems: &mut 
         match entries.iter().find(|entry| !is_graph(name) && entry.spec.name.as_str() == name) {
             None if is_graph(&name.to_ascii_lowercase()) => {
                 wrong(&format!("`{shown}` is a graph, and a graph runs no graph; name the tools that it needs"));
+            }
+            // Its definition is part of the graph's, so it cannot come later.
+            None if servers.iter().any(|(server, is_listed)| !is_listed && name.starts_with(server.prefix())) => {
+                wrong(&format!(
+                    "the server of `{shown}` has not listed its tools yet; wait for it before the catalog is built"
+                ));
             }
             None => {
                 let meant = nearest(name, entries.iter().map(|entry| entry.spec.name.as_str()));

@@ -8,6 +8,8 @@ mod guidance;
 mod lock;
 pub(crate) mod pick;
 mod problem;
+mod server;
+mod unready;
 mod view;
 
 pub use build::CatalogBuilder;
@@ -21,23 +23,29 @@ pub(crate) use lock::compare_published;
 pub use lock::{LockChange, LockError, LockMark, LockReport, LockVerdict, ToolChanges, ToolLock};
 pub use pick::{Pick, PickField, PickOptions, PickReason, Scorer};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
+pub(crate) use server::{Gathered, ServerTools};
 pub use view::CatalogView;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::capability::Source;
-
 use crate::policy::RunTools;
+use crate::registration::ToolServer;
 use crate::text::Keyed;
-use crate::tool::{ToolName, ToolSpec};
+use crate::tool::{ToolName, ToolSpec, is_discovered};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
+///
+/// A catalog does not change, except that the tools of an MCP server which has not answered yet are added when it lists
+/// them for the first time.
 pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,
+    /// The servers that tools come from, including servers without a list when the catalog was built.
+    servers: Vec<Arc<ServerTools>>,
     /// Keyed, because servers name the tools that are discovered.
     index: HashMap<ToolName, usize, Keyed>,
     /// Some argument of some tool must have been seen in the run.
@@ -45,9 +53,9 @@ pub struct ToolCatalog {
     /// The kinds of connections that its tools borrow.
     pub(crate) connections: BTreeSet<&'static str>,
     /// One counter for each server that can change tools of the catalog.
-    servers: Vec<Arc<AtomicU64>>,
-    /// Made by the first pick. A tool's slot is its place in the catalog.
-    words: OnceLock<pick::Index>,
+    counters: Vec<Arc<AtomicU64>>,
+    /// Made by the first pick, and by the first after a server came.
+    words: Mutex<Option<Arc<Words>>>,
 }
 
 impl ToolCatalog {
@@ -65,7 +73,7 @@ impl ToolCatalog {
         CatalogBuilder::default()
     }
 
-    fn new(mut entries: Vec<Entry>) -> Self {
+    fn new(mut entries: Vec<Entry>, servers: &[Gathered]) -> Self {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
@@ -78,23 +86,26 @@ impl ToolCatalog {
             Source::Connection(kind) => Some(kind),
             Source::Capability | Source::Context => None,
         });
-        let connections = connections.collect();
-        let servers = entries.iter().filter_map(|entry| entry.published.as_ref().map(|server| server.changes()));
-        let servers: HashMap<_, _> = servers.map(|server| (Arc::as_ptr(server), Arc::clone(server))).collect();
-        let servers = servers.into_values().collect();
-        Self { entries, index, asks_evidence, connections, servers, words: OnceLock::new() }
+        let connections = connections.chain(servers.iter().filter_map(|(server, _)| server.connection())).collect();
+        let counters = entries.iter().filter_map(|entry| entry.published.as_ref().map(|server| server.changes()));
+        let counters = counters.chain(servers.iter().map(|(server, _)| server.changes()));
+        let counters: HashMap<_, _> = counters.map(|one| (Arc::as_ptr(one), Arc::clone(one))).collect();
+        let counters = counters.into_values().collect();
+        let tools = |(place, gathered): (usize, &Gathered)| Arc::new(ServerTools::new(place, gathered));
+        let servers = servers.iter().enumerate().map(tools).collect();
+        Self { entries, servers, index, asks_evidence, connections, counters, words: Mutex::default() }
     }
 
     /// How often servers have changed anything that their tools are. Asked before the tools are looked at, an equal count
     /// later says that they are still the same.
     pub(crate) fn changes(&self) -> u64 {
-        self.servers.iter().fold(0, |sum, server| sum.wrapping_add(server.load(Ordering::Acquire)))
+        self.counters.iter().fold(0, |sum, one| sum.wrapping_add(one.load(Ordering::Acquire)))
     }
 
     /// Whether it has tools of servers, of which what may be seen changes.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn may_change(&self) -> bool {
-        !self.servers.is_empty()
+        !self.counters.is_empty()
     }
 
     /// Returns the definition of a tool; `None` if the catalog has no tool of this name.
@@ -105,24 +116,53 @@ impl ToolCatalog {
 
     /// Returns all definitions, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.entries.iter().map(|entry| &*entry.spec)
+        self.entries().map(|entry| &*entry.spec)
     }
 
     /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.late_entries().count()
     }
 
     /// Whether there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// All tools with where they come from, by name.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        self.entries.iter()
+        let name = |entry: &&Arc<Entry>| entry.spec.name.clone();
+        let mut late: Vec<_> = self.late_entries().collect();
+        late.sort_by_key(name);
+        let (mut fixed, mut late) = (self.entries.iter().peekable(), late.into_iter().peekable());
+        std::iter::from_fn(move || match (fixed.peek(), late.peek()) {
+            (Some(one), Some(other)) if other.spec.name < one.spec.name => late.next(),
+            (None, _) => late.next(),
+            _ => fixed.next(),
+        })
+    }
+
+    /// The tools that were there when the catalog was built, by name.
+    pub(crate) fn fixed_entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The tools that came later.
+    fn late_entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.servers.iter().filter_map(|server| server.entries()).flatten()
+    }
+
+    /// The servers that tools come from.
+    pub(crate) fn servers(&self) -> &[Arc<ServerTools>] {
+        &self.servers
+    }
+
+    /// The server that this tool may still come from.
+    pub(crate) fn missing(&self, name: &str) -> Option<&Arc<dyn ToolServer>> {
+        let missing = self.servers.iter().find(|server| name.starts_with(server.server().prefix()))?;
+        missing.entries().is_none().then(|| missing.server())
     }
 
     /// Returns rules for the system prompt, rendered from the definitions.
@@ -135,7 +175,8 @@ impl ToolCatalog {
     /// others. The same catalog, query and options give the same picks on every platform.
     ///
     /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call
-    /// reads all definitions; later ones take well under a millisecond for thousands of tools.
+    /// reads all definitions, and so does the first after a server listed its tools; later ones take well under a
+    /// millisecond for thousands of tools.
     ///
     /// ```
     /// use tool_runtime::catalog::PickOptions;
@@ -157,21 +198,42 @@ impl ToolCatalog {
     /// ```
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.words().pick(query, options, &|_| true)
+        self.words().index.pick(query, options, &|_| true)
     }
 
-    pub(crate) fn words(&self) -> &pick::Index {
-        self.words.get_or_init(|| {
-            let mut words = pick::Index::default();
-            for entry in &self.entries {
-                words.insert(&entry.spec);
+    /// Picks from these tools of the catalog.
+    pub(crate) fn pick_of<'e>(
+        &self,
+        query: &str,
+        options: &PickOptions,
+        tools: impl Iterator<Item = &'e Arc<Entry>>,
+    ) -> Vec<Pick> {
+        let words = self.words();
+        let mut visible = vec![false; words.tools];
+        for slot in tools.filter_map(|entry| words.slot(entry)) {
+            if let Some(slot) = visible.get_mut(slot) {
+                *slot = true;
             }
-            words
-        })
+        }
+        words.index.pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
+    }
+
+    /// The words of all tools that have come.
+    fn words(&self) -> Arc<Words> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let come = self.servers.iter().filter(|server| server.entries().is_some()).count();
+        match &*words {
+            Some(known) if known.first.iter().flatten().count() >= come => Arc::clone(known),
+            _ => Arc::clone(words.insert(Arc::new(Words::of(self)))),
+        }
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.entries.get(*self.index.get(name)?)
+        match self.index.get(name) {
+            Some(at) => self.entries.get(*at),
+            None if is_discovered(name) => self.servers.iter().find_map(|server| server.entry(name)),
+            None => None,
+        }
     }
 
     /// Those of the named tools that `visible` lets through, or of all tools. With names, no other tool is looked at.
@@ -182,8 +244,42 @@ impl ToolCatalog {
             Some(named) => {
                 named.names().into_iter().filter_map(|name| self.entry(name)).filter(visible).cloned().collect()
             }
-            None => self.entries.iter().filter(visible).cloned().collect(),
+            None => self.entries().filter(visible).cloned().collect(),
         })
+    }
+}
+
+/// The words of the tools of a catalog at a time. A tool that came with the catalog has its place as its slot.
+struct Words {
+    index: pick::Index,
+    /// How many tools there are.
+    tools: usize,
+    /// The slot of the first tool of each server, by the server's place; `None` for one that had not come.
+    first: Vec<Option<usize>>,
+}
+
+impl Words {
+    fn of(catalog: &ToolCatalog) -> Self {
+        let mut words = Self { index: pick::Index::default(), tools: 0, first: Vec::new() };
+        words.add(&catalog.entries);
+        for server in &catalog.servers {
+            let (first, entries) = (words.tools, server.entries());
+            words.first.push(entries.map(|_| first));
+            words.add(entries.unwrap_or_default());
+        }
+        words
+    }
+
+    fn add(&mut self, entries: &[Arc<Entry>]) {
+        for entry in entries {
+            self.index.insert(&entry.spec);
+        }
+        self.tools += entries.len();
+    }
+
+    fn slot(&self, entry: &Entry) -> Option<usize> {
+        let Some(place) = entry.deferred else { return Some(entry.index) };
+        self.first.get(place).copied().flatten().map(|first| first + entry.index)
     }
 }
 

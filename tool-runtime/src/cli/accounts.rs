@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::cli::exit::Failure;
 use crate::policy::{Allowance, Holder, RunPolicy, Spend, ToolPolicy};
+use crate::store::Store;
 use crate::store::accounts::Balance;
-use crate::store::{Clock as _, Store, SystemClock};
 
 /// One budget as `--json` prints it.
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ pub(super) async fn of_run(
 ) -> Result<Vec<Account>, Failure> {
     let policy = RunPolicy::new(policy.clone());
     let own = Account { holder: Holder::Run, window: None, until: None, amounts: amounts(spent, policy.budget()) };
-    let shared = Balance::of(store, &policy, party, SystemClock.now()).await?;
+    let shared = Balance::of(store, &policy, party, store.now().await?).await?;
     let shared = shared.into_iter().map(|Balance { holder, window, until, used, budget }| Account {
         holder,
         window: Some(window.to_string()),

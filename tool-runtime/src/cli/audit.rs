@@ -1,18 +1,22 @@
 //! `audit`: records are listed, checked and exported, and their chains anchored.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+mod lines;
+mod open;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::cli::args::{Audit, Source, Which};
+use crate::cli::audit::lines::{each_line, lines};
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
 use crate::store::finding::Finding;
+use crate::store::verify::page::page;
 use crate::store::verify::{Checked, Verifier, VerifyError, verify};
 use crate::store::{Anchor, AuditRecord, Document, Query, RecordFilter, Sealed, Space, Store, anchor};
 
@@ -20,18 +24,14 @@ use crate::store::{Anchor, AuditRecord, Document, Query, RecordFilter, Sealed, S
 const PAGE: usize = 500;
 /// How many rows a table has unless more are asked for.
 const ROWS: usize = 1000;
-/// The longest line of a file of records, in bytes.
-const MAX_LINE: u64 = 16 * 1024 * 1024;
 
 pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure> {
     match action {
         Audit::Show { source, which } => show(cli, &source, which).await,
+        Audit::Open { run } => open::open(cli, run).await,
         Audit::Verify { source, anchors, part } => check(cli, &source, anchors.as_deref(), part).await,
         Audit::Export { anchors: true, .. } => export_anchors(cli).await,
-        Audit::Export { source, which, .. } => {
-            each(cli, &source, filter(cli, which), print).await?;
-            Ok(Exit::Done)
-        }
+        Audit::Export { source, which, .. } => each(cli, &source, filter(cli, which), print).await,
         Audit::Anchor => {
             let (store, mut printed) = (store(cli).await?, Ok(()));
             let print = |anchor: &Anchor| match json(anchor) {
@@ -64,84 +64,66 @@ fn print(sealed: &Sealed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Hands out records, a page at a time.
+/// Hands out records, a page at a time. A record that cannot be read is named on stderr and fails the command.
 async fn each(
     cli: &Cli<'_>,
     source: &Source,
     mut filter: RecordFilter,
     mut take: impl FnMut(&Sealed) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<Exit, Failure> {
     let mut left = filter.limit.unwrap_or(usize::MAX);
     if let Some(path) = &source.records {
-        return lines(path, |sealed| match left.checked_sub(usize::from(filter.matches(&sealed.record))) {
+        lines(path, |sealed| match left.checked_sub(usize::from(filter.matches(&sealed.record))) {
             Some(now) if now < left => {
                 left = now;
                 take(&sealed)
             }
             _ => Ok(()),
-        });
+        })?;
+        return Ok(Exit::Done);
     }
-    let store = store(cli).await?;
+    let (store, mut exit) = (store(cli).await?, Exit::Done);
     while left > 0 {
         filter.limit = Some(left.min(PAGE));
-        let page = store.records(&filter).await?;
-        page.iter().try_for_each(&mut take)?;
-        let Some(last) = page.last() else { break };
-        (filter.after, left) = (last.position, left - page.len());
-    }
-    Ok(())
-}
-
-/// Reads a file of records, line by line.
-fn lines(path: &Path, mut take: impl FnMut(Sealed) -> Result<(), Failure>) -> Result<(), Failure> {
-    let unreadable = |message: String| Failure::usage(message).code("unreadable_input");
-    let shown = path.display();
-    let reader: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        Box::new(File::open(path).map_err(|error| unreadable(format!("cannot open {shown}: {error}")))?)
-    };
-    let (mut reader, mut line, mut number) = (BufReader::new(reader), Vec::new(), 0_u64);
-    loop {
-        line.clear();
-        let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
-        if read.map_err(|error| unreadable(format!("cannot read {shown}: {error}")))? == 0 {
-            return Ok(());
+        let Some(records) = page(&*store, &mut filter).await? else { break };
+        for record in records {
+            match record {
+                Ok(sealed) => {
+                    take(&sealed)?;
+                    left -= 1;
+                }
+                Err(unreadable) => {
+                    let broken = terminal::tone(terminal::Tone::Bad, "broken:");
+                    terminal::message(&format!("{broken} {}", terminal::safe(&unreadable.to_string())));
+                    exit = Exit::Failed;
+                }
+            }
         }
-        number += 1;
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        // The text of the error could quote a value.
-        let sealed = serde_json::from_slice(&line).map_err(|error| {
-            unreadable(format!("{shown}, line {number}: not a sealed record (column {})", error.column()))
-        });
-        take(sealed?)?;
     }
+    Ok(exit)
 }
 
 async fn show(cli: &Cli<'_>, source: &Source, which: Which) -> Result<Exit, Failure> {
     let mut filter = filter(cli, which);
     if cli.settings.json {
-        each(cli, source, filter, print).await?;
-        return Ok(Exit::Done);
+        return each(cli, source, filter, print).await;
     }
     let most = *filter.limit.get_or_insert(ROWS);
     let mut rows = Vec::new();
-    each(cli, source, filter, |sealed| {
+    let exit = each(cli, source, filter, |sealed| {
         rows.push(row(sealed));
         Ok(())
     })
     .await?;
     if rows.is_empty() {
         terminal::note("no record");
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     table::print(["TIME", "TOOL", "OUTCOME", "PRINCIPAL", "RUN", "NO", "DECIDED BY", "CALL"], &rows);
     if rows.len() == most {
         terminal::note(&format!("these are the first {most}; --limit shows more, --since later ones"));
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn row(sealed: &Sealed) -> [String; 8] {
@@ -192,15 +174,31 @@ enum Verified<'a> {
         runs: u64,
         anchors: u64,
         unanchored_runs: u64,
+        digest_keys: &'a BTreeSet<String>,
     },
     Broken {
         ok: bool,
-        code: &'a str,
-        run: Option<&'a str>,
-        sequence: Option<u64>,
-        anchor: Option<u64>,
-        message: String,
+        /// The first of the findings.
+        #[serde(flatten)]
+        first: &'a Found<'a>,
+        findings: &'a [Found<'a>],
     },
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    code: &'a str,
+    run: Option<&'a str>,
+    sequence: Option<u64>,
+    anchor: Option<u64>,
+    message: String,
+}
+
+impl<'a> Found<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let (run, sequence) = finding.record().unzip();
+        Self { code: finding.code(), run, sequence, anchor: finding.anchor(), message: finding.to_string() }
+    }
 }
 
 async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: bool) -> Result<Exit, Failure> {
@@ -223,55 +221,66 @@ async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: boo
         }
     };
     terminal::clear_progress();
-    let (verified, exit) = match &checked {
-        Ok(Checked { records, runs, anchors, unanchored }) => {
+    let findings = match &checked {
+        Ok(checked) => {
+            let Checked { records, runs, anchors, unanchored, digest_keys } = checked;
             let verified = Verified::Whole {
                 ok: true,
                 records: *records,
                 runs: *runs,
                 anchors: *anchors,
                 unanchored_runs: *unanchored,
+                digest_keys,
             };
-            (verified, Exit::Done)
+            terminal::line(&if cli.settings.json { json(&verified)? } else { whole(checked) });
+            return Ok(Exit::Done);
         }
-        Err(finding) => {
-            let (run, sequence) = finding.record().unzip();
-            let (code, message) = (finding.code(), finding.to_string());
-            let anchor = finding.anchor();
-            (Verified::Broken { ok: false, code, run, sequence, anchor, message }, Exit::Failed)
-        }
+        Err(findings) => findings.iter().map(Found::of).collect::<Vec<_>>(),
     };
-    terminal::line(&match (&checked, cli.settings.json) {
-        (_, true) => json(&verified)?,
-        (Ok(checked), false) => whole(checked),
-        (Err(finding), false) => {
-            format!("{} {}", terminal::tone(terminal::Tone::Bad, "broken:"), terminal::safe(&finding.to_string()))
+    match findings.first() {
+        Some(first) if cli.settings.json => {
+            terminal::line(&json(&Verified::Broken { ok: false, first, findings: &findings })?);
         }
-    });
-    Ok(exit)
+        _ => {
+            for found in &findings {
+                let broken = terminal::tone(terminal::Tone::Bad, "broken:");
+                terminal::line(&format!("{broken} {}", terminal::safe(&found.message)));
+            }
+        }
+    }
+    Ok(Exit::Failed)
 }
 
 fn whole(checked: &Checked) -> String {
-    let Checked { records, runs, anchors, unanchored } = checked;
-    format!(
+    let Checked { records, runs, anchors, unanchored, digest_keys } = checked;
+    let mut text = format!(
         "whole: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor {unanchored}"
-    )
+    );
+    if digest_keys.len() > 1 {
+        let keys = digest_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        text.push_str("\ndigests of arguments were made with several keys (");
+        text.push_str(&keys);
+        text.push_str("): those of two keys do not compare");
+    }
+    text
 }
 
-fn check_file(path: &Path, kept: &[Anchor], part: bool) -> Result<Result<Checked, Finding>, Failure> {
+fn check_file(path: &Path, kept: &[Anchor], part: bool) -> Result<Result<Checked, Vec<Finding>>, Failure> {
     let mut verifier = Verifier::new(part);
-    let mut checked = kept.iter().try_for_each(|anchor| verifier.expect(anchor));
-    lines(path, |sealed| {
-        if checked.is_ok() {
-            checked = verifier.follow(&sealed);
+    kept.iter().for_each(|anchor| verifier.expect(anchor));
+    each_line(path, |sealed, is_as_written| {
+        if is_as_written {
+            verifier.follow(&sealed);
+        } else {
+            verifier.lost(sealed.changed());
         }
         Ok(())
     })?;
-    Ok(checked.and_then(|()| verifier.finish()))
+    Ok(verifier.finish())
 }
 
 /// Reads anchors that were exported.
-fn exported(path: &Path) -> Result<Vec<Anchor>, Failure> {
+pub(super) fn exported(path: &Path) -> Result<Vec<Anchor>, Failure> {
     let text = input::text(input::file(path)?, &path.display().to_string())?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line): (usize, &str)| {

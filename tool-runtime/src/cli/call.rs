@@ -11,7 +11,6 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Desk, Document};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
-use crate::runner::Run;
 use crate::store::AuditRecord;
 use crate::text::nearest;
 
@@ -38,9 +37,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
         result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     }
     print(cli, &session, &result, call.view).await?;
-    if session.run.catalog().get(&call.name).is_none() {
-        hint(&session.run, &call.name);
-    }
+    explain(&session, &call.name);
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
@@ -102,11 +99,18 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Tells the person at the keyboard which tool was probably meant; the model does not read it.
-fn hint(run: &Run, name: &str) {
-    let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
-    let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-    terminal::note(&format!("the policy shows no tool `{}`{meant}", terminal::safe(name)));
+/// Tells the person at the keyboard why no call of the tool can run, or which one was probably meant. The model does not
+/// read it: to a model the tool does not exist.
+fn explain(session: &Session, name: &str) {
+    let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
+    let is_allowed = runner.policy().mentions(name);
+    if let Some(why) = runner.catalog().unready(runner.policy(), name).filter(|_| is_allowed) {
+        terminal::note(&format!("`{shown}` is allowed and cannot run: {}", terminal::safe(&why.to_string())));
+    } else if run.catalog().get(name).is_none() {
+        let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
+        let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+        terminal::note(&format!("the policy shows no tool `{shown}`{meant}"));
+    }
 }
 
 /// JSON for stdout; escapes keep it safe for a terminal.

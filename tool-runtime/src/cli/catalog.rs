@@ -1,5 +1,7 @@
 //! `list`, `show`, `export`: the catalog and the policy. Runs no tool and opens no data.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::call::{Decision, Verdict};
@@ -9,7 +11,7 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Party};
 use crate::cli::{table, terminal};
-use crate::policy::{PolicyContext, ToolPolicy};
+use crate::policy::{PolicyContext, ToolPolicy, Unready};
 use crate::text::nearest;
 use crate::tool::ToolSpec;
 use crate::wire::{EncodeOptions, Format, Loss};
@@ -17,10 +19,14 @@ use crate::wire::{EncodeOptions, Format, Loss};
 #[derive(Serialize)]
 struct Row<'a> {
     name: &'a str,
+    /// Under the policy.
     effect: &'a str,
     execution: &'a str,
     decision: &'a str,
     rule: String,
+    /// Why no call can run, whatever the policy allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unready: Option<&'static str>,
     hash: String,
     source: String,
 }
@@ -40,7 +46,13 @@ pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let catalog = cli.catalog()?;
     let policy = cli.checked_policy(&catalog)?;
     let party = cli.party();
-    let rows: Vec<_> = catalog.entries().map(|entry| row(entry, visibility(&policy, &party, entry))).collect();
+    let rows: Vec<_> = catalog
+        .entries()
+        .map(|entry| {
+            let unready = catalog.unready(&policy, entry.spec.name.as_str());
+            row(entry, &policy, visibility(&policy, &party, entry), unready.as_ref())
+        })
+        .collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
         return Ok(Exit::Done);
@@ -48,20 +60,24 @@ pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let cells: Vec<_> = rows
         .iter()
         .map(|row| {
-            [row.name, row.effect, row.execution, row.decision, &row.hash[..12], &row.source].map(ToOwned::to_owned)
+            let allows = row.decision != Verdict::Deny.as_str();
+            let decision = row.unready.filter(|_| allows).map(|why| format!("{} ({why})", row.decision));
+            let decision = decision.as_deref().unwrap_or(row.decision);
+            [row.name, row.effect, row.execution, decision, &row.hash[..12], &row.source].map(ToOwned::to_owned)
         })
         .collect();
     table::print(["NAME", "EFFECT", "EXECUTION", "DECISION", "HASH", "SOURCE"], &cells);
     Ok(Exit::Done)
 }
 
-fn row(entry: &Entry, decision: Decision) -> Row<'_> {
+fn row<'a>(entry: &'a Entry, policy: &ToolPolicy, decision: Decision, unready: Option<&Unready>) -> Row<'a> {
     Row {
         name: entry.spec.name.as_str(),
-        effect: entry.spec.effect.as_str(),
+        effect: policy.effect_of(entry.spec.name.as_str(), entry.spec.effect).as_str(),
         execution: entry.spec.execution.as_str(),
         decision: decision.verdict.as_str(),
         rule: decision.rule.into_owned(),
+        unready: unready.map(Unready::code),
         hash: entry.spec.definition_hash.to_string(),
         source: entry.location.map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
     }
@@ -105,9 +121,9 @@ pub(super) fn export(
     let catalog = cli.catalog()?;
     let visible = visible(cli, &catalog)?;
     let specs: Vec<_> = match picked {
-        None => catalog.entries().zip(visible).filter(|(_, visible)| *visible).map(|(entry, _)| &*entry.spec).collect(),
+        None => shown(&catalog, &visible).map(|entry| &*entry.spec).collect(),
         Some((query, options)) => {
-            let picks = catalog.words().pick(query, &options, &|slot| visible.get(slot).copied().unwrap_or_default());
+            let picks = catalog.pick_of(query, &options, shown(&catalog, &visible));
             if picks.is_empty() {
                 terminal::note("no tool fits");
             }
@@ -118,11 +134,20 @@ pub(super) fn export(
     Ok(Exit::Done)
 }
 
-/// Which tools the policy shows to this party, by their places in the catalog.
+/// Which of the tools that the catalog was built with the policy shows to this party, by their positions.
 pub(super) fn visible(cli: &Cli<'_>, catalog: &ToolCatalog) -> Result<Vec<bool>, Failure> {
     let policy = cli.checked_policy(catalog)?;
     let party = cli.party();
-    Ok(catalog.entries().map(|entry| visibility(&policy, &party, entry).verdict != Verdict::Deny).collect())
+    Ok(catalog
+        .fixed_entries()
+        .iter()
+        .map(|entry| visibility(&policy, &party, entry).verdict != Verdict::Deny)
+        .collect())
+}
+
+/// Those of them that are visible.
+pub(super) fn shown<'c>(catalog: &'c ToolCatalog, visible: &'c [bool]) -> impl Iterator<Item = &'c Arc<Entry>> {
+    catalog.fixed_entries().iter().zip(visible).filter(|(_, visible)| **visible).map(|(entry, _)| entry)
 }
 
 /// Prints what a provider is sent on stdout, and what its dialect cannot carry on stderr.

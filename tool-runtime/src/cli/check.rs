@@ -1,5 +1,6 @@
 //! `check`: every problem of the catalog and the policy, and what changed since the lock was written.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,10 +24,13 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
-    let mut problems = Vec::new();
+    let (mut problems, mut unready) = (Vec::new(), BTreeMap::new());
     let catalog = match cli.catalog() {
         Ok(catalog) => {
-            problems.extend(cli.checked_policy(&catalog).err().map(|failure| failure.message));
+            match cli.checked_policy(&catalog) {
+                Ok(policy) => unready = catalog.all_unready(&policy),
+                Err(failure) => problems.push(failure.message),
+            }
             let validators = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
             let validators = validators.prepared(&catalog, &ToolPolicy::deny_all(), &mut Vec::new());
             problems.extend(validators.warm(&catalog).err().map(|error| error.to_string()));
@@ -38,11 +42,14 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
             None
         }
     };
+    // A lock is about definitions, and is written whatever servers do.
+    let has_mistakes = !problems.is_empty();
+    problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed and cannot run: {why}")));
     let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
     if let Some(path) = &check.lock {
         let report = catalog.as_ref().map(|catalog| compare(path, catalog, check.write)).transpose()?;
         let refused = report.as_ref().is_some_and(|report| is_refused(report, &check.accept));
-        let writes = check.write && problems.is_empty() && !refused;
+        let writes = check.write && !has_mistakes && !refused;
         if let (true, Some(catalog)) = (writes, &catalog) {
             replace::whole(path, ToolLock::of(catalog).to_text().as_bytes())?;
         }

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::cli::args::{Endpoint, Global, attribute, name, named};
+use crate::cli::args::{Endpoint, Global, StoreOptions, attribute, name, named, patience};
 use crate::cli::exit::Failure;
 use crate::cli::input;
 #[cfg(feature = "mcp-client")]
@@ -21,6 +22,10 @@ struct File {
     policy: Option<PathBuf>,
     data: Option<PathBuf>,
     store: Option<String>,
+    store_connections: Option<u32>,
+    store_patience: Option<String>,
+    store_prefix: Option<String>,
+    store_migrate: Option<bool>,
     principal: Option<String>,
     tenant: Option<String>,
     #[serde(default)]
@@ -44,6 +49,7 @@ pub(super) struct Settings {
     pub(super) data: PathBuf,
     /// The URL of the store. It can hold a password.
     pub(super) store: Option<String>,
+    pub(super) sql: StoreSettings,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) roles: Vec<String>,
@@ -61,6 +67,60 @@ pub(super) struct Settings {
     /// The servers whose tools the catalog has, beside the application's own.
     #[cfg(feature = "mcp-client")]
     pub(super) mcp: McpSettings,
+}
+
+/// The store's options for its database; `None` takes the library's default.
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    expect(
+        dead_code,
+        reason = "the options are read and checked in every build; without a database they have no effect"
+    )
+)]
+pub(super) struct StoreSettings {
+    pub(super) connections: Option<u32>,
+    pub(super) patience: Option<Duration>,
+    pub(super) prefix: Option<String>,
+    pub(super) migrate: bool,
+}
+
+impl StoreSettings {
+    fn read(
+        given: StoreOptions,
+        file: &File,
+        variable: &impl Fn(&str) -> Result<Option<String>, Failure>,
+        prefix: &str,
+    ) -> Result<Self, Failure> {
+        let wrong = |setting: String, why: &str| Failure::usage(format!("{setting}: {why}")).code("config");
+        let connections = match variable("STORE_CONNECTIONS")? {
+            Some(text) => Some(
+                text.parse()
+                    .map_err(|_| wrong(format!("{prefix}_STORE_CONNECTIONS"), "write a whole number from 1"))?,
+            ),
+            None => file.store_connections,
+        };
+        if connections == Some(0) {
+            return Err(wrong("`store_connections`".to_owned(), "a store has at least one connection"));
+        }
+        let time = match (variable("STORE_PATIENCE")?, &file.store_patience) {
+            (Some(text), _) => Some((text, format!("{prefix}_STORE_PATIENCE"))),
+            (None, Some(text)) => Some((text.clone(), "`store_patience` in the configuration file".to_owned())),
+            (None, None) => None,
+        };
+        let time = time.map(|(text, setting)| patience(&text).map_err(|why| wrong(setting, &why))).transpose()?;
+        let migrate = match variable("STORE_MIGRATE")?.as_deref() {
+            Some("true") => true,
+            Some("false") => false,
+            Some(_) => return Err(wrong(format!("{prefix}_STORE_MIGRATE"), "write true or false")),
+            None => file.store_migrate.unwrap_or(true),
+        };
+        Ok(Self {
+            connections: given.store_connections.or(connections),
+            patience: given.store_patience.or(time),
+            prefix: given.store_prefix.or(variable("STORE_PREFIX")?).or_else(|| file.store_prefix.clone()),
+            migrate: migrate && !given.no_migrate,
+        })
+    }
 }
 
 /// The party that the command line itself named.
@@ -96,6 +156,7 @@ impl Settings {
                 None => File::default(),
             },
         };
+        let sql = StoreSettings::read(global.store_options, &file, &variable, &prefix)?;
         let roles = match variable("ROLES")? {
             _ if !global.roles.is_empty() => global.roles,
             Some(text) => text.split(',').map(|role| role.trim().to_owned()).filter(|role| !role.is_empty()).collect(),
@@ -129,6 +190,7 @@ impl Settings {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
             store: global.store.or(variable("STORE")?).or(file.store),
+            sql,
             #[cfg(feature = "mcp-client")]
             mcp: file.mcp,
             named: Named { principal: global.principal.clone(), tenant: global.tenant.clone() },

@@ -84,7 +84,7 @@ fn define(line: &[u8]) -> Result<Defined, String> {
         let schema = schema.clone();
         match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
             Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
-            None => DynamicTool::new(&name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)),
+            None => DynamicTool::new(&name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)).foreign(),
         }
     };
     let spec = tool(&description).describe().spec().map_err(|_| "its name or its schema cannot be used")?;

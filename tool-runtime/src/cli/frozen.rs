@@ -30,7 +30,7 @@ pub(super) fn frozen(
         call_id_bytes: of_policy.call_id_bytes,
         repairers: &[],
         repairs: &|repairer| run.repairs(repairer),
-        evidence: &Mutex::new(seen),
+        evidence: Some(&Mutex::new(seen)),
         provenance: false,
     };
     let call = ToolCall::text("explain", entry.spec.name.as_str(), text);

@@ -12,21 +12,21 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{listing, table, terminal};
-use crate::store::{Clock as _, Document, Grant, GrantScope, Query, Space, Store, SystemClock, Transaction, grants};
+use crate::store::{Document, Grant, GrantCaller, GrantScope, Query, Space, Store, Transaction, grants};
 
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
     let store = cli.existing_store().await?.ok_or_else(missing)?;
     match action {
         Grants::List => list(cli, &all(cli, &*store).await?),
-        Grants::Add(asked) => add::add(cli, &*store, asked).await,
+        Grants::Add(asked) => add::add(cli, asked).await,
         Grants::Revoke { id } => revoke(cli, &*store, &all(cli, &*store).await?, &id).await,
     }
 }
 
 /// The grants of the tenant that hold.
 async fn all(cli: &Cli<'_>, store: &dyn Store) -> Result<Vec<Grant>, Failure> {
-    let (tenant, now, mut found) = (cli.party().tenant, SystemClock.now(), Vec::new());
+    let (tenant, now, mut found) = (cli.party().tenant, store.now().await?, Vec::new());
     listing::each(store, Query::new(Space::Grant), |listed| {
         if let Document::Grant(grant) = listed.document
             && grant.tenant == tenant
@@ -48,6 +48,7 @@ struct Row<'a> {
     scope: &'a GrantScope,
     principal: Option<&'a str>,
     tenant: Option<&'a str>,
+    caller: &'a GrantCaller,
     labels: &'a [Arc<str>],
     /// Any number if `None`.
     uses: Option<u32>,
@@ -66,6 +67,7 @@ impl<'a> Row<'a> {
             scope: &grant.scope,
             principal: grant.principal.as_deref(),
             tenant: grant.tenant.as_deref(),
+            caller: &grant.caller,
             labels: &grant.labels,
             uses: grant.uses,
             expires_at: grant.expires_at.map(|end| format!("{end:.0}")),

@@ -1,7 +1,6 @@
 //! The log: what operators read, on stderr (`-v`, `--log FILTER`, `RUST_LOG`) or in a file (`--log FILE`), and the layers
 //! that an application adds.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +18,7 @@ use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::terminal;
 use crate::runner::METRICS;
+use crate::store::private_file;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
@@ -84,9 +84,20 @@ pub(super) fn unopened(error: &crate::store::StoreError) {
     }
 }
 
+/// A record could not be kept, which is never silent.
+static RECORD_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a record could not be kept.
+pub(super) fn lost_a_record() -> bool {
+    RECORD_LOST.load(Ordering::Relaxed)
+}
+
 /// Logs a contained failure with its text. The text can hold values, so it goes nowhere but to the log that a person
 /// asked for.
 pub(super) fn failure(failure: &crate::runner::Failure<'_>) {
+    if failure.is_record_lost {
+        RECORD_LOST.store(true, Ordering::Relaxed);
+    }
     if INSTALLED.load(Ordering::Relaxed) {
         let call = failure.call_id.map(crate::call::CallId::as_str);
         let (code, tool, run) = (failure.code, failure.tool, failure.run_id);
@@ -128,10 +139,11 @@ fn without_values() -> Targets {
 }
 
 fn open(path: &Path) -> Result<Arc<Mutex<std::fs::File>>, Failure> {
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
+    let file = private_file::options().append(true).open(path).map_err(|error| {
         let levels = "the levels are error, warn, info, debug, trace; a filter is TARGET=LEVEL, with commas between";
         Failure::usage(format!("cannot open the log file {}: {error} ({levels})", path.display()))
     })?;
+    terminal::note_shared(path);
     Ok(Arc::new(Mutex::new(file)))
 }
 

@@ -73,6 +73,10 @@ pub fn main(app: &App) -> ExitCode {
         return report(&failure, json);
     }
     match ended {
+        Ok(_) if log::lost_a_record() => {
+            let text = "a record could not be kept: what happened is in no audit (-v says why)";
+            report(&Failure::failed(text).code("record_lost"), json)
+        }
         Ok(exit) => exit.into(),
         Err(failure) => report(&failure, json),
     }
@@ -99,8 +103,8 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
     let ended = runtime.block_on(async {
         #[cfg(feature = "mcp-client")]
-        if command.is_about_tools() {
-            cli.connect().await?;
+        if let Some(awaited) = command.awaited() {
+            cli.connect(awaited).await?;
         }
         let ended = Box::pin(dispatch(&cli, command)).await;
         let closed = cli.close().await;
@@ -143,6 +147,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
         Command::Mcp { action } => Box::pin(mcp::mcp(cli, action)).await,
         Command::Worker(command) => worker::worker(cli, *command).await,
+        Command::Store { action } => store::command(cli, &action).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate(&tools, &calls),

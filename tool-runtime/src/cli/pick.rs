@@ -10,7 +10,7 @@ use crate::catalog::pick::Index;
 use crate::catalog::{Pick, PickOptions, ToolCatalog};
 use crate::cli::args;
 use crate::cli::call::json;
-use crate::cli::catalog::visible;
+use crate::cli::catalog::{shown, visible};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{definitions, input, table, terminal};
@@ -31,9 +31,7 @@ impl Tools {
     fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
         match self {
             Self::File(index) => index.pick(query, options, &|_| true),
-            Self::Catalog(catalog, visible) => {
-                catalog.words().pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
-            }
+            Self::Catalog(catalog, visible) => catalog.pick_of(query, options, shown(catalog, visible)),
         }
     }
 }

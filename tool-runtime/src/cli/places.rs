@@ -5,6 +5,10 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("POLICY", "--policy"),
     ("DATA", "--data"),
     ("STORE", "--store"),
+    ("STORE_CONNECTIONS", "--store-connections"),
+    ("STORE_PATIENCE", "--store-patience"),
+    ("STORE_PREFIX", "--store-prefix"),
+    ("STORE_MIGRATE", "true, or false for --no-migrate"),
     ("PRINCIPAL", "--principal"),
     ("TENANT", "--tenant"),
     ("ROLES", "--role, separated by commas"),
@@ -18,8 +22,8 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The keys of the file, for the help.
-pub(super) const KEYS: &str =
-    "policy, data, store, principal, tenant, roles, attributes, log, color, model_url, model, format, key_env";
+pub(super) const KEYS: &str = "policy, data, store, store_connections, store_patience, store_prefix, store_migrate,\n  \
+     principal, tenant, roles, attributes, log, color, model_url, model, format, key_env";
 
 /// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
 pub(super) fn prefix(app: &str) -> String {

@@ -179,6 +179,9 @@ fn print(turn: &Turn) {
 fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
     terminal::line(&format!("{} -> {}", terminal::safe(&record.name), terminal::bold(record.outcome.code())));
     terminal::line(&format!("  arguments  {}", arguments(record)));
+    for change in &record.changes {
+        terminal::line(&format!("  changed    {}", terminal::safe(&change.to_string())));
+    }
     if let Some(decision) = &record.decision {
         terminal::line(&format!("  policy     {} ({})", decision.verdict, terminal::safe(&decision.rule)));
     }
@@ -205,7 +208,7 @@ fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
 fn arguments(record: &ToolInvocationRecord) -> String {
     match &record.arguments {
         RecordedArguments::Masked(arguments) => terminal::safe_json(arguments.get()),
-        RecordedArguments::Unread { length, sha256 } => format!("not shown ({length} bytes, sha256 {sha256})"),
+        RecordedArguments::Unread { length, digest } => format!("not shown ({length} bytes, digest {digest})"),
     }
 }
 

@@ -5,14 +5,22 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::exit::Failure;
+use crate::store::private_file;
 
-/// Writes a file as a whole or not at all.
+/// Writes a file as a whole or not at all. A file that was there keeps its mode; a new one is its owner's alone.
 pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut beside = path.to_path_buf().into_os_string();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = fs::File::create(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+    let written = private_file::options()
+        .truncate(true)
+        .open(&beside)
+        .and_then(|mut file| {
+            if let Ok(replaced) = fs::metadata(path) {
+                file.set_permissions(replaced.permissions())?;
+            }
+            file.write_all(bytes).and_then(|()| file.sync_all())
+        })
         .and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         // What is left of it is of no use.

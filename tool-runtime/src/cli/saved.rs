@@ -5,7 +5,7 @@
 //! process. The mark that the claim left in the file survives, because nobody can tell whether the call ran: the next
 //! decision says so once.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::cli::input;
 use crate::cli::session::Cli;
 use crate::cli::terminal;
 use crate::runner::RunSnapshot;
-use crate::store::{Clock as _, PendingCall, SystemClock};
+use crate::store::{Clock as _, PendingCall, SystemClock, private_file};
 
 /// The folder below the data folder.
 const FOLDER: &str = "conversations";
@@ -141,7 +141,7 @@ impl Kept {
         }
         let lock = self.path.with_extension("lock");
         let failed = |error: std::io::Error| cannot("lock", &lock, &error);
-        let mut file = private().read(true).truncate(false).open(&lock).map_err(failed)?;
+        let mut file = private_file::options().read(true).truncate(false).open(&lock).map_err(failed)?;
         match FileExt::try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -194,7 +194,7 @@ impl Kept {
         let saved = Saved { version: VERSION, id, title, changed, document };
         let text = serde_json::to_vec(&saved).map_err(|error| Failure::failed(error.to_string()))?;
         let beside = self.path.with_extension(format!("{}.part", std::process::id()));
-        let written = private()
+        let written = private_file::options()
             .truncate(true)
             .open(&beside)
             .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
@@ -229,15 +229,6 @@ impl Kept {
         ))
         .code("changed"))
     }
-}
-
-/// Opens a file for its owner only, to write it.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 fn read(path: &Path) -> Result<Saved, Failure> {

@@ -9,6 +9,8 @@ use crate::call::{Decider, EventSink, ToolInvocationRecord};
 use crate::capability::ConnectionId;
 use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
+#[cfg(feature = "mcp-client")]
+use crate::cli::args::Awaited;
 use crate::cli::args::Who;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
@@ -85,23 +87,47 @@ impl Cli<'_> {
         let catalog = (self.app.collect)();
         #[cfg(feature = "mcp-client")]
         let catalog = catalog.and_then(|catalog| match self.servers.get() {
-            Some(servers) => catalog.extended(servers.dynamic()),
+            Some(servers) => {
+                let (tools, servers) = servers.gathered();
+                catalog.extended(tools, &servers)
+            }
             None => Ok(catalog),
         });
         catalog.map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
     }
 
-    /// Connects to the servers of the configuration file. One that does not answer is noted, and has no tools.
+    /// Connects to the servers of the configuration file, and waits for the servers that the command needs. A server
+    /// that does not answer is reported, and has no tools.
     #[cfg(feature = "mcp-client")]
-    pub(super) async fn connect(&self) -> Result<(), Failure> {
+    pub(super) async fn connect(&self, awaited: Awaited<'_>) -> Result<(), Failure> {
         let servers = settings::servers(&self.settings.mcp)?;
         if servers.is_empty() {
             return Ok(());
         }
-        let source = self.servers.get_or_try_init(|| mcp::connect(servers)).await?;
-        for (server, note) in source.notes() {
-            terminal::note(&terminal::safe(&format!("the server `{server}`: {note}")));
+        let source = mcp::start(servers)?;
+        match awaited {
+            Awaited::All => {
+                source.wait_for_all().await;
+                mcp::note(&source.notes());
+            }
+            Awaited::Of(tool) => {
+                if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+                    source.wait_for(server).await;
+                    let mut notes = source.notes();
+                    notes.retain(|id, _| id == server);
+                    mcp::note(&notes);
+                }
+            }
+            Awaited::Later => {
+                let source = source.clone();
+                tokio::spawn(async move {
+                    source.wait_for_all().await;
+                    mcp::note(&source.notes());
+                });
+            }
         }
+        // It is set here alone.
+        let _ = self.servers.set(source);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
+use crate::store::private_file;
 use crate::text::{Unseen, unseen};
 
 /// Data was lost on its way out.
@@ -130,6 +131,13 @@ pub(super) fn message(text: &str) {
 pub(super) fn note(text: &str) {
     if !style().quiet {
         message(text);
+    }
+}
+
+/// Notes that other users may open a file.
+pub(super) fn note_shared(path: &std::path::Path) {
+    if let Some(mode) = private_file::shared_mode(path) {
+        note(&safe_lines(&private_file::warning(path, mode)));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::agent::{Agent, ClientAnswer, Incoming, QueueError, RunQueue, SavedConversation, WaitingCall, Worker};
+use crate::agent::{Agent, ClientAnswer, Incoming, QueueError, RunQueue, SavedConversation, WaitingCall, Worker, find};
 use crate::call::{CallId, RunSummary, Suspension};
 use crate::cli::accounts::Account;
 use crate::cli::args::{self, Who, WorkerAction};
@@ -12,8 +12,8 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{accounts, approvals, chat, input, terminal};
-use crate::runner::ApprovalDecision;
-use crate::store::{Clock as _, Key, PendingCall, Store, StoreError, StoredRun, SystemClock};
+use crate::runner::{ApprovalDecision, ResumeError};
+use crate::store::{Key, PendingCall, Store, StoreError, StoredRun};
 use crate::wire::Message;
 
 pub(super) async fn worker(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
@@ -44,12 +44,22 @@ fn missing() -> Failure {
 async fn work(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
     let agent = agent.ok_or_else(|| Failure::usage("a worker needs a model: give `--model-url URL`"))?;
-    let gate = cli.open().await?;
+    let Some(opened) = super::store::opened(cli, command.wait_for_store, told_to_end()).await else {
+        return Ok(Exit::Done);
+    };
+    let gate = opened?;
     let runner = gate.runner.clone();
     let worker = Worker::new(agent, runner).name(cli.app.name).concurrency(command.concurrency).lease(command.lease);
-    let worker = worker.prepare(move |_, options| gate.connected(options));
+    let worker = worker.patience(command.wait_for_store).prepare(move |_, options| gate.connected(options));
     terminal::note("the worker runs; Ctrl-C or SIGTERM ends it when its steps are done");
-    worker.run(told_to_end()).await?;
+    worker.run(told_to_end()).await.map_err(|error| match error {
+        StoreError::ReadOnly(_) => {
+            let text =
+                "the database cannot be written to, so no conversation can be continued: name the primary server";
+            Failure::failed(text).code(error.code())
+        }
+        error => error.into(),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -84,7 +94,7 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     let mut conversation = agent.converse(gate.runner.run(options));
     let accepted = conversation.accept(Incoming::from(prompt)).await;
     accepted.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
-    let queued = RunQueue::new(cli.store().await?).enqueue(&conversation.save().await?).await;
+    let queued = RunQueue::new(&gate.runner).enqueue(&conversation.save().await?).await;
     queued.map_err(|error| match error {
         QueueError::Store(StoreError::Duplicate) => {
             let id = terminal::safe(conversation.run().id());
@@ -116,39 +126,37 @@ async fn post(
         }
         incoming = incoming.text(prompt);
     }
-    let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
-    let queue = RunQueue::new(Arc::clone(&store));
+    cli.existing_store().await?.ok_or_else(missing)?;
+    let (gate, tenant) = (cli.open().await?, cli.party().tenant);
+    let (store, queue) = (Arc::clone(&gate.store), RunQueue::new(&gate.runner));
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
     // What somebody else made wait under the same ids is none of this run's.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
-    let mut finished = Vec::new();
-    for (call, decision) in decisions {
-        let pending = waiting(&*store, key(&call), (&tenant, Suspension::Approval), &call).await?;
-        let decider = cli.named_decider(&pending, who)?;
-        approvals::check(cli, &*store, &pending, &decision, &decider).await?;
-        incoming = incoming.decide(call, decision, &decider);
-        finished.push(pending);
-    }
-    for pair in answers.chunks_exact(2) {
-        let output = input::json_value(&pair[1])?;
-        finished.push(waiting(&*store, key(&pair[0]), (&tenant, Suspension::Client), &pair[0]).await?);
-        incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), output));
-    }
-    let mut ids = std::collections::HashSet::new();
-    if let Some(twice) = finished.iter().find(|call| !ids.insert(&call.call_id)) {
-        let id = terminal::safe(twice.call_id.as_str());
+    let mut named = std::collections::HashSet::new();
+    let calls = decisions.iter().map(|(call, _)| call).chain(answers.iter().step_by(2));
+    if let Some(twice) = calls.into_iter().find(|call| !named.insert(call.as_str())) {
+        let id = terminal::safe(twice);
         return Err(Failure::usage(format!(
             "the call `{id}` is decided twice; write one of --approve, --deny, --answer"
         )));
     }
-    if finished.is_empty() {
-        queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| unknown(run, error))?;
-        return Ok(Exit::Done);
+    for (call, decision) in decisions {
+        let pending = waiting(&*store, key(&call), (&tenant, Suspension::Approval), &call).await?;
+        let decider = cli.named_decider(&pending, who)?;
+        approvals::check(cli, &pending, &decision)?;
+        incoming = incoming.decide(&pending.question(), decision, &decider);
     }
-    match queue.post_for(&finished, &incoming).await.map_err(|error| unknown(run, error))? {
-        Ok(_) => Ok(Exit::Done),
-        Err(decided) => Err(approvals::unknown(decided.call_id.as_str())),
+    for pair in answers.chunks_exact(2) {
+        let output = input::json_value(&pair[1])?;
+        waiting(&*store, key(&pair[0]), (&tenant, Suspension::Client), &pair[0]).await?;
+        incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), output));
     }
+    queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| match error {
+        QueueError::Unknown => unknown(run, error),
+        QueueError::Refused(ResumeError::NotWaiting(call)) => approvals::unknown(call.as_str()),
+        error => approvals::refused(run, error),
+    })?;
+    Ok(Exit::Done)
 }
 
 /// A call of the tenant that waits for this, and not for too long.
@@ -158,9 +166,8 @@ async fn waiting(
     (tenant, suspension): (&Option<Arc<str>>, Suspension),
     id: &str,
 ) -> Result<PendingCall, Failure> {
-    let fits = |call: &PendingCall| {
-        call.suspension == suspension && call.tenant == *tenant && !call.is_expired(SystemClock.now())
-    };
+    let now = store.now().await?;
+    let fits = |call: &PendingCall| call.suspension == suspension && call.tenant == *tenant && !call.is_expired(now);
     store.pending(&key).await?.filter(fits).ok_or_else(|| approvals::unknown(id))
 }
 
@@ -185,6 +192,8 @@ struct Shown<'a> {
     state: &'a str,
     /// A worker has it.
     held: bool,
+    /// Its records end before an anchor from before the restore: no worker takes it until it is released.
+    held_back: bool,
     /// How much was posted to it and not taken yet.
     posts: u32,
     due: Option<String>,
@@ -197,7 +206,7 @@ struct Shown<'a> {
 
 async fn show(cli: &Cli<'_>, run: &str) -> Result<Exit, Failure> {
     let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
-    let found = RunQueue::new(Arc::clone(&store)).find(run, tenant.as_deref()).await;
+    let found = find(&*store, run, tenant.as_deref()).await;
     let (stored, conversation) = found.map_err(|error| unknown(run, error))?;
     let history = conversation.history();
     let last = history.iter().rev().find(|message| matches!(message, Message::Assistant(_)));
@@ -205,7 +214,8 @@ async fn show(cli: &Cli<'_>, run: &str) -> Result<Exit, Failure> {
     let shown = Shown {
         run,
         state: if stored.state.is_empty() { "new" } else { &stored.state },
-        held: stored.is_held(SystemClock.now()),
+        held: stored.is_held(store.now().await?),
+        held_back: stored.held_back,
         posts: stored.posts,
         due: stored.due.map(|due| format!("{due:.0}")),
         waiting: conversation.waiting().collect(),
@@ -222,7 +232,11 @@ async fn show(cli: &Cli<'_>, run: &str) -> Result<Exit, Failure> {
 }
 
 fn print(shown: &Shown<'_>) {
-    let has = if shown.held { ", and a worker has it" } else { "" };
+    let has = match (shown.held_back, shown.held) {
+        (true, _) => ", and held back until `store release`",
+        (_, true) => ", and a worker has it",
+        _ => "",
+    };
     terminal::line(&format!("{}  {}{has}", terminal::safe(shown.run), terminal::safe(shown.state)));
     for call in &shown.waiting {
         terminal::line(&format!("  {} waits: {}", terminal::safe(call.id.as_str()), terminal::safe(&call.name)));

@@ -72,7 +72,7 @@ pub trait ToolComponent: Sized + Send + 'static {
         call: &Call<Self>,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
-    /// Finds out what became of this call, when an earlier attempt at it began and nobody saw its end: its process died,
+    /// Looks up the outcome of an earlier attempt at this call that began and recorded no end, because its process died
     /// for example. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by the
     /// arguments.
     ///
@@ -81,10 +81,13 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// there is no effect yet. [`Reconciled::Prevented`] is for a tool that has the outside system refuse the idempotency
     /// key from now on, by cancelling it or by using it up. The key is the same for all attempts at the call.
     ///
-    /// By default nobody knows, and the call ends as `outcome_unknown`. A tool that is `idempotent` is run again instead.
+    /// It runs whenever a run continues: when the gate gets the call again, in a restored conversation, when a worker
+    /// takes the run over, in an engine, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call.
+    /// By default the outcome stays `outcome_unknown`. A tool that is `idempotent` is run again instead.
     ///
     /// # Errors
-    /// An error, a panic or a timeout leaves the outcome unknown.
+    /// An error, a panic or a timeout leaves the outcome unknown. A tool without a timeout has as long as a lease lasts
+    /// ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
     fn reconcile(
         self,
         capabilities: Self::Capabilities,

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Why a text could not be parsed as a tool name, an effect, a hash, a wire format, a protocol or carried JSON.
 ///
-/// The message says what to write. It does not repeat the text.
+/// The message says what to write. Of the text it repeats only a name that is legal except for its namespace.
 ///
 /// ```
 /// use tool_runtime::ToolEffect;
@@ -23,6 +23,11 @@ pub struct ParseError {
 impl ParseError {
     pub(crate) const fn new(code: &'static str, message: &'static str) -> Self {
         Self { code, message: Cow::Borrowed(message) }
+    }
+
+    /// A message that names what to write. It repeats a text only if every character of it is known to be harmless.
+    pub(crate) const fn formatted(code: &'static str, message: String) -> Self {
+        Self { code, message: Cow::Owned(message) }
     }
 
     /// The text is none of these names of a `kind`.

@@ -21,8 +21,6 @@ pub(crate) struct Frozen {
     pub(crate) limits: ToolLimits,
     /// The arguments with the sensitive ones masked. `None` if none is sensitive.
     pub(super) masked: Option<JsonText>,
-    /// How they differ from what the model wrote.
-    pub(crate) changes: Vec<ArgumentChange>,
     /// What was done to it, for its record.
     pub(crate) treatment: Treatment,
     /// The text with the arguments where it is not the call's own: a repaired one, or canonical text.
@@ -33,13 +31,15 @@ pub(crate) struct Frozen {
     pub(crate) ends: Ends,
 }
 
-/// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
+/// The changes to a call on its way. Repairs are rare and few callers request the details, so both are behind pointers.
 #[derive(Default)]
 pub(crate) struct Treatment {
     pub(super) repaired: Option<Arc<str>>,
+    /// The differences between the arguments and the model's text.
+    pub(crate) changes: Vec<ArgumentChange>,
     /// Whether the validator was asked.
     pub(crate) is_validated: bool,
-    /// What it is and how long it took, for the caller that asks.
+    /// The validator and how long it took, for a caller that requests it.
     pub(super) used: Option<Box<ValidatorUse>>,
     pub(crate) repair: Option<Box<RepairUse>>,
 }

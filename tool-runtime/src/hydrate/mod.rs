@@ -4,6 +4,7 @@
 //! so what the schema accepts is what the tool is built from.
 
 mod frozen;
+mod mistakes;
 mod provenance;
 pub(crate) mod repair;
 mod semantic;
@@ -18,10 +19,12 @@ pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
 
-use crate::call::{ArgumentChange, ArgumentChangeKind, Ends, JsonText, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{ArgumentChangeKind, Ends, JsonText, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::Entry;
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
+use crate::hydrate::mistakes::{together, with_the_authors};
+use crate::hydrate::semantic::Unseen;
 use crate::json::{self, Limits, Tree, canonical};
 use crate::redact;
 use crate::registration::Instance;
@@ -87,11 +90,10 @@ pub(crate) struct Unhydrated {
 pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
     match stages(&call, &entry, settings, &mut treatment) {
-        Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
+        Ok(Built { instance, masked, read, fingerprint, forms }) => {
             let (run, limits) = (Arc::clone(settings.run), settings.of_tool);
             let ends = Ends::default();
-            let frozen =
-                Frozen { call, entry, run, limits, masked, changes, treatment, read, fingerprint, forms, ends };
+            let frozen = Frozen { call, entry, run, limits, masked, treatment, read, fingerprint, forms, ends };
             Ok(Hydrated { frozen: Arc::new(frozen), instance: Ready(Some(instance)) })
         }
         Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),
@@ -121,7 +123,6 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 struct Built {
     instance: Box<dyn Instance>,
     masked: Option<JsonText>,
-    changes: Vec<ArgumentChange>,
     read: Option<Arc<str>>,
     fingerprint: u64,
     forms: OnceLock<Box<Forms>>,
@@ -140,13 +141,12 @@ fn stages(
     let limits = Limits { bytes: settings.of_tool.argument_bytes, depth: settings.depth };
     let mut text = call.arguments.text();
     let sensitive = &entry.spec.sensitive;
-    let mut changes = Vec::new();
     let repaired;
     let (mut tree, is_line) = match json::parse_line(text, &limits) {
         Ok(read) => read,
         Err(error) => {
             repaired = repair(text, &error, settings, treatment)?;
-            changes.push(redact::repaired(text, &repaired, sensitive));
+            treatment.changes.push(redact::repaired(text, &repaired, sensitive));
             text = &repaired;
             json::parse_line(text, &limits).map_err(|error| HydrationError::unparsed(&error))?
         }
@@ -156,7 +156,13 @@ fn stages(
     // logs and streams.
     let is_kept = is_line && !trimmed;
     let canonical = || Arc::<str>::from(canonical::to_text(&tree));
-    let built = validate(&tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
+    if trimmed {
+        treatment.changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, &canonical(), sensitive));
+    }
+    let built = validate(&tree, entry, settings, treatment).and_then(|found| match found {
+        None => instantiate(&tree, entry),
+        Some(invalid) => Err(with_the_authors(invalid, &tree, entry)),
+    });
     let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
     let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
     // The ledger is going to ask for the key of a call with effects.
@@ -169,11 +175,7 @@ fn stages(
         (read, Box::new(Forms::of(&tree, canonical, entry)).into())
     };
     let masked = (!sensitive.is_empty()).then(|| redact::mask_arguments(&tree, sensitive));
-    if trimmed {
-        let trimmed = read.as_ref().unwrap_or(text);
-        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, trimmed, sensitive));
-    }
-    Ok(Built { instance, masked, changes, read, fingerprint: entry.effective.fingerprint(&tree), forms })
+    Ok(Built { instance, masked, read, fingerprint: entry.effective.fingerprint(&tree), forms })
 }
 
 /// The text as a repairer leaves it, or what is wrong with it.
@@ -204,15 +206,16 @@ fn without_secrets(
     error
 }
 
-/// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
+/// Schema, semantic rules and evidence, all violations together. `None` if there are none.
 fn validate(
     tree: &Tree<'_>,
     entry: &Entry,
     settings: &Settings<'_>,
     treatment: &mut Treatment,
-) -> Result<(), HydrationError> {
+) -> Result<Option<HydrationError>, HydrationError> {
     let mut violations = Vec::new();
     entry.identifiers.check(tree, &mut violations);
+    let blank = violations.len();
     if entry.spec.no_schema.is_none() {
         // Only who asks where a call came from is told how long it took.
         let started = settings.provenance.then(Instant::now);
@@ -224,14 +227,23 @@ fn validate(
         let used = started.map(|started| ValidatorUse::new(settings.compiled, mode, started.elapsed()));
         treatment.used = used.map(Box::new);
     }
-    if !entry.spec.require_any.is_empty() {
-        violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
+    if !entry.spec.require_any.is_empty()
+        && let Some(nothing) = semantic::check_require_any(tree, &entry.spec.require_any)
+    {
+        // The schema says the same in another way.
+        violations.retain(|one| !(one.pointer.is_empty() && one.keyword == "minProperties"));
+        violations.push(nothing);
     }
-    if violations.is_empty() && !entry.spec.evidence.is_empty() {
-        let seen = settings.evidence.lock().unwrap_or_else(PoisonError::into_inner);
-        violations.extend(semantic::check_evidence(tree, &entry.spec.evidence, &seen, settings.lists));
+    let unseen = if let Some(evidence) = settings.evidence.filter(|_| !entry.spec.evidence.is_empty()) {
+        let seen = evidence.lock().unwrap_or_else(PoisonError::into_inner);
+        semantic::check_evidence(tree, &entry.spec.evidence, &seen, settings.lists)
+    } else {
+        Unseen::default()
+    };
+    if violations.is_empty() && unseen.violations.is_empty() {
+        return Ok(None);
     }
-    if violations.is_empty() { Ok(()) } else { Err(HydrationError::invalid(violations)) }
+    Ok(Some(together(violations, blank, unseen, &entry.spec.evidence, settings.lists)))
 }
 
 /// Builds the typed value and asks the author's hook. Both are the author's code, so a panic in them is contained.

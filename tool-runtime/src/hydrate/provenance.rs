@@ -22,7 +22,7 @@ pub struct HydrationResult {
 impl HydrationResult {
     /// A call that is refused before its arguments are read. `message` conceals which of the reasons it was.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
-        let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None };
+        let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };
         Self { hydrated: Err(error), provenance: Provenance::of(call) }
     }
 }
@@ -61,12 +61,21 @@ pub struct HydrationError {
     pub violations: Vec<Violation>,
     /// The arguments for the record, when they could be read and the tool has no sensitive ones.
     pub(crate) masked: Option<JsonText>,
+    /// Whether a violation names a tool that lists the missing ids.
+    pub(crate) lists: bool,
 }
 
 impl HydrationError {
     #[cold]
     pub(super) fn parse(outcome: Outcome, message: String) -> Self {
-        Self { stage: FailedStage::Parse, outcome, message: Some(message), violations: Vec::new(), masked: None }
+        Self {
+            stage: FailedStage::Parse,
+            outcome,
+            message: Some(message),
+            violations: Vec::new(),
+            masked: None,
+            lists: false,
+        }
     }
 
     #[cold]
@@ -87,6 +96,7 @@ impl HydrationError {
             message: None,
             violations,
             masked: None,
+            lists: false,
         }
     }
 
@@ -107,6 +117,7 @@ impl HydrationError {
             message: Some(message.to_owned()),
             violations: Vec::new(),
             masked: None,
+            lists: false,
         }
     }
 }
@@ -143,13 +154,18 @@ pub struct Provenance {
     pub definition_hash: Option<Hash>,
     /// The arguments exactly as they arrived.
     pub raw_arguments: String,
+    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block beside id,
+    /// name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of this
+    /// process produced the call. For observation only: no stage reads it, and no record, document or log contains it.
+    /// [`DecodeOptions::max_carried_bytes`](crate::wire::DecodeOptions) bounds it.
+    pub raw: Option<Arc<str>>,
     /// The text that was parsed instead, if the arguments were repaired.
     pub(super) repaired: Option<Arc<str>>,
     /// The arguments as they were validated: canonical text, every digit kept.
     pub validated: Option<Arc<str>>,
-    /// Who validated them.
+    /// The validator that checked them.
     pub validator: Option<ValidatorUse>,
-    /// What repaired them.
+    /// The repair that changed them.
     pub repair: Option<RepairUse>,
 }
 
@@ -162,6 +178,7 @@ impl Provenance {
             definition_hash: None,
             repaired: None,
             raw_arguments: call.arguments.as_str().to_owned(),
+            raw: call.raw().cloned(),
             validated: None,
             validator: None,
             repair: None,

@@ -2,7 +2,8 @@
 
 mod evidence;
 
-pub(crate) use evidence::{EvidenceSet, check_evidence};
+pub(crate) use evidence::EvidenceSet;
+pub(super) use evidence::{ASK, Unseen, check_evidence, list_with};
 
 use crate::call::Violation;
 use crate::json::Tree;

@@ -27,7 +27,7 @@ pub(crate) struct Settings<'a> {
     /// Whether the policy allows one of them, by name. There is one attempt at most.
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
     /// What was seen in this run.
-    pub(crate) evidence: &'a Mutex<EvidenceSet>,
+    pub(crate) evidence: Option<&'a Mutex<EvidenceSet>>,
     /// Whether the caller wants to know how the call was read.
     pub(crate) provenance: bool,
 }

@@ -96,12 +96,33 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
         }
     }
 
+    // Integers that no 64 bits hold come as text.
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self {
+            Tree::String(digits) => match digits.parse() {
+                Ok(number) => visitor.visit_i128(number),
+                Err(_) => Err(DeError::invalid_value(self.unexpected(), &"an integer of 128 bits")),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self {
+            Tree::String(digits) => match digits.parse() {
+                Ok(number) => visitor.visit_u128(number),
+                Err(_) => Err(DeError::invalid_value(self.unexpected(), &"an integer of 128 bits, 0 or more")),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         visitor.visit_unit()
     }
 
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct identifier
     }
 }

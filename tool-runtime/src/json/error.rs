@@ -98,7 +98,9 @@ impl fmt::Display for ParseError {
             ParseErrorKind::Trailing => "something follows the JSON object; send exactly one object",
             ParseErrorKind::DuplicateKey => "a property name occurs twice in one object",
             ParseErrorKind::LoneSurrogate => "a `\\u` escape encodes half of a surrogate pair",
-            ParseErrorKind::IntegerRange => "an integer outside -2^63 to 2^64-1; send it as a string",
+            ParseErrorKind::IntegerRange => {
+                "an integer outside -2^63 to 2^64-1; send it as a string if the argument takes one"
+            }
             _ => "a number that is too large",
         })
     }

@@ -11,6 +11,7 @@
 mod effect;
 #[cfg(feature = "mcp-server")]
 mod name;
+mod scan;
 #[cfg(feature = "mcp-server")]
 pub mod serve;
 #[cfg(feature = "mcp-client")]

@@ -1,8 +1,46 @@
-//! [`Beside`]: the files beside a value on its way to the model.
+//! [`Beside`]: the files beside a value on its way to the model, and the counts of its omitted items and bytes.
+
+use serde::{Deserialize, Serialize};
 
 use crate::media::{Media, files};
 
-/// The files beside a value. Few values have any, so it is behind a pointer wherever a value is.
+/// How much of a value was left out, so that it fits the limit of its tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Items of arrays and entries of maps, whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub items: usize,
+    /// Bytes at the ends of texts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl LeftOut {
+    /// Whether the value is whole.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.items == 0 && self.bytes == 0
+    }
+
+    /// Returns the note on omitted items and bytes for a reader of the value; empty if the value is whole.
+    pub(crate) fn note(self) -> String {
+        let counted = |count: usize, one: &str| match count {
+            0 => None,
+            1 => Some(format!("1 more {one}")),
+            _ => Some(format!("{count} more {one}s")),
+        };
+        let parts: Vec<_> = [counted(self.items, "item"), counted(self.bytes, "byte")].into_iter().flatten().collect();
+        if parts.is_empty() { String::new() } else { format!("[{} did not fit into the result.]", parts.join(" and ")) }
+    }
+}
+
+/// The attachments of a value. It is boxed wherever a value is, because few values have any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beside {
     /// What the model gets.
@@ -12,23 +50,26 @@ pub(crate) struct Beside {
     /// Files that the allowlist does not name.
     pub(crate) withheld: usize,
     /// Files beyond the limits of a call.
-    pub(crate) left_out: usize,
+    pub(crate) unavailable: usize,
+    /// The counts of items and bytes that are missing from the value itself.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Beside {
-    /// Files of a call that are no longer here. `None` if it had none.
-    pub(crate) fn gone(files: usize) -> Option<Box<Self>> {
-        (files > 0).then(|| Box::new(Self { left_out: files, ..Self::default() }))
+    /// Restores the attachments of a recorded result, whose files are gone. `None` if there were none.
+    pub(crate) fn recorded(files: usize, left_out: LeftOut) -> Option<Box<Self>> {
+        let beside = Self { unavailable: files, left_out, ..Self::default() };
+        (files > 0 || !left_out.is_none()).then(|| Box::new(beside))
     }
 
     /// What the model reads of files that it does not get; empty if it gets all.
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
-        let missing = match self.left_out {
+        let missing = match self.unavailable {
             1 => "is not available: it is larger than one result may hold, one too many, or no longer here",
             _ => "are not available: they are more or larger than one result may hold, or no longer here",
         };
-        for (count, why) in [(self.withheld, "may not be shown"), (self.left_out, missing)] {
+        for (count, why) in [(self.withheld, "may not be shown"), (self.unavailable, missing)] {
             if count > 0 {
                 note.extend(["\n\n[", &files(count), " that the tool returned ", why, ".]"]);
             }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::media::{MAX_BYTES, MediaError, content, types};
-use crate::text::cut;
+use crate::text::{cut, seen};
 use crate::tool::Hash;
 
 /// The longest URL, in bytes.
@@ -137,12 +137,12 @@ impl Media {
         Self { media_type: media_type.into(), source, name: None, uri: None }
     }
 
-    /// Sets the name of the file: what follows the last separator of a path, without control characters and at most
+    /// Sets the name of the file: the part after the last separator of a path, without invisible characters, at most
     /// 255 bytes long. An empty name removes it.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        let clean: String = last.chars().filter(|one| !one.is_control()).collect();
+        let clean = seen(last, |_| false);
         let kept = cut(clean.trim(), MAX_NAME_BYTES);
         self.name = (!kept.is_empty()).then(|| kept.into());
         self

@@ -10,6 +10,7 @@ mod error;
 mod types;
 
 pub(crate) use beside::Beside;
+pub use beside::LeftOut;
 pub use checked::Media;
 pub(crate) use checked::Source;
 #[cfg(feature = "cli")]

@@ -111,6 +111,20 @@ impl Allowance {
         }
     }
 
+    /// Whether tokens or their cost are limited.
+    pub(crate) const fn is_of_tokens(&self) -> bool {
+        self.tokens.is_some()
+            || self.input_tokens.is_some()
+            || self.output_tokens.is_some()
+            || self.cost.is_some()
+            || self.is_of_reasoning()
+    }
+
+    /// Whether tokens of reasoning are limited.
+    pub(crate) const fn is_of_reasoning(&self) -> bool {
+        self.reasoning_tokens.is_some()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         Self { window: None, ..*self } == Self::default()
     }

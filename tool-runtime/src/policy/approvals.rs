@@ -69,6 +69,12 @@ impl Approvals {
         (own_calls == Some(true), roles)
     }
 
+    /// The roles of deciders.
+    pub(super) fn named_roles(&self) -> impl Iterator<Item = &String> {
+        let particular = self.effects.values().chain(self.tools.values());
+        particular.filter_map(|deciders| deciders.roles.as_ref()).chain(&self.roles).flatten()
+    }
+
     /// What decides nothing, or refuses everybody.
     pub(super) fn check(&self, problems: &mut Vec<PolicyProblem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
@@ -98,10 +104,7 @@ impl ToolPolicy {
 
     /// The roles of deciders that the policy names.
     pub(crate) fn decider_roles(&self) -> BTreeSet<&str> {
-        let approvals = &self.data().approvals;
-        let particular = approvals.effects.values().chain(approvals.tools.values());
-        let named = particular.filter_map(|deciders| deciders.roles.as_ref()).chain(&approvals.roles);
-        named.flatten().map(String::as_str).collect()
+        self.data().approvals.named_roles().map(String::as_str).collect()
     }
 }
 
@@ -110,6 +113,9 @@ impl RunPolicy {
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
         if decider.tenant_id() != call.tenant {
             return Some(Mismatch::DeciderTenant);
+        }
+        if !decider.is_named() {
+            return Some(Mismatch::DeciderName);
         }
         self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
     }

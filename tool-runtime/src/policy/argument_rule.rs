@@ -172,7 +172,9 @@ impl TryFrom<Table<Written>> for ArgumentRule {
             (Some(value), None, None, None) => Condition::Equals(value),
             (None, Some(values), None, None) if values.is_empty() => return Err("`one_of` names at least one value"),
             (None, Some(values), None, None) => Condition::OneOf(values),
+            (None, None, Some(prefix), None) if prefix.is_empty() => return Err("every text has an empty `prefix`"),
             (None, None, Some(prefix), None) => Condition::Prefix(prefix),
+            (None, None, None, Some(limit)) if limit.is_infinite() => return Err("`at_most` is a finite number"),
             (None, None, None, Some(limit)) if !limit.is_nan() => Condition::AtMost(limit),
             _ => return Err("an argument rule has exactly one of `equals`, `one_of`, `prefix` and `at_most`"),
         };

@@ -6,14 +6,16 @@ use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::policy::{ToolPolicy, misfit};
-use crate::text::{nearest, pointer};
+use crate::text::{is_name, nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
-    /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
-    /// do not exist, tables that decide nothing, labels that no rule produces or reads, effects below what a tool declares, keys for discovered tools on
-    /// an authored one, paths that arguments do not have, conditions that no argument can meet. Names under `mcp__` may wait for their server. Roles,
-    /// principals and tenants are declared by the policy itself. Allowlists are checked where they are compiled.
+    /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that do
+    /// not exist; tables that decide nothing; labels that no rule produces or reads; effects below the one that a tool
+    /// declares; keys for discovered tools on an authored one; paths that arguments do not have; conditions that no
+    /// argument can meet; names of roles and parties that are empty, or have outer spaces or invisible characters.
+    /// Names under `mcp__` may wait for their server. Roles, principals and tenants are declared by the policy itself.
+    /// Allowlists are checked where they are compiled.
     #[must_use]
     pub fn check<'a>(
         &self,
@@ -44,6 +46,7 @@ impl ToolPolicy {
         self.check_graphs(&tools, &mut problems);
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
+        self.check_parties(&mut problems);
         self.check_callers(&mut problems);
         self.check_budgets(&mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
@@ -103,6 +106,30 @@ impl ToolPolicy {
         }
     }
 
+    /// Principals, tenants, roles and attributes are compared byte for byte, and no catalog knows them. A rule for a
+    /// name with a trailing space or an invisible character would look effective and never match.
+    fn check_parties(&self, problems: &mut Vec<PolicyProblem>) {
+        let data = self.data();
+        let roles = data.roles.keys().chain(data.tenants.values().flat_map(|grant| grant.roles.keys()));
+        let attributes = data.attributes.iter().flat_map(|(name, values)| values.keys().chain([name]));
+        let kinds = [
+            ("roles", roles.collect::<BTreeSet<_>>()),
+            ("principals", data.principals.keys().collect()),
+            ("attributes", attributes.collect()),
+            ("tenants", data.tenants.keys().collect()),
+            ("approvals", data.approvals.named_roles().collect()),
+        ];
+        for (kind, names) in kinds {
+            for name in names.into_iter().filter(|name| !is_name(name) || name.trim() != name.as_str()) {
+                let message = format!(
+                    "{name:?} is empty, begins or ends with a space, or has characters that nobody sees; write it as the \
+                     application does"
+                );
+                problems.push(PolicyProblem::new(kind.to_owned(), message));
+            }
+        }
+    }
+
     fn check_callers(&self, problems: &mut Vec<PolicyProblem>) {
         for (caller, ceiling) in &self.data().callers {
             let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
@@ -130,7 +157,8 @@ impl ToolPolicy {
         spec.pin.is_none() || self.tool(spec.name.as_str()).is_none_or(|rule| rule.pin == spec.pin)
     }
 
-    fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<PolicyProblem>) {
+    /// Whether the rules for a tool fit its definition.
+    pub(crate) fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<PolicyProblem>) {
         let Some(rule) = self.tool(name).filter(|_| self.is_as_pinned(spec)) else { return };
         let path = |key: &str| format!("tools.{name}.{key}");
         if !is_discovered(name) {

@@ -10,7 +10,9 @@ use crate::policy::budget::{Budgets, PolicyLimits};
 use crate::policy::cedar::CedarRules;
 use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
+use crate::policy::mcp_rule::McpRule;
 use crate::policy::parse;
+use crate::policy::record_rule::RecordRule;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::ServerRule;
 use crate::tool::{Hash, ToolEffect};
@@ -65,12 +67,18 @@ pub(crate) struct PolicyData {
     /// Rules for all tools of a server, where those for a tool say nothing.
     #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerRule>,
+    /// Whether a call needs its record.
+    #[serde(deserialize_with = "parse::table", skip_serializing_if = "RecordRule::is_default")]
+    pub records: RecordRule,
     /// Whether malformed arguments may be repaired.
     #[serde(deserialize_with = "parse::table")]
     pub repair: RepairRule,
-    /// When repeated calls are stopped.
-    #[serde(deserialize_with = "parse::table")]
-    pub loop_guard: LoopThresholds,
+    /// When repeated calls are stopped; `None` if the policy does not say it.
+    #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
+    pub loop_guard: Option<LoopThresholds>,
+    /// The options of an MCP server over the tools.
+    #[serde(deserialize_with = "parse::table", skip_serializing_if = "McpRule::is_silent")]
+    pub mcp: McpRule,
     /// Size limits where no budget of a tool says otherwise.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
@@ -100,8 +108,10 @@ impl Default for PolicyData {
             labels: BTreeMap::new(),
             tools: BTreeMap::new(),
             servers: BTreeMap::new(),
+            records: RecordRule::default(),
             repair: RepairRule::default(),
-            loop_guard: LoopThresholds::default(),
+            loop_guard: None,
+            mcp: McpRule::default(),
             limits: PolicyLimits::default(),
             cedar: None,
             parallel: 1,

@@ -17,6 +17,11 @@ pub(crate) struct LoopThresholds {
     pub stop_at: u32,
 }
 
+impl LoopThresholds {
+    /// Repeated calls are neither warned about nor stopped.
+    pub(crate) const NEVER: Self = Self { warn_at: 0, stop_at: 0 };
+}
+
 impl Default for LoopThresholds {
     fn default() -> Self {
         Self { warn_at: 2, stop_at: 3 }

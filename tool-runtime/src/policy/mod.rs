@@ -24,6 +24,7 @@ mod exceeded;
 mod explain;
 mod label;
 mod loop_guard;
+mod mcp_rule;
 mod misfit;
 mod names;
 #[cfg(not(feature = "cedar"))]
@@ -34,12 +35,14 @@ mod party;
 mod policy;
 mod problem;
 mod read;
+mod record_rule;
 mod rule_verdict;
 mod run_policy;
 mod server_rule;
 mod spending;
 mod subject;
 mod terms;
+mod unready;
 mod window;
 
 pub(crate) use allowance::Allowance;
@@ -51,7 +54,7 @@ pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
 pub use exceeded::BudgetExceeded;
 pub(crate) use exceeded::Holder;
-pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
+pub(crate) use loop_guard::{Last, LoopGuard, LoopThresholds, LoopVerdict};
 pub use names::RunTools;
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
@@ -64,6 +67,7 @@ pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 pub(crate) use terms::Terms;
+pub use unready::Unready;
 pub(crate) use window::Window;
 
 #[cfg(test)]

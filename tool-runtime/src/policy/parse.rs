@@ -135,6 +135,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
     }
 }
 
+/// As [`table`], where none is something else than an empty one.
+pub(super) fn some_table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    table(deserializer).map(Some)
+}
+
 /// As [`Table`], for a field.
 pub(super) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Fields<T>(PhantomData<T>);

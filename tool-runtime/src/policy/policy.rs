@@ -141,6 +141,11 @@ impl ToolPolicy {
         self.compiled(name).is_some_and(|compiled| compiled.disabled.is_none() && allows(compiled))
     }
 
+    /// The tools that some run may be allowed, by their names in the policy.
+    pub(crate) fn mentioned(&self) -> impl Iterator<Item = &str> {
+        self.0.index.keys().map(|name| &**name).filter(|name| self.mentions(name))
+    }
+
     /// The roles that the policy names.
     pub(crate) fn roles(&self) -> BTreeSet<&str> {
         let data = self.data();
@@ -160,12 +165,14 @@ impl ToolPolicy {
         self.0.data.tools.get(name)
     }
 
-    /// Sets the pins of discovered tools.
+    /// Sets the pins of discovered tools, and an empty allowlist where there is none.
     #[cfg(all(feature = "cli", feature = "mcp-client"))]
     pub(crate) fn with_pins(self, pins: &std::collections::BTreeMap<String, Hash>) -> Self {
         self.edit(|data| {
             for (name, pin) in pins {
-                data.tools.entry(name.clone()).or_default().pin = Some(*pin);
+                let rule = data.tools.entry(name.clone()).or_default();
+                rule.pin = Some(*pin);
+                rule.redact.get_or_insert_default();
             }
         })
     }

@@ -186,16 +186,16 @@ impl RunPolicy {
         shared.into_iter().map(|((holder, window), allowance)| (holder, window, allowance)).collect()
     }
 
-    /// A guard that warns and stops as early as the earliest.
-    pub(crate) fn loop_guard(&self) -> LoopGuard {
+    /// A guard that warns and stops as early as the earliest. `unnamed` is that of a policy that names none.
+    pub(crate) fn loop_guard(&self, unnamed: LoopThresholds) -> LoopGuard {
         // 0 is never.
         let earlier = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
-        let guards = self.all().map(|policy| policy.data().loop_guard);
+        let guards = self.all().map(|policy| policy.data().loop_guard.unwrap_or(unnamed));
         let guard = guards.reduce(|one, other| LoopThresholds {
             warn_at: earlier(one.warn_at, other.warn_at),
             stop_at: earlier(one.stop_at, other.stop_at),
         });
-        LoopGuard::new(guard.unwrap_or_default())
+        LoopGuard::new(guard.unwrap_or(unnamed))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &ToolPolicy> {

@@ -166,6 +166,11 @@ impl Spending {
         self.0.budgets.is_empty()
     }
 
+    /// Whether one of the budgets is such.
+    pub(crate) fn any(&self, is: fn(&Allowance) -> bool) -> bool {
+        self.0.budgets.iter().any(|(_, budget)| is(budget))
+    }
+
     /// Books what was used without a reservation, as a model's turn.
     pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();

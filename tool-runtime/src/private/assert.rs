@@ -74,11 +74,24 @@ impl<T: ?Sized> BuiltOn<true> for T {}
 #[diagnostic::on_unimplemented(
     message = "the capability builds on `{Self}`, which is not a capability",
     label = "may reach further than the declared effect",
-    note = "a tool can call everything that a supertrait offers: write `#[capability(effect = ..)]` on it, or let tools borrow it separately; `Debug`, `Display`, `Error`, `Any` and the auto traits need no attribute"
+    note = "a tool can call everything that a supertrait offers: write `#[capability(effect = ..)]` on it, or let tools borrow it separately; `Debug`, `Display` and the auto traits need no attribute"
 )]
 pub trait KnownSupertrait<const KNOWN: bool> {}
 
 impl<T: ?Sized> KnownSupertrait<true> for T {}
+
+/// A supertrait of a capability that belongs to no other account; `SAME` is the answer of a probe.
+#[diagnostic::on_unimplemented(
+    message = "the capability builds on `{Self}`, which belongs to an account",
+    label = "could be borrowed without a connection to that account",
+    note = "write the same `kind = \"..\"` on this trait, or let tools borrow the two capabilities separately"
+)]
+pub trait SameAccount<const SAME: bool> {}
+
+impl<T: ?Sized> SameAccount<true> for T {}
+
+/// Asserts `SameAccount`.
+pub const fn assert_account<T: SameAccount<SAME> + ?Sized, const SAME: bool>() {}
 
 /// Asserts `KnownSupertrait`.
 pub const fn assert_known<T: KnownSupertrait<KNOWN> + ?Sized, const KNOWN: bool>() {}

@@ -35,7 +35,7 @@ pub use crate::registration::definition::definition;
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 pub use crate::tool::{Execution, Location, NoSchemaMode};
 pub use assert::{
-    assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
+    assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
     assert_parsed_argument, assert_reach,
 };
 pub use borrow::{BorrowProbe, NotInjected};

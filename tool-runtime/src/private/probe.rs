@@ -1,7 +1,5 @@
 //! Compile-time probes: an inherent constant or function shadows the trait's when its bounds hold.
 
-use std::any::Any;
-use std::error::Error;
 use std::fmt::{Debug, Display};
 use std::future::{Future, pending};
 use std::marker::PhantomData;
@@ -9,6 +7,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use serde_json::Value;
 
+use crate::capability::ConnectionKind;
 use crate::capability::injected::{AllowedIn, Injected};
 use crate::component::ToolComponent;
 use crate::tool::ToolEffect;
@@ -48,6 +47,11 @@ impl<T: Injected + ?Sized> ReachProbe<T> {
     pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
 }
 
+impl<T: ConnectionKind + ?Sized> ReachProbe<T> {
+    /// The kind of its accounts.
+    pub const ACCOUNTS: Accounts = Accounts(Some(T::KIND));
+}
+
 macro_rules! harmless {
     ($($supertrait:ty),* $(,)?) => {
         $(impl ReachProbe<$supertrait> {
@@ -57,7 +61,8 @@ macro_rules! harmless {
     };
 }
 
-harmless!(dyn Debug, dyn Display, dyn Error, dyn Any, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
+// Not `Any` and `Error`: both can be cast down to the adapter, and that has all that it implements.
+harmless!(dyn Debug, dyn Display, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
 
 /// Probes whether a function can be called with what it borrows; `L` is a list of [`Borrows`].
 #[derive(Debug)]
@@ -92,6 +97,9 @@ pub trait Otherwise {
     /// Unknown, so that only `KNOWN` is reported.
     const REACH: Reach = Reach(ToolEffect::ReadOnly);
 
+    /// No accounts.
+    const ACCOUNTS: Accounts = Accounts(None);
+
     /// Takes a future that cannot be `Send`, because what it borrows is not.
     #[must_use]
     fn send<F: Future>(_: F) -> impl Future<Output = F::Output> + Send {
@@ -116,6 +124,28 @@ impl Reach {
     #[must_use]
     pub const fn is_within(self, effect: ToolEffect) -> bool {
         self.0 as u8 <= effect as u8
+    }
+}
+
+/// The kind of the accounts that a capability belongs to, if it has one.
+#[derive(Debug, Clone, Copy)]
+pub struct Accounts(Option<&'static str>);
+
+impl Accounts {
+    /// Returns whether a connection of this kind is one to such an account.
+    #[must_use]
+    pub const fn are_of(self, kind: Option<&'static str>) -> bool {
+        let Some(own) = self.0 else { return true };
+        let Some(kind) = kind else { return false };
+        let (mut own, mut kind) = (own.as_bytes(), kind.as_bytes());
+        // `==` on texts is not for constants.
+        while let ([first, rest @ ..], [other, others @ ..]) = (own, kind) {
+            if *first != *other {
+                return false;
+            }
+            (own, kind) = (rest, others);
+        }
+        own.is_empty() && kind.is_empty()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The files beside an output, after the allowlist and the limits.
 
-use crate::media::{Beside, MAX_BYTES, Media};
+use crate::media::{MAX_BYTES, Media};
 use crate::redact::{Projected, Projector};
 
 /// The path that names the files beside an output.
@@ -18,10 +18,11 @@ impl Projector {
         if media.is_empty() {
             return projected;
         }
-        let mut beside = Beside::default();
+        let Projected { shown, model, beside } = projected;
+        let mut beside = beside.unwrap_or_default();
         if !self.model_gets_media() {
             beside.withheld = media.len();
-            return Projected { beside: Some(Box::new(beside)), ..projected };
+            return Projected { shown, model, beside: Some(beside) };
         }
         beside.is_shown = self.shows_media();
         let mut bytes = 0_usize;
@@ -31,9 +32,9 @@ impl Projector {
                 bytes = size;
                 beside.media.push(one);
             } else {
-                beside.left_out += 1;
+                beside.unavailable += 1;
             }
         }
-        Projected { beside: Some(Box::new(beside)), ..projected }
+        Projected { shown, model, beside: Some(beside) }
     }
 }

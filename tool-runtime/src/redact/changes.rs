@@ -39,7 +39,10 @@ impl Search<'_> {
         };
         let names = new.iter().map(|(name, _)| name);
         let gone = old.iter().map(|(name, _)| name).filter(|name| after.get(name).is_none());
-        for name in names.chain(gone).take(MOST) {
+        for name in names.chain(gone) {
+            if self.found.len() >= MOST {
+                return;
+            }
             let mut place = at.to_owned();
             pointer::push(&mut place, name);
             let present = |tree: &Tree<'_>| !tree.is_null();

@@ -6,6 +6,7 @@
 mod beside;
 mod changes;
 mod fault;
+mod fit;
 mod key;
 mod leaf;
 mod mask;

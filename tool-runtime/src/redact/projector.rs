@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::call::{JsonText, Violation};
 use crate::json::{self, Limits};
-use crate::media::Beside;
+use crate::media::{Beside, LeftOut};
 use crate::redact::beside::{ERROR, MEDIA};
 use crate::redact::fault::Fault;
+use crate::redact::fit::{self, Fitted, Place, Unwritten};
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::{Member, Plan};
-use crate::redact::writer::{self, Writable};
+use crate::redact::writer::{self, Writable, Written};
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
@@ -40,18 +41,44 @@ pub struct Projector {
     shows_error: bool,
     /// Only for outputs whose schema says more than the type does.
     check: Option<Arc<dyn Compiled>>,
+    /// The same with the least counts of arrays of objects and of maps, which only a cut can break. `None` if there are
+    /// none.
+    cut_check: Option<Arc<dyn Compiled>>,
 }
+
+/// How often a value is cut anew, with more places that stay whole.
+const MAX_CUTS: usize = 16;
 
 /// A projected value: everything in it is on the allowlist.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Projected {
-    /// What everyone may see.
+    /// The form that everyone may see.
     pub shown: JsonText,
-    /// What the model sees, where that is more.
+    /// The form for the model, with more members or with marks for omissions. `None` if the model sees `shown`.
     pub model: Option<JsonText>,
-    /// The files beside it. `None` if there are none.
+    /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
     pub(crate) beside: Option<Box<Beside>>,
+}
+
+impl Projected {
+    /// Returns the counts of items and bytes omitted from the value that everyone may see.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.beside.as_ref().map_or_else(LeftOut::default, |beside| beside.left_out)
+    }
+}
+
+/// One form of a value: for everyone, or for the model.
+struct Form {
+    data: JsonText,
+    cut: Option<Cut>,
+}
+
+/// A form that was too long.
+struct Cut {
+    marked: JsonText,
+    left_out: LeftOut,
 }
 
 /// Why a value could not be projected. Holds no values.
@@ -99,11 +126,14 @@ impl Projector {
         if let Some(model) = &mut projector.model {
             model.bind(output_schema);
         }
-        if let Some(schema) = constraints(output_schema, &projector.widest()) {
-            // Left unchecked, an output that breaks its schema would be shown.
-            let compiled = JsonSchemaValidator.compile_value(&schema);
-            projector.check = Some(compiled.map_err(|problem| vec![PathProblem::unchecked(&problem)])?);
-        }
+        let [schema, of_cuts] = [false, true].map(|cut| constraints(output_schema, &projector.widest(), cut));
+        // Left unchecked, an output that breaks its schema would be shown.
+        let compile = |schema: &Value| {
+            JsonSchemaValidator.compile_value(schema).map_err(|problem| vec![PathProblem::unchecked(&problem)])
+        };
+        projector.check = schema.as_ref().map(compile).transpose()?;
+        projector.cut_check =
+            of_cuts.filter(|of_cuts| schema.as_ref() != Some(of_cuts)).as_ref().map(compile).transpose()?;
         Ok(projector)
     }
 
@@ -125,6 +155,7 @@ impl Projector {
             allow: Plan::of(paths()),
             model: (!model.is_empty()).then(|| Box::new(Plan::of(paths().chain(model.iter().map(String::as_str))))),
             check: None,
+            cut_check: None,
         }
     }
 
@@ -144,11 +175,11 @@ impl Projector {
         self.model.as_deref().unwrap_or(&self.allow).clone()
     }
 
-    /// Writes what may be shown, at most `max_bytes` long: array tails and long strings are cut, with markers that
-    /// count what is missing.
+    /// Writes the visible parts of a value, at most `max_bytes` long. Items of arrays and maps that do not fit are
+    /// omitted whole, and a text that is longer than its share is cut. The model's form has a mark there.
     ///
     /// # Errors
-    /// The value is not what its schema says, or too large even when cut.
+    /// The value does not match its schema, or is too large even when cut.
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
         self.project_any(&value, max_bytes)
     }
@@ -156,31 +187,68 @@ impl Projector {
     fn project_any(&self, value: &dyn Writable, max_bytes: usize) -> Result<Projected, ProjectError> {
         let shown = self.write(value, &self.allow, max_bytes)?;
         let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
-        Ok(Projected { shown, model, beside: None })
+        let left_out = shown.cut.as_ref().map(|cut| cut.left_out);
+        let beside = left_out.map(|left_out| Box::new(Beside { left_out, ..Beside::default() }));
+        let model = match model {
+            Some(model) => Some(model.cut.map_or(model.data, |cut| cut.marked)),
+            None => shown.cut.map(|cut| cut.marked),
+        };
+        Ok(Projected { shown: shown.data, model, beside })
     }
 
-    fn write(&self, value: &dyn Writable, plan: &Plan, max_bytes: usize) -> Result<JsonText, ProjectError> {
+    fn write(&self, value: &dyn Writable, plan: &Plan, max_bytes: usize) -> Result<Form, ProjectError> {
         let mut text = ROOM.try_with(Cell::take).unwrap_or_default();
-        // Every attempt leaves more room for markers and for what cannot be cut.
-        for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {
-            text.clear();
-            let written = writer::write(value, plan, budget, text).map_err(|fault| match fault {
-                Fault::NotJson | Fault::NotSchema | Fault::TooDeep => ProjectError::OutputInvalid(Vec::new()),
-                Fault::Author => ProjectError::Redaction,
-            })?;
-            text = written.text;
-            if text.len() <= max_bytes {
-                if !written.cut {
-                    self.validate(&text)?;
+        text.clear();
+        let Written { text, unwritten } = writer::write(value, plan, max_bytes, text).map_err(|fault| match fault {
+            Fault::NotJson | Fault::NotSchema | Fault::TooDeep => ProjectError::OutputInvalid(Vec::new()),
+            Fault::Author => ProjectError::Redaction,
+        })?;
+        let form = if text.len() <= max_bytes && unwritten.is_empty() {
+            self.validate(&text)?;
+            Form { data: JsonText::known(text.as_str()), cut: None }
+        } else {
+            self.fit(&text, plan, &unwritten, max_bytes)?
+        };
+        if text.capacity() <= MAX_ROOM {
+            let _ = ROOM.try_with(|room| room.set(text));
+        }
+        Ok(form)
+    }
+
+    /// As much of a text as fits its limit and the schema. Where a cut breaks the schema, the place stays whole and the
+    /// value is cut anew.
+    #[cold]
+    fn fit(&self, text: &str, plan: &Plan, unwritten: &[Unwritten], room: usize) -> Result<Form, ProjectError> {
+        let mut whole = Vec::new();
+        for _ in 0..MAX_CUTS {
+            let fitted = fit::fit(text, plan, unwritten, room, &whole).ok_or(ProjectError::TooLarge)?;
+            let broken = self.broken(&fitted.data, plan)?;
+            if broken.is_empty() {
+                let Fitted { data, marked, left_out } = fitted;
+                return Ok(Form {
+                    data: JsonText::known(data),
+                    cut: Some(Cut { marked: JsonText::known(marked), left_out }),
+                });
+            }
+            let known = whole.len();
+            for place in broken {
+                if !whole.contains(&place) {
+                    whole.push(place);
                 }
-                let shown = JsonText::known(text.as_str());
-                if text.capacity() <= MAX_ROOM {
-                    let _ = ROOM.try_with(|room| room.set(text));
-                }
-                return Ok(shown);
+            }
+            if whole.len() == known {
+                break;
             }
         }
         Err(ProjectError::TooLarge)
+    }
+
+    /// The places where a value that was cut breaks the schema.
+    fn broken(&self, text: &str, plan: &Plan) -> Result<Vec<Place>, ProjectError> {
+        let Some(check) = self.cut_check.as_ref().or(self.check.as_ref()) else { return Ok(Vec::new()) };
+        let tree = json::parse_value(text, &Limits::UNBOUNDED).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
+        let violations = check.check(&tree).err().unwrap_or_default();
+        Ok(violations.iter().map(|violation| fit::place(&violation.pointer, &tree, plan)).collect())
     }
 
     fn validate(&self, text: &str) -> Result<(), ProjectError> {
@@ -198,9 +266,15 @@ impl fmt::Debug for Projector {
 
 /// Constraints on the visible leaves beyond their types; `None` if there are none.
 ///
-/// `required` is left out: what is missing was left out by a type that has it optional, or by redaction.
-fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
+/// `required` is omitted: a missing member is optional in its type, or redaction removed it. Redaction removes empty
+/// objects too, so the minimum counts of arrays and maps apply to a `cut` only.
+fn constraints(schema: &Value, plan: &Plan, cut: bool) -> Option<Value> {
     let mut narrow = serde_json::Map::new();
+    if cut && matches!(plan, Plan::Object { .. }) {
+        let counts =
+            ["minItems", "minProperties"].into_iter().filter_map(|key| Some((key.into(), schema.get(key)?.clone())));
+        narrow.extend(counts);
+    }
     match plan {
         Plan::Leaf(_) => {
             // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
@@ -211,19 +285,19 @@ fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
                 .iter()
                 .filter_map(|Member { name, plan, .. }| {
                     let member = schema.get("properties")?.get(&**name)?;
-                    Some((name.to_string(), constraints(member, plan)?))
+                    Some((name.to_string(), constraints(member, plan, cut)?))
                 })
                 .collect();
             if !properties.is_empty() {
                 narrow.insert("properties".into(), properties.into());
             }
-            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan));
+            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan, cut));
             if let Some(values) = values {
                 narrow.insert("additionalProperties".into(), values);
             }
         }
     }
-    if let Some(items) = schema.get("items").and_then(|items| constraints(items, plan)) {
+    if let Some(items) = schema.get("items").and_then(|items| constraints(items, plan, cut)) {
         narrow.insert("items".into(), items);
     }
     (!narrow.is_empty()).then(|| narrow.into())

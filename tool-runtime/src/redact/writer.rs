@@ -1,18 +1,18 @@
 //! The filtering writer: a `serde::Serializer` that writes JSON and leaves out what the plan does not name.
 
 mod compound;
-
-use std::fmt::Write;
+mod out;
 
 use serde::ser::{self, Serialize};
 
 use crate::call::RAW;
-use crate::json::{self, quote};
+use crate::json;
 use crate::redact::fault::Fault;
+use crate::redact::fit::Unwritten;
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
-use crate::text::cut;
 use compound::{Compound, Members};
+pub(super) use out::Out;
 
 /// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
@@ -20,7 +20,8 @@ const NUMBER: &str = "$serde_json::private::Number";
 /// What was written.
 pub(super) struct Written {
     pub(super) text: String,
-    pub(super) cut: bool,
+    /// Sorted. Empty if all was written.
+    pub(super) unwritten: Vec<Unwritten>,
 }
 
 /// A value of any type that serialises: what projects one is not compiled for each type.
@@ -34,18 +35,22 @@ impl<T: Serialize> Writable for T {
     }
 }
 
-/// Writes a value under a plan, into a text that is empty. Past the budget arrays end and strings are cut, each with a
-/// marker.
-pub(super) fn write(value: &dyn Writable, plan: &Plan, budget: usize, text: String) -> Result<Written, Fault> {
-    let mut out = Out { text, budget, cut: false };
+/// Writes a value under a plan, into a text that is empty. Of an array, a map or a text that is much longer than `most` by
+/// itself only the beginning is written: more of it cannot fit.
+pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String) -> Result<Written, Fault> {
+    let mut out = Out::new(text, most);
     match value.write(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {
-            out.text.clear();
+            out.truncate(0);
             out.text.push_str(shape);
         }
     }
-    Ok(Written { text: out.text, cut: out.cut })
+    if !out.unwritten.is_empty() {
+        // Arrays end after their items.
+        out.unwritten.sort_unstable();
+    }
+    Ok(Written { text: out.text, unwritten: out.unwritten })
 }
 
 /// Whether anything of a value was written; if not, what an empty one of its shape looks like.
@@ -53,39 +58,6 @@ pub(super) fn write(value: &dyn Writable, plan: &Plan, budget: usize, text: Stri
 pub(super) enum Kept {
     Yes,
     No(&'static str),
-}
-
-/// The text written.
-pub(super) struct Out {
-    pub(super) text: String,
-    budget: usize,
-    cut: bool,
-}
-
-impl Out {
-    /// No more room: arrays end here.
-    pub(super) fn is_full(&self) -> bool {
-        self.text.len() >= self.budget
-    }
-
-    /// Says in the place of an array's tail how much is missing.
-    pub(super) fn mark_items(&mut self, missing: usize) {
-        self.cut = true;
-        let _ = write!(self.text, "\"[{missing} more items]\"");
-    }
-
-    pub(super) fn string(&mut self, value: &str) {
-        let room = self.budget.saturating_sub(self.text.len());
-        if value.len() <= room { quote(&mut self.text, value) } else { self.part(value, room) }
-    }
-
-    /// Writes as much of a string as there is room for, and how much is missing.
-    #[cold]
-    fn part(&mut self, value: &str, room: usize) {
-        let kept = cut(value, room);
-        self.cut = true;
-        quote(&mut self.text, &format!("{kept}[{} more bytes]", value.len() - kept.len()));
-    }
 }
 
 /// Nesting limit: deeper values could overflow the stack.

@@ -45,6 +45,8 @@ pub struct DynamicTool {
     namespace: Option<String>,
     /// Made by [`discovered`](Self::discovered), so its name may lie under `mcp__`.
     discovered: bool,
+    /// Read from a file of definitions, so it keeps a name without a namespace.
+    foreign: bool,
     title: Option<String>,
     description: String,
     summary: Vec<Arc<str>>,
@@ -79,6 +81,8 @@ enum Runs {
 
 impl DynamicTool {
     /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call is refused.
+    /// The name needs a namespace, as that of an authored tool: `core__clock`, or `clock` with
+    /// [`namespace`](Self::namespace). A catalog refuses one that has none.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -117,6 +121,7 @@ impl DynamicTool {
             name,
             namespace: None,
             discovered: false,
+            foreign: false,
             title: None,
             description,
             summary: Vec::new(),
@@ -169,6 +174,12 @@ impl DynamicTool {
     ) -> Self {
         let name = format!("mcp__{server}__{name}");
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
+    }
+
+    /// Keeps a name without a namespace: the definition is another party's, and its tool is never run.
+    pub(crate) fn foreign(mut self) -> Self {
+        self.foreign = true;
+        self
     }
 
     /// Sets what a source knows of the tool.

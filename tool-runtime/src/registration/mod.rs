@@ -8,6 +8,7 @@ mod dynamic;
 mod graph;
 mod handled;
 mod published;
+mod server;
 mod shim;
 
 use std::future::Future;
@@ -23,6 +24,7 @@ pub use handled::DynamicHandler;
 #[cfg(feature = "mcp-client")]
 pub(crate) use handled::{AccountHandler, OnAccount};
 pub(crate) use published::{NotReady, Published};
+pub(crate) use server::ToolServer;
 
 use crate::call::{PendingGraph, Violation};
 use crate::capability::Requirement;
@@ -35,6 +37,11 @@ use crate::redact::{ProjectError, Projected, Projector};
 pub(crate) trait Behaviour: Send + Sync {
     fn requirements(&self) -> Vec<Requirement>;
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
+
+    /// Whether the tool can look up the outcome of an attempt whose end was not recorded.
+    fn may_reconcile(&self) -> bool {
+        false
+    }
 }
 
 /// A tool that runs, up to its projected output.

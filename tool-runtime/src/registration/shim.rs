@@ -38,7 +38,11 @@ impl Types {
             output: Value::<T>::json_schema,
             answer: T::Answer::json_schema,
             has_media: <<T as ToolComponent>::Output as ToolOutput>::HAS_MEDIA,
-            shim: Shim { requirements: T::Capabilities::requirements, instantiate: instantiate::<T> },
+            shim: Shim {
+                requirements: T::Capabilities::requirements,
+                instantiate: instantiate::<T>,
+                may_reconcile: T::Capabilities::MAY_RECONCILE,
+            },
         }
     }
 
@@ -58,6 +62,7 @@ impl Types {
 struct Shim {
     requirements: fn() -> Vec<Requirement>,
     instantiate: fn(&Tree<'_>) -> Result<Box<dyn Instance>, DeError>,
+    may_reconcile: bool,
 }
 
 impl Behaviour for Shim {
@@ -67,6 +72,10 @@ impl Behaviour for Shim {
 
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
         (self.instantiate)(arguments)
+    }
+
+    fn may_reconcile(&self) -> bool {
+        self.may_reconcile
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::call::ToolExecResult;
 use crate::call::usage::Usage;
 use crate::media::Media;
-use crate::policy::{BudgetExceeded, RunPolicy, Spend};
+use crate::policy::{Allowance, BudgetExceeded, RunPolicy, Spend};
 use crate::runner::{Run, telemetry};
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::{self, Begun};
@@ -69,6 +69,13 @@ impl Run {
             }
             turns.push_back(turn);
         }
+    }
+
+    /// Whether a budget is such: one of the run, of the run that calls it, of its principal or of its tenant.
+    pub(crate) fn has_budget(&self, is: fn(&Allowance) -> bool) -> bool {
+        self.spending().any(is)
+            || self.accounts().all().iter().any(|account| is(account.allowance()))
+            || self.parent().is_some_and(|parent| parent.spending().any(is))
     }
 
     /// What the run has spent so far.

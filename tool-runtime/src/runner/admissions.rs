@@ -31,6 +31,7 @@ impl Default for Admissions {
 }
 
 impl Admissions {
+    #[inline]
     fn of(&self, index: usize, ask: impl Fn() -> Admission) -> Admission {
         let slot = self.0.get(index % SLOTS).map(|slot| slot.get_or_init(|| Box::new((index, ask()))));
         match slot.map(|known| &**known) {

@@ -1,25 +1,26 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChangeKind, Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult,
+    ArgumentChangeKind, Decider, Intervention, Mismatch, Outcome, Question, RecordedArguments, Suspension, ToolCall,
+    ToolExecResult,
 };
 use crate::hydrate::Hydrated;
 use crate::json;
 use crate::redact::{Projected, changes};
 use crate::runner::deliver::delivered;
-use crate::runner::draft::Refused;
+use crate::runner::draft::{Refused, Shown};
 use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::open::OpenCall;
+use crate::runner::recover::run_approved;
 use crate::runner::stages;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::{Purpose, refused};
-use crate::runner::{CallClient, Continued, ResumeError, Run, exec, graph, waiting};
-use crate::store::{DecisionKind, DecisionRecord, PendingCall, posts};
+use crate::runner::{CallClient, Continued, ResumeError, Run, graph, waiting};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
 /// What a person decides on a call that waits.
@@ -63,6 +64,10 @@ impl fmt::Debug for ApprovalDecision {
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
+    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or the
+    /// [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each of its
+    /// calls, the decision is refused.
+    ///
     /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
     /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
     ///
@@ -75,38 +80,34 @@ impl Run {
     /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
-    /// No call waits for an approval under this id, the decider may not decide, or the store failed. A decision that comes
-    /// too late or does not fit is a result, not an error.
+    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too late
+    /// or does not fit, or that answers another question, is a result, not an error.
     pub async fn resume(
         &self,
-        call_id: &str,
+        question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<ToolExecResult, ResumeError> {
-        self.resume_for(None, call_id, decision, decider, None).await
+        self.resume_for(None, question, decision, decider).await
     }
 
-    /// As [`resume`](Self::resume); a tool that begins has what the client at the other end of a connection offers. A
-    /// decision that was posted is `about` what its call waited for then, and fits nothing else.
+    /// As [`resume`](Self::resume), but a tool that begins can use the client at the other end of a connection.
     pub(crate) async fn resume_for(
         &self,
         client: Option<Box<CallClient>>,
-        call_id: &str,
+        question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-        about: Option<&[Arc<str>]>,
     ) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
-        let given = Given { purpose, kind: decision.kind(), decider: Some(decider) };
-        // What is read here is what is taken: the transaction that takes the call compares it with what waits then.
-        let compared = |pending: &PendingCall, record: &mut DecisionRecord| match about {
-            Some(about) if !posts::is_about(about, pending) => Err(refused(pending, Mismatch::Posted)),
-            _ => read(self, pending, decision, decider, record),
-        };
-        match reopen(self, call_id, given, compared).await? {
+        let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
+        // The transaction that takes the call compares it with this read.
+        let compared =
+            |pending: &PendingCall, record: &mut DecisionRecord| read(self, pending, decision, decider, record);
+        match reopen(self, question.call_id(), given, compared).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 open.client = client;
@@ -128,11 +129,12 @@ impl Run {
     /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
     ///
     /// # Errors
-    /// No call waits for an approval under this id, or the store failed.
-    pub async fn expire(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+    /// No such call waits for an approval, or the store failed. A call that asks another question now is a result that
+    /// does not fit, and still waits.
+    pub async fn expire(&self, question: &Question) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Close(Some(Suspension::Approval));
-        let given = Given { purpose, kind: DecisionKind::Expired, decider: None };
-        match reopen(self, call_id, given, |_, _| Ok(())).await? {
+        let given = Given { purpose, kind: DecisionKind::Expired, decider: None, question: Some(question) };
+        match reopen(self, question.call_id(), given, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
                 let left = open.graph();
@@ -150,8 +152,8 @@ impl Run {
 
 /// A decision that fits its call.
 enum Decided {
-    /// It runs, with these arguments; a graph continues where it waited.
-    Run(Box<Hydrated>, Option<Box<Continued>>),
+    /// It runs, with these arguments, which a person may have changed; a graph continues where it waited.
+    Run(Box<Hydrated>, Option<Box<Continued>>, Option<Intervention>),
     /// This value takes the place of its output.
     Respond(Projected),
     /// It does not run.
@@ -200,7 +202,7 @@ fn within(
     let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
     let compared = if denies { waiting::compare(run, pending) } else { Ok(()) };
     match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
-        Ok(Decided::Run(hydrated, _)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)))),
+        Ok(Decided::Run(hydrated, ..)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)), None)),
         // A graph that may not continue can still be denied.
         Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         decided => decided,
@@ -219,7 +221,7 @@ fn approved(
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
     let hydrated = stages::hydrate_waiting(run, pending, call)?;
     if edited {
-        record.edited_digest = Some(hydrated.digest());
+        record.edited_digest = Some(run.shared().digests.of(hydrated.digest()));
         let sensitive = &hydrated.frozen.entry.spec.sensitive;
         record.changes =
             changes(ArgumentChangeKind::Edited, pending.arguments.as_str(), hydrated.frozen.canonical(), sensitive);
@@ -236,13 +238,16 @@ fn approved(
         let stop = match edited {
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
+            // The server of a discovered tool publishes another definition since.
+            false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(Mismatch::Definition),
             false if gained => Stop::mismatch(Mismatch::Labels),
             false => Stop::mismatch(Mismatch::Roles),
         };
-        let shown = RecordedArguments::Masked(hydrated.frozen.decided_on());
+        let shown = Shown::Masked(hydrated.frozen.decided_on());
         return Err(Refused { stop, shown });
     }
-    Ok(Decided::Run(Box::new(hydrated), None))
+    let edited = (!record.changes.is_empty()).then(|| Intervention::Edited(record.changes.clone()));
+    Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
@@ -251,7 +256,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Ref
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences say that the tool ran.
         stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
-        Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) }
+        Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     let entry = shared.catalog.entry(pending.tool.as_str());
     let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
@@ -267,14 +272,14 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Ref
 async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop> {
     match decided {
         Decided::Refuse(stop) => Err(stop),
-        Decided::Respond(projected) => Ok(Ending::Delivered(delivered(projected))),
-        Decided::Run(hydrated, continued) => {
+        Decided::Respond(projected) => {
+            open.draft.intervened(Intervention::Answered);
+            Ok(Ending::Delivered(delivered(projected)))
+        }
+        Decided::Run(hydrated, continued, edited) => {
             open.continued = continued;
-            stages::admit_hydrated(open, &hydrated)?;
-            let hydrated = open.draft.read(Ok(*hydrated))?;
-            stages::freeze(open, &hydrated);
-            let permit = stages::decide_approved(open, hydrated)?;
-            exec::from_permit(open, permit).await
+            edited.into_iter().for_each(|edited| open.draft.intervened(edited));
+            run_approved(open, *hydrated).await
         }
     }
 }

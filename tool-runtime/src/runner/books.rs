@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::accounts::{Settled, Unheard};
 use crate::runner::deciding::Deciding;
-use crate::runner::{ResumeError, Run, telemetry};
+use crate::runner::{ResumeError, Run, ServerEntry, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
 use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, Receipt, StoreError, Transaction, Waiting};
@@ -73,6 +73,10 @@ pub(super) enum Kept {
     Before,
     /// A process that asked nobody began it. With its record, if somebody saw its end.
     Begun(Option<Box<ToolInvocationRecord>>),
+    /// A person let it run with other arguments.
+    Replaced,
+    /// The server of its client does not let it wait.
+    Refused,
 }
 
 impl Suspending {
@@ -262,25 +266,35 @@ impl Run {
         Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
-    /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared what a client is to
-    /// execute leaves the ledger.
+    /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared the payload for
+    /// a client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
     pub(super) async fn keep(
         &self,
         waiting: Waiting,
+        entry: Option<ServerEntry>,
         begun: Option<Key>,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
     ) -> Result<Kept, StoreError> {
         let mut keys = self.keys();
-        keys.extend(begun.clone());
+        keys.extend(begun.iter().flat_map(|key| [key.clone(), Key::replaced(key)]));
         keys.extend(waiting::keys(&waiting.call));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
+        keys.extend(entry.iter().flat_map(|entry| entry.keys.iter().cloned()));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             if let Some(entry) = begun.as_ref().and_then(|key| ledger::begun(transaction, key)) {
                 return Ok(Kept::Begun(entry.is_finished().then(|| entry.record.clone())));
+            }
+            if begun.as_ref().is_some_and(|key| transaction.get(&Key::replaced(key)).is_some()) {
+                return Ok(Kept::Replaced);
+            }
+            if let Some(entry) = &entry
+                && !(entry.write)(transaction)?
+            {
+                return Ok(Kept::Refused);
             }
             settled.iter().try_for_each(|settled| settled.write(transaction))?;
             if let Some(Attempt { key, owner, .. }) = &attempt {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::call::DigestKey;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
 use crate::policy::ToolPolicy;
 use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
+use crate::runner::digests::Digests;
 use crate::runner::error::RunnerError;
 use crate::runner::failure::{Failure, Failures};
 use crate::runner::names::{self, Lookups};
@@ -19,7 +21,8 @@ use crate::runner::shared::Shared;
 use crate::runner::views::Views;
 use crate::runner::{ToolRunner, asking};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
-use crate::store::{Clock, MemoryStore, Store, SystemClock};
+use crate::store::{Clock, MemoryStore, Store, StoreClock, SystemClock, Timed};
+use crate::tool::is_discovered;
 
 /// Collects the parts of a runner, most of which have a default. Made by [`ToolRunner::builder`].
 #[must_use]
@@ -32,7 +35,10 @@ pub struct RunnerBuilder {
     approval_ttl: Duration,
     lease: Duration,
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    /// Whether the store is the default one in memory.
+    store_is_own: bool,
+    digest_key: Option<DigestKey>,
+    clock: Option<Arc<dyn Clock>>,
     validator: Arc<dyn Validator>,
     repairers: Vec<Arc<dyn Repairer>>,
     names: Lookups<Arc<dyn NameLookup>>,
@@ -51,7 +57,9 @@ impl RunnerBuilder {
             approval_ttl: Duration::from_secs(24 * 60 * 60),
             lease: Duration::from_secs(30),
             store: Arc::new(MemoryStore::new()),
-            clock: Arc::new(SystemClock),
+            store_is_own: true,
+            digest_key: None,
+            clock: None,
             validator: Arc::new(JsonSchemaValidator),
             repairers: Vec::new(),
             names: Lookups::new(),
@@ -95,13 +103,24 @@ impl RunnerBuilder {
 
     /// Sets where records and pending calls are kept; in memory by default.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
-        self.store = Arc::new(store);
+        (self.store, self.store_is_own) = (Arc::new(store), false);
         self
     }
 
-    /// Sets the clock of records and expiries; the system's by default.
+    /// Sets the key of the digests that stand for arguments in records. By default the store makes one and keeps it: then
+    /// a reader of the whole store, and not only of its records, can try which sensitive arguments a digest is of.
+    ///
+    /// Give every process over a store the same key. After a change, digests have another key's id in front, and compare
+    /// with those before it no more; records stay verifiable.
+    pub fn digest_key(mut self, key: DigestKey) -> Self {
+        self.digest_key = Some(key);
+        self
+    }
+
+    /// Sets the clock of records and expiries, for tests and replays. By default it is the system's, put right by the
+    /// store's time when the two differ by a second or more.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -185,12 +204,13 @@ impl RunnerBuilder {
             unbound,
             connections,
             names: names::problems(&self.names, &self.catalog),
-            asks: if self.approvals.is_none() { asking::rules(&self.policy, self.used()) } else { Vec::new() },
+            asks: if self.approvals.is_none() { asking::of_catalog(&self.policy, &self.catalog) } else { Vec::new() },
         };
         if !problems.is_empty() {
             return Err(problems);
         }
-        self.log_quarantined();
+        self.log_unready();
+        let (store, clock) = timed(&self.store, self.store_is_own, self.clock);
         let contained = |lookup| Contained::new(lookup, failures.clone());
         let names = self.names.into_iter().map(|(bound, lookup)| (bound, contained(lookup))).collect();
         Ok(ToolRunner {
@@ -204,9 +224,11 @@ impl RunnerBuilder {
                 lease: self.lease,
                 owner: uuid::Uuid::new_v4().simple().to_string(),
                 attempts: AtomicU64::new(0),
-                store_of_application: Arc::clone(&self.store),
-                store: Contained::new(self.store, failures.clone()),
-                clock: Contained::new(self.clock, failures.clone()),
+                store_is_own: self.store_is_own,
+                store_of_application: self.store,
+                store: Contained::new(store, failures.clone()),
+                digests: Digests::new(self.digest_key),
+                clock: Contained::new(clock, failures.clone()),
                 compiled,
                 views: Views::default(),
                 repairers,
@@ -217,14 +239,13 @@ impl RunnerBuilder {
         })
     }
 
-    /// Logs the discovered tools that the policy allows but does not pin, which stay denied. Not an error, because a
-    /// server may change its tools at any time.
-    fn log_quarantined(&self) {
-        for spec in self.used().map(|entry| &entry.spec).filter(|spec| spec.name.is_discovered()) {
-            let pin = self.policy.tool(spec.name.as_str()).and_then(|rule| rule.pin);
-            if pin != spec.pin {
-                let published = spec.pin.map(tracing::field::display);
-                tracing::warn!(tool = %spec.name, published, "denied: the policy pins another definition or none");
+    /// Logs the tools of servers that the policy allows and that cannot run. Not an error, because a server may change its
+    /// tools at any time.
+    fn log_unready(&self) {
+        for tool in self.policy.mentioned().filter(|name| is_discovered(name)) {
+            if let Some(why) = self.catalog.unready(&self.policy, tool) {
+                let published = self.catalog.get(tool).and_then(|spec| spec.pin).map(tracing::field::display);
+                tracing::warn!(tool, published, code = why.code(), "a tool that the policy allows cannot run: {why}");
             }
         }
     }
@@ -254,6 +275,19 @@ impl RunnerBuilder {
             }
         }
         (unbound, connections)
+    }
+}
+
+/// The store and the clock of a runner: unless the application has a clock of its own, the store's time puts it right. The
+/// runner's own store is memory, whose time is the machine's.
+fn timed(store: &Arc<dyn Store>, is_own: bool, clock: Option<Arc<dyn Clock>>) -> (Arc<dyn Store>, Arc<dyn Clock>) {
+    match clock {
+        Some(clock) => (Arc::clone(store), clock),
+        None if is_own => (Arc::clone(store), Arc::new(SystemClock)),
+        None => {
+            let clock = Arc::new(StoreClock::default());
+            (Arc::new(Timed { store: Arc::clone(store), clock: Arc::clone(&clock) }), clock)
+        }
     }
 }
 

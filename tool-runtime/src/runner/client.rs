@@ -1,10 +1,10 @@
 //! Client tools: a prepared payload goes out, and the client's untrusted result comes back, once.
 
-use crate::call::{Cause, Outcome, RecordedArguments, Suspension, ToolExecResult};
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::json::{self, Limits};
 use crate::redact::Projected;
 use crate::runner::deliver::delivered;
-use crate::runner::draft::Refused;
+use crate::runner::draft::{Refused, Shown};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
@@ -27,8 +27,10 @@ impl Run {
     /// error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
-        let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None };
-        match reopen(self, call_id, given, |pending, record| answered(self, pending, value, record)).await? {
+        let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None, question: None };
+        match reopen(self, &CallId::new(call_id), given, |pending, record| answered(self, pending, value, record))
+            .await?
+        {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
                 open.at_client();
@@ -43,8 +45,8 @@ impl Run {
     /// No call waits for a client under this id, or the store failed.
     pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Close(Some(Suspension::Client));
-        let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None };
-        match reopen(self, call_id, given, |_, _| Ok(())).await? {
+        let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None, question: None };
+        match reopen(self, &CallId::new(call_id), given, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
                 open.at_client();
@@ -68,7 +70,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut Decision
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences speak of the tool.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
-        Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) }
+        Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     let invalid = || Stop::new(Outcome::OutputInvalid);
     let entry = shared.catalog.entry(pending.tool.as_str());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{Event, EventSink, ToolInvocationRecord, Violation};
+use crate::call::{DigestKey, Event, EventSink, ToolInvocationRecord, Violation};
 use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use crate::contain::{attempted, awaited};
 use crate::hydrate::Repairer;
@@ -20,7 +20,7 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::transaction::returning;
 use crate::store::{
     AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
-    SystemClock, Transaction, Waiting,
+    SystemClock, Transaction, Waiting, digest_key,
 };
 use crate::tool::Schema;
 
@@ -92,6 +92,10 @@ impl Contained<dyn Store> {
         self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
+    pub(super) async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait("store", |store| store.open_records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
     pub(super) async fn waiting(&self, key: Key) -> Result<Option<Waiting>, StoreError> {
         let key = [key];
         let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
@@ -101,8 +105,26 @@ impl Contained<dyn Store> {
         })
     }
 
+    /// Returns the store's key for digests of arguments, which is made if there is none.
+    pub(super) async fn digest_key(&self) -> Result<DigestKey, StoreError> {
+        let key = [Key::digest_key()];
+        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
+        if let Some(key) = digest_key::read(read?.pop().flatten()) {
+            return Ok(key);
+        }
+        let candidate = DigestKey::generate();
+        let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
+        self.transact(key.to_vec(), change).await
+    }
+
     pub(super) async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
         self.wait("store", |store| store.list(query)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+}
+
+impl Contained<dyn Store> {
+    pub(super) async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.wait("store", Store::now).await.unwrap_or(Err(StoreError::Panicked))
     }
 }
 

@@ -1,18 +1,22 @@
 //! [`Draft`]: what the stages find out for the record of a call.
 
 mod begun;
+mod shown;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::call::{
-    ArgumentChange, CallId, Cause, Decision, JsonText, NamedArgument, Outcome, RecordedArguments, RepairUse, ToolCall,
-    ToolExecResult, ToolInvocationRecord, shown,
+    ArgumentChange, CallId, Cause, Decision, Intervention, JsonText, NamedArgument, Outcome, RecordedArguments,
+    RecordedRepair, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, VoidGrant, shown,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::runner::Run;
+use crate::runner::digests::Digests;
+use crate::runner::draft::shown::Plain;
+pub(super) use crate::runner::draft::shown::Shown;
 use crate::runner::ending::Stop;
 use crate::store::PendingCall;
 use crate::tool::ToolEffect;
@@ -36,6 +40,8 @@ pub(super) struct Draft {
     record: Option<Box<ToolInvocationRecord>>,
     /// What events show of the arguments after that. `None` if nobody listened then.
     shown: Option<JsonText>,
+    /// Hashes for which the record gets digests. `None` for a call that was read as it came.
+    plain: Option<Box<Plain>>,
 }
 
 /// What was called. A known tool is shared, and its record shares its name.
@@ -74,7 +80,7 @@ pub(super) struct Asked {
 /// A call that could not be hydrated, and what its record may show of the arguments.
 pub(super) struct Refused {
     pub(super) stop: Stop,
-    pub(super) shown: RecordedArguments,
+    pub(super) shown: Shown,
 }
 
 impl Draft {
@@ -109,8 +115,11 @@ impl Draft {
 
     /// What the record may show of the arguments is known.
     #[inline]
-    pub(super) fn shows(&mut self, arguments: RecordedArguments) {
-        self.note(|record| record.arguments = arguments);
+    pub(super) fn shows(&mut self, arguments: Shown) {
+        match arguments {
+            Shown::Masked(arguments) => self.note(|record| record.arguments = RecordedArguments::Masked(arguments)),
+            Shown::Unread(length, hash) => self.plain.get_or_insert_default().unread = Some((length, hash)),
+        }
     }
 
     /// Takes the call out to be read. `None` if its arguments are recorded already.
@@ -123,7 +132,7 @@ impl Draft {
     #[inline]
     pub(super) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
-            Ok(hydrated) => (RecordedArguments::Masked(hydrated.frozen.masked()), Ok(hydrated)),
+            Ok(hydrated) => (Shown::Masked(hydrated.frozen.masked()), Ok(hydrated)),
             Err(refused) => (refused.shown, Err(refused.stop)),
         };
         self.shows(shown);
@@ -142,6 +151,11 @@ impl Draft {
         self.note(|record| record.decision = decision);
     }
 
+    /// A grant covered the call and does not count.
+    pub(super) fn voided(&mut self, grant: VoidGrant) {
+        self.note(|record| record.void_grant = Some(Box::new(grant)));
+    }
+
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.record.as_ref()?.decision.as_ref()
     }
@@ -153,17 +167,39 @@ impl Draft {
     /// What was done to the arguments.
     #[inline]
     pub(super) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
-        self.note(|record| {
-            record.validator = treatment.is_validated.then(|| Arc::clone(validator));
-            // Arguments that a person approved are read a second time, and need no second repair.
-            if treatment.repair.is_some() {
-                record.repair.clone_from(&treatment.repair);
-            }
-        });
+        self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));
+        // Arguments that a person approved are read a second time, and need no second repair.
+        if treatment.repair.is_some() {
+            self.plain.get_or_insert_default().repair.clone_from(&treatment.repair);
+        }
+        if !treatment.changes.is_empty() {
+            self.note(|record| record.changes = treatment.changes.iter().map(ArgumentChange::place).collect());
+        }
     }
 
-    pub(super) fn repair(&self) -> Option<&RepairUse> {
-        self.record.as_ref()?.repair.as_deref()
+    /// A person had a part in the call.
+    pub(super) fn intervened(&mut self, intervention: Intervention) {
+        self.note(|record| record.intervention = Some(Box::new(intervention)));
+    }
+
+    #[inline]
+    pub(super) fn intervention(&self) -> Option<Box<Intervention>> {
+        self.record.as_ref()?.intervention.clone()
+    }
+
+    /// Whether the record has something that is shown as a digest.
+    pub(super) const fn has_digests(&self) -> bool {
+        self.plain.is_some() || self.unseen.is_some()
+    }
+
+    pub(super) fn repair(&self, digests: &Digests) -> Option<RecordedRepair> {
+        match self.plain.as_ref().and_then(|plain| plain.repair.as_deref()) {
+            Some(RepairUse { repairer, before, after }) => {
+                let (before, after) = (digests.of(*before), digests.of(*after));
+                Some(RecordedRepair { repairer: repairer.clone(), before, after })
+            }
+            None => self.record.as_ref()?.repair.as_deref().cloned(),
+        }
     }
 
     #[inline]
@@ -195,20 +231,28 @@ impl Draft {
     }
 
     /// What the record shows of the arguments. `None` once it was given away.
-    pub(super) fn recorded_arguments(&self) -> Option<RecordedArguments> {
-        match &self.unseen {
-            Some(call) => Some(RecordedArguments::unread(call.arguments.as_str())),
+    pub(super) fn recorded_arguments(&self, digests: &Digests) -> Option<RecordedArguments> {
+        match self.unread() {
+            Some(unread) => Some(unread.recorded(digests)),
             None => self.record.as_ref().map(|record| record.arguments.clone()),
         }
     }
 
+    /// The arguments, if they were not or could not be read.
+    fn unread(&self) -> Option<Shown> {
+        match &self.unseen {
+            Some(call) => Some(Shown::unread(call.arguments.as_str())),
+            None => self.plain.as_ref()?.unread.map(|(length, hash)| Shown::Unread(length, hash)),
+        }
+    }
+
     /// The record that the call gets if nobody sees its end. `None` if it has one already.
-    pub(super) fn unseen(&self) -> Option<ToolInvocationRecord> {
+    pub(super) fn unseen(&self, digests: &Digests) -> Option<ToolInvocationRecord> {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         let result = stop.result(self.id.clone(), true);
         let mut unseen = Self { executed: true, ..self.clone() };
-        unseen.give(false, &result, Some(&stop), None).map(|record| *record)
+        unseen.give(digests, false, &result, Some(&stop), None).map(|record| *record)
     }
 
     /// Gives the record away, once. `ended_at` is `None` while the call is open; `is_heard`, if somebody takes the event
@@ -216,20 +260,29 @@ impl Draft {
     #[inline]
     pub(super) fn give(
         &mut self,
+        digests: &Digests,
         is_heard: bool,
         result: &ToolExecResult,
         stop: Option<&Stop>,
         ended_at: Option<Timestamp>,
     ) -> Option<Box<ToolInvocationRecord>> {
+        let plain = if self.has_digests() { Some((self.unread(), self.repair(digests))) } else { None };
         let mut record = self.record.take()?;
-        if let Some(call) = self.unseen.take() {
-            record.arguments = RecordedArguments::unread(call.arguments.as_str());
+        if let Some((unread, repair)) = plain {
+            self.unseen = None;
+            if let Some(unread) = unread {
+                record.arguments = unread.recorded(digests);
+            }
+            if let Some(repair) = repair {
+                record.repair = Some(Box::new(repair));
+            }
         }
         if is_heard && let RecordedArguments::Masked(arguments) = &record.arguments {
             self.shown = Some(arguments.clone());
         }
         let error = result.error();
         record.result = result.value().cloned();
+        record.left_out = result.left_out();
         record.media.extend(result.media().iter().map(Into::into));
         record.outcome = result.outcome();
         record.cause = stop.and_then(|stop| stop.cause);

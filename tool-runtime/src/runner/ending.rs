@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::call::{
-    CallId, Cause, Delivered, Failed, JsonText, Mismatch, Outcome, SafeError, Suspension, ToolExecResult, Violation,
+    CallId, Cause, Delivered, Failed, JsonText, Mismatch, Outcome, Question, SafeError, Suspension, ToolExecResult,
+    Violation,
 };
 use crate::runner::ResumeError;
 
@@ -21,8 +22,9 @@ pub(super) enum Ending {
     NotTaken(ResumeError),
 }
 
-/// What a suspended call waits for, and the payload that a client is to execute.
+/// The reason why a suspended call waits, the question that it asks, and the payload for a client to execute.
 pub(super) struct Suspended {
+    pub(super) question: Box<Question>,
     pub(super) suspension: Suspension,
     pub(super) prepared: Option<JsonText>,
 }

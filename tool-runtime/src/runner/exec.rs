@@ -13,7 +13,7 @@ use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::CallClient;
 use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::granted::remembered;
+use crate::runner::granted::{Remembered, remembered};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Parent;
 use crate::runner::stages::{self, Beginning, Concluded, Connections, Judged, Permit};
@@ -102,19 +102,19 @@ fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
         let admitted = stages::admit(open, &call).inspect(|admitted| decision.clone_from(&admitted.decision));
         stages::hydrate(open, admitted, call)
     })?;
-    from_frozen(open, hydrated, decision)
+    from_hydration(open, hydrated, decision)
 }
 
 /// For calls that [`Run::hydrate`] already parsed and validated.
 fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let decision = stages::admit_hydrated(open, &hydrated)?;
-    from_frozen(open, hydrated, decision)
+    from_hydration(open, hydrated, decision)
 }
 
-/// The stages after the arguments are frozen. `decision` is the one that [`admit`](stages::admit) found to be final.
-fn from_frozen(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
-    stages::freeze(open, &hydrated);
-    stages::decide(open, hydrated, decision)
+/// The stages after hydration, up to the decision. `decision` is the one that [`admit`](stages::admit) found to be final.
+fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
+    let frozen = stages::freeze(open, hydrated);
+    stages::decide(open, frozen, decision)
 }
 
 /// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.
@@ -122,7 +122,11 @@ async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit
     if let Some(known) = open.known.take() {
         return Err(Ok(Ending::Elsewhere(known)));
     }
-    match remembered(open, &hydrated).await {
+    let Remembered { decided, void } = remembered(open, &hydrated).await;
+    if let Some(void) = void {
+        open.draft.voided(void);
+    }
+    match decided {
         None => Err(suspend(open, hydrated, Suspension::Approval, Waits::default()).await),
         Some((grant, decision)) => stages::decide_granted(open, hydrated, grant, decision).map_err(Err),
     }
@@ -146,6 +150,9 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
         };
         stages::bind(reserved, connections)
     };
+    if open.run().policy().requires_records() {
+        Box::pin(stages::recordable(open)).await?;
+    }
     let entered = match stages::begin(open, &bound) {
         Some(entered) => entered,
         None => match Box::pin(stages::enter(open, &mut bound)).await? {
@@ -158,7 +165,7 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
         },
     };
     let left = stages::run(open, &mut bound, entered).await?;
-    match stages::conclude(open, bound, left) {
+    match stages::conclude(open, bound, left)? {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => {
             let waits = Waits { prepared: Some(payload), graph: None };

@@ -27,6 +27,8 @@ pub struct Failure<'a> {
     pub conversation_id: Option<&'a str>,
     /// The name of the error's type, where it is known.
     pub error_type: Option<&'static str>,
+    /// Whether a record could not be kept, so that something happened of which the store knows nothing.
+    pub is_record_lost: bool,
     /// The error and its causes, or the message of the panic; at most 16 KiB.
     pub text: &'a str,
 }
@@ -90,6 +92,7 @@ impl Failures {
             session_id: None,
             conversation_id: None,
             error_type: None,
+            is_record_lost: false,
             text: &format!("{part}: {text}"),
         };
         self.report(format_args!("a part of the application panicked: {part}"), &failure);

@@ -23,9 +23,10 @@ pub(super) struct Forsaken {
 }
 
 impl Forsaken {
-    /// Before the graph works.
-    pub(super) fn of(run: &Run, context: &ToolContext) -> Self {
-        let child = graph::run_id(&context.idempotency_key()).into();
+    /// Before the graph works, in a run of its own or in the one in which it waited.
+    pub(super) fn of(run: &Run, context: &ToolContext, continued: Option<Arc<str>>) -> Self {
+        let first = || graph::run_id(&run.shared().digests, &context.idempotency_key()).into();
+        let child = continued.unwrap_or_else(first);
         let (run, call, tool) = (run.clone(), context.call_id().clone(), context.tool().to_string());
         Self { run, call, tool, child, is_cut: true }
     }
@@ -37,7 +38,7 @@ impl Forsaken {
 
     /// What a graph leaves whose call nobody saw end. `None` if the call was that of another tool.
     pub(super) fn unseen(run: &Run, key: &Key, record: &ToolInvocationRecord) -> Option<Self> {
-        let child = graph::run_id(key.id()).into();
+        let child = graph::run_id(&run.shared().digests, key.id()).into();
         is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decision, Verdict};
+use crate::call::{Decision, Verdict, VoidGrant};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::contained::Contained;
@@ -37,11 +37,21 @@ impl ToolRunner {
     }
 }
 
-/// Asks what was remembered about a call that requires an approval. Without an answer of the store it waits for a person.
+/// The remembered decision about a call.
+#[derive(Default)]
+pub(super) struct Remembered {
+    /// The grant that decides on it.
+    pub(super) decided: Option<(Key, Decision)>,
+    /// One that would let it run, had its decider still the right to.
+    pub(super) void: Option<VoidGrant>,
+}
+
+/// Looks up the remembered decision about a call that requires an approval. If the store fails, the call waits for a
+/// person.
 pub(super) fn remembered<'a>(
     open: &'a OpenCall,
     hydrated: &Hydrated,
-) -> impl Future<Output = Option<(Key, Decision)>> + Send + use<'a> {
+) -> impl Future<Output = Remembered> + Send + use<'a> {
     let frozen = &hydrated.frozen;
     let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
     let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
@@ -49,14 +59,14 @@ pub(super) fn remembered<'a>(
         let run = open.run();
         let options = run.options();
         if repaired {
-            return None;
+            return Remembered::default();
         }
         let scope = Key::grants_of(spec.name.as_str(), options.tenant.as_deref());
         let found = match listed(&run.shared().store, Some(scope)).await {
             Ok(found) => found,
             Err(error) => {
                 discard(telemetry::store_unread(run, error));
-                return None;
+                return Remembered::default();
             }
         };
         let labels = run.labels();
@@ -65,6 +75,8 @@ pub(super) fn remembered<'a>(
             conversation_id: options.conversation.as_deref(),
             principal: options.principal.as_deref(),
             tenant: options.tenant.as_deref(),
+            caller: &options.caller,
+            is_script: options.is_script,
             labels: &labels,
             definition_hash: spec.definition_hash,
             effect: open.draft.effect().unwrap_or(spec.effect),
@@ -72,11 +84,24 @@ pub(super) fn remembered<'a>(
             arguments: &arguments,
             now: run.shared().clock.now(),
         };
-        // A denial wins.
-        let grants = found.into_iter().filter(|grant| grant.is_for(&asked));
-        let grant = grants.max_by_key(|grant| grant.verdict == Verdict::Deny)?;
-        let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
-        Some((grant.key(), decision))
+        let grants: Vec<_> = found.iter().filter(|grant| grant.is_for(&asked)).collect();
+        let decided = |grant: &Grant| {
+            let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
+            (grant.key(), decision)
+        };
+        // A denial wins, and stays until it is taken back: to ask again would only loosen it.
+        if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
+            return Remembered { decided: Some(decided(denial)), void: None };
+        }
+        let mut void = None;
+        for grant in grants {
+            // The current policy may allow other deciders than the policy under which the grant was made.
+            match run.bars(spec.name.as_str(), &grant.decider) {
+                None => return Remembered { decided: Some(decided(grant)), void: None },
+                Some(why) => void = Some(VoidGrant { id: Arc::clone(&grant.id), why }),
+            }
+        }
+        Remembered { decided: None, void }
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::call::{CallId, Caller, Cause, Decider, Event, Outcome, PendingGraph, ToolContext};
 use crate::policy::RunTools;
+use crate::runner::digests::Digests;
 use crate::runner::ending::Stop;
 use crate::runner::forsaken::Forsaken;
 use crate::runner::open::OpenCall;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use crate::tool::{self, Hash, ToolEffect, is_graph};
+use crate::tool::{self, ToolEffect, is_graph};
 
 /// What a graph, or the search for tools, gets of the call that runs it.
 pub(crate) struct Host {
@@ -28,6 +29,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
     pub(crate) tools: &'a [String],
+    /// It has no model: a script.
+    pub(crate) is_script: bool,
 }
 
 impl Host {
@@ -48,7 +51,7 @@ impl Host {
     /// Starts the run of a graph.
     pub(crate) fn start(&self, context: &ToolContext, worker: &Worker<'_>) -> Work {
         let policy = self.run.policy().clone();
-        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
         Work::new(self.run.clone(), run)
     }
 
@@ -57,13 +60,23 @@ impl Host {
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
         let policy = self.run.policy().asking()?;
-        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
         Some(Work::new(self.run.clone(), run))
     }
 
     /// Returns what continues the run of a graph: the runner and the options.
-    pub(crate) fn again(&self, context: &ToolContext, worker: &Worker<'_>) -> (ToolRunner, RunOptions) {
-        (ToolRunner { shared: Arc::clone(self.run.shared()) }, self.options(context, worker))
+    pub(crate) fn again(
+        &self,
+        context: &ToolContext,
+        worker: &Worker<'_>,
+        pending: &PendingGraph,
+    ) -> (ToolRunner, RunOptions) {
+        let options = self.options(context, worker, Arc::clone(&pending.run_id));
+        (ToolRunner { shared: Arc::clone(self.run.shared()) }, options)
+    }
+
+    fn first(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
+        self.options(context, worker, run_id(&self.run.shared().digests, &context.idempotency_key()).into())
     }
 
     /// Ties a continued run to the one that calls it.
@@ -72,7 +85,7 @@ impl Host {
     }
 
     /// The options of a graph's run: nothing in them is wider than those of the run that calls it.
-    fn options(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
+    fn options(&self, context: &ToolContext, worker: &Worker<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
         // What reaches further than the graph, as the policy takes both, is none of its tools.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
@@ -91,13 +104,10 @@ impl Host {
             user_text: Vec::new(),
             cancellation: Arc::new(context.cancellation().child_token()),
             parent: Some(run.clone()),
+            is_script: worker.is_script,
             ..options.clone()
         };
-        options.run_id(run_id(&context.idempotency_key())).caller(caller).events(told(
-            run,
-            context.call_id(),
-            worker.name,
-        ))
+        options.run_id(run_id).caller(caller).events(told(run, context.call_id(), worker.name))
     }
 }
 
@@ -136,12 +146,13 @@ impl Run {
 /// Between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// The id of a graph's run follows from the key of the call, so that a graph that runs again finds what it did.
-pub(super) fn run_id(idempotency_key: &str) -> String {
-    format!("graph_{}", Hash::sha256(format!("graph {idempotency_key}")))
+/// Derives the id of a graph's run from the key of the call, so that a graph that runs again finds its earlier steps.
+/// The arguments in the key cannot be guessed from the id, which records contain.
+pub(super) fn run_id(digests: &Digests, idempotency_key: &str) -> String {
+    format!("graph_{}", digests.id_of(idempotency_key))
 }
 
-/// The run of a graph. What it was labelled with and what it has seen is put on the run that called it, however it ends.
+/// The run of a graph. Its labels and its evidence are added to the run that called it, however it ends.
 pub(crate) struct Work {
     parent: Run,
     pub(crate) run: Run,

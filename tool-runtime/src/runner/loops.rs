@@ -21,8 +21,11 @@ impl Run {
         self.policy().parallel()
     }
 
-    /// The stored document of a call of this run that waits.
-    pub(crate) async fn pending(&self, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+    /// Returns the stored document of a call of this run that waits. `None` if the call does not wait.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn pending(&self, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
         let waiting = self.shared().store.waiting(self.waiting_key(call_id)).await;
         let waiting = waiting.map_err(|error| telemetry::store_unread(self, error))?.map(|waiting| waiting.call);
         Ok(waiting.filter(|call| waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref())))

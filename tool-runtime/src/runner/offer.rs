@@ -66,14 +66,7 @@ impl Run {
     /// does. What the policy hides is never picked.
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        let catalog = &self.shared().catalog;
-        let mut visible = vec![false; catalog.len()];
-        for entry in self.catalog().entries() {
-            if let Some(slot) = visible.get_mut(entry.index) {
-                *slot = true;
-            }
-        }
-        catalog.words().pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
+        self.shared().catalog.pick_of(query, options, self.catalog().entries())
     }
 
     /// Picks by the scores of the application, or as [`pick`](Self::pick) does if there are none.
@@ -154,10 +147,16 @@ impl Run {
     }
 
     /// A visible tool does not run before the model was offered it, because the model has not read its definition.
+    #[inline]
     pub(super) fn check_offered(&self, name: &str) -> Result<(), Stop> {
         if self.remembered().is_offered(name) || self.catalog().get(name).is_none() {
             return Ok(());
         }
+        Err(self.not_offered(name))
+    }
+
+    #[cold]
+    fn not_offered(&self, name: &str) -> Stop {
         let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
         let (is_loaded, is_full) = self.state().offered().map(state).unwrap_or_default();
         let message = if is_full && !is_loaded {
@@ -169,6 +168,6 @@ impl Run {
             "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
                 .to_owned()
         };
-        Err(Stop::new(Outcome::Unavailable).message(message))
+        Stop::new(Outcome::Unavailable).message(message)
     }
 }

@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{
-    CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
-};
+use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::runner::accounts::Held;
 use crate::runner::books::{Attempt, Claim, Suspending};
 use crate::runner::deliver::{self, adopt};
-use crate::runner::draft::{Called, Draft, Refused};
+use crate::runner::draft::{Called, Draft, Refused, Shown};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::seen::Taken;
 use crate::runner::spans::Parent;
@@ -56,6 +54,8 @@ pub(super) struct OpenCall {
     pub(super) grant: Option<Box<(Key, Option<Decision>)>>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(super) client: Option<Box<CallClient>>,
+    /// Another process began it and is gone: the ledger has it open.
+    pub(super) is_taken_over: bool,
     /// Its caller is gone, and it ends in a task of its own.
     is_left: bool,
     phase: Phase,
@@ -93,9 +93,9 @@ impl OpenCall {
     pub(super) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
         let call = hydrated.call();
         let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
-            RecordedArguments::Masked(hydrated.frozen.masked())
+            Shown::Masked(hydrated.frozen.masked())
         } else {
-            RecordedArguments::unread(call.arguments.as_str())
+            Shown::unread(call.arguments.as_str())
         };
         let called = Called::of(&run, &call.name);
         let mut open = Self::announced(run, &call.id, called);
@@ -152,6 +152,7 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
+            is_taken_over: false,
             is_left: false,
             phase,
         }
@@ -160,11 +161,6 @@ impl OpenCall {
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(super) fn claimed(&mut self) {
         self.phase = Phase::Claiming;
-    }
-
-    /// The call of a graph that this call waits for.
-    pub(super) fn graph(&self) -> Option<Box<PendingGraph>> {
-        self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
     }
 
     pub(super) const fn run(&self) -> &Run {
@@ -226,6 +222,9 @@ impl OpenCall {
     ///
     /// Borrowed, because a future that takes the call holds it twice.
     pub(super) async fn finish(&mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
+        if self.draft.has_digests() {
+            Box::pin(self.run.digests()).await;
+        }
         let ended = match self.known.take() {
             // The gate refuses it now; the record says what became of it.
             Some(known) => Ok(Ending::Elsewhere(known)),
@@ -256,6 +255,10 @@ impl OpenCall {
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(id, true);
                     (recorded.result, recorded.stop) = (result.clone(), Some(stop));
+                } else if result.value().is_some() && self.run.policy().requires_records() {
+                    let stop = ended::withheld(&self.draft);
+                    result = stop.result(id, self.draft.executed());
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
                 }
                 discard(error);
             }
@@ -277,11 +280,11 @@ impl OpenCall {
             return Ok(self.finish(ended).await);
         };
         let Claim { waiting, decision, deciding: _deciding } = *claim;
+        let ledger = waiting.ledger_key();
         let (result, stop) = self.result(ended);
         // It has none only if it was written already, and then it does not wait.
         let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
         let then = Then::End(record);
-        let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
         self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
             && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{Caller, EventSink, RunFields};
 use crate::capability::ConnectionId;
-use crate::policy::{PolicyContext, RunTools, Standing};
+use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing};
 use crate::runner::Run;
 use crate::store::RunLease;
 
@@ -49,6 +49,8 @@ pub struct RunOptions {
     pub(super) caller: Caller,
     /// The run that calls the graph whose run this is.
     pub(super) parent: Option<Run>,
+    /// The run is that of a script, for whose calls no grant lets one run.
+    pub(super) is_script: bool,
     /// The worker's right to the run. `None` if no worker has it.
     pub(super) lease: Option<RunLease>,
     /// Nobody continues the run once its process is gone, so that another process may close what it began.
@@ -178,6 +180,12 @@ impl RunOptions {
         self
     }
 
+    /// The loop guard where the policy names none. A session of a server lasts over many conversations, in which the same
+    /// call is no repetition.
+    pub(super) fn unnamed_loop_guard(&self) -> LoopThresholds {
+        if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
+    }
+
     /// The id that was set.
     #[cfg(feature = "restate")]
     pub(crate) const fn id(&self) -> Option<&Arc<str>> {
@@ -188,6 +196,12 @@ impl RunOptions {
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
         self.principal == other.principal && self.tenant == other.tenant
+    }
+
+    /// The tenant and the principal.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        (self.tenant.clone(), self.principal.clone())
     }
 
     /// Whether both act for the same party, and that party is and may use the same.

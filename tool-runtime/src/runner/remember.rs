@@ -12,7 +12,9 @@ use crate::policy::ArgumentRule;
 use crate::runner::waiting::{self, Purpose};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants::{self, Covered};
-use crate::store::{DecisionKind, DecisionRecord, Grant, GrantScope, Key, PendingCall, Transaction, ledger};
+use crate::store::{
+    DecisionKind, DecisionRecord, Grant, GrantCaller, GrantScope, Key, PendingCall, Transaction, ledger,
+};
 use crate::tool::ToolEffect;
 
 /// The longest text of conditions, in bytes: every call that the grant may cover reads them.
@@ -57,7 +59,7 @@ impl Remember {
     /// `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can be anything.
     ///
     /// # Errors
-    /// The text is not a list of conditions, or longer than 64 KiB.
+    /// The text is not a list of conditions, an empty one, or longer than 64 KiB.
     pub fn matching(mut self, conditions: &str) -> Result<Self, GrantError> {
         if conditions.len() > MAX_CONDITIONS {
             return Err(GrantError::Conditions("they are longer than 64 KiB".to_owned()));
@@ -65,6 +67,10 @@ impl Remember {
         let unfit = |error: serde_json::Error| GrantError::Conditions(error.to_string());
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(unfit)?;
+        if written.is_empty() {
+            let why = "the list is empty; write a condition, or say that any arguments are meant".to_owned();
+            return Err(GrantError::Conditions(why));
+        }
         let rule = |mut condition: serde_json::Map<String, serde_json::Value>| {
             if condition.contains_key("then") || condition.insert("otherwise".to_owned(), "deny".into()).is_some() {
                 return Err(GrantError::Conditions("leave `then` and `otherwise` out".to_owned()));
@@ -73,6 +79,12 @@ impl Remember {
         };
         self.matching = Some(written.into_iter().map(rule).collect::<Result<_, _>>()?);
         Ok(self)
+    }
+
+    /// Covers every call of the tool, whatever its arguments are.
+    pub fn any_arguments(mut self) -> Self {
+        self.matching = Some(Vec::new());
+        self
     }
 
     /// Sets how many calls may run. Any number by default, which a tool with external effects does not have.
@@ -125,6 +137,7 @@ impl Remember {
             scope,
             tenant: call.tenant.clone(),
             principal: call.principal.clone(),
+            caller: GrantCaller::from(&call.caller),
             labels: call.labels.clone(),
             verdict,
             covers,

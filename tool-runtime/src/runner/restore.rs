@@ -120,14 +120,14 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 /// It is asked in the order in which a call goes through these states, so that none is missed while the call moves on.
 pub(super) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
-    if store.waiting(run.waiting_key(&id)).await?.is_some() || run.unfinished(&id).await? {
+    if store.waiting(run.waiting_key(&id)).await?.is_some() || run.unfinished(&id, None).await?.is_some() {
         return Ok(());
     }
     let ended = store.calls(&RecordFilter::call(run.id(), id)).await?;
     if ended.iter().any(|record| owns(run, record.principal.as_deref(), record.tenant.as_deref())) {
         return Ok(());
     }
-    match run.keep(waiting, None, None, None).await {
+    match run.keep(waiting, None, None, None, None).await {
         Ok(_) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

@@ -14,13 +14,22 @@ pub enum ResumeError {
     /// else (a person, not a client), belongs to another principal or tenant, is decided on by somebody of another
     /// tenant, or was named twice.
     NotWaiting(CallId),
-    /// The decider may not decide on this call. The attempt is recorded.
+    /// The decider may not decide on this call, or a decision that is to be posted answers another question than the call
+    /// asks now. The attempt is recorded.
     NotAllowed(Mismatch),
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
+    /// The error for a decider who may not decide. To another tenant the call does not exist.
+    pub(crate) fn barred(call: &CallId, mismatch: Mismatch) -> Self {
+        match mismatch {
+            Mismatch::DeciderTenant => Self::NotWaiting(call.clone()),
+            mismatch => Self::NotAllowed(mismatch),
+        }
+    }
+
     /// A stable word: `not_pending`, `not_allowed` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -29,6 +38,12 @@ impl ResumeError {
             Self::NotAllowed(_) => "not_allowed",
             Self::Store(error) => error.code(),
         }
+    }
+}
+
+impl From<StoreError> for ResumeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 

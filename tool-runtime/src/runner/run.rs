@@ -87,7 +87,7 @@ impl Run {
             fields: Arc::new(options.fields(id)),
             spending: policy.spending(&options.caller),
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
-            loop_guard: policy.loop_guard(),
+            loop_guard: policy.loop_guard(options.unnamed_loop_guard()),
             evidence: Mutex::new(evidence),
             // A run whose id is given may have been another process's.
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
@@ -141,15 +141,23 @@ impl Run {
         }
     }
 
-    /// Marks the beginning of a turn of the model, so that its failed calls count as one failed turn per tool.
+    /// Marks the beginning of a turn of the model, so that the mistakes of all its calls count once.
     pub fn begin_turn(&self) {
         self.state().begin_turn();
     }
 
-    /// Whether one tool's arguments were wrong in three consecutive turns: the loop should stop asking the model.
+    /// Whether the model made the same mistake in a tool's arguments in three turns in a row: the loop should stop asking
+    /// the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same tool, pointer and keyword.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
-        self.state().end_turn
+        self.state().clarification.is_some()
+    }
+
+    /// Returns the request for clarification that is shown to the user: the tool that the model cannot call and the
+    /// expected form of its arguments, without their values. `None` unless [`should_end_turn`](Self::should_end_turn).
+    #[must_use]
+    pub fn clarification(&self) -> Option<String> {
+        self.state().clarification.clone()
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
@@ -208,6 +216,7 @@ impl Run {
             session_id: self.options().session.as_deref(),
             conversation_id: self.options().conversation.as_deref(),
             error_type: None,
+            is_record_lost: false,
             text,
         }
     }

@@ -54,6 +54,12 @@ impl SeenIds {
         self.insert(id.as_str())
     }
 
+    /// How many there are.
+    #[cfg(feature = "mcp-server")]
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     fn insert(&mut self, id: &str) -> Taken {
         let Self { texts, table, keyed } = self;
         let hash = keyed.hash_one(id);

@@ -1,14 +1,14 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
 use crate::call::{
-    CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
+    CallId, Cause, Delivered, Failed, Outcome, Question, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
 use crate::media::Beside;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, Sealed, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -26,8 +26,9 @@ impl Run {
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
         };
-        let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None };
-        match reopen(self, call_id, given, |pending, _| Ok(effect(pending))).await? {
+        let given =
+            Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };
+        match reopen(self, &CallId::new(call_id), given, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, effect) => {
                 let left = open.graph();
@@ -53,6 +54,10 @@ impl Run {
     /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no
     /// effect of it can have begun. Records of another principal or tenant are not looked at.
     ///
+    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it: that one
+    /// stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored conversation,
+    /// or for a [sweep](crate::ToolRunner::sweep).
+    ///
     /// # Errors
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
@@ -70,44 +75,63 @@ impl Run {
 
 impl Run {
     /// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
-    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or learns from the ledger
-    /// that it began.
+    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or takes it over if the
+    /// ledger says that it began.
     pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         let filter = RecordFilter::call(self.id(), call_id.clone());
         let records = self.shared().store.records(&filter).await;
         let records = records.map_err(|error| telemetry::store_unread(self, error))?;
-        let known = records.iter().any(|sealed| match &sealed.record {
-            AuditRecord::Call(record) => waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref()),
-            AuditRecord::Decision(record) => {
-                record.refused.is_none() && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())
+        if self.are_several(call_id, &records).await? {
+            // The gate reads the arguments, and looks for the one that it is.
+            return Ok(None);
+        }
+        let (mut ended, mut decided) = (false, false);
+        for sealed in &records {
+            match &sealed.record {
+                AuditRecord::Call(record) => {
+                    ended |= waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
+                }
+                AuditRecord::Decision(record) if record.refused.is_none() => {
+                    decided |= waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
+                }
+                AuditRecord::Decision(_) => {}
             }
-        });
-        if known { self.recorded(call_id).await } else { Ok(None) }
+        }
+        if decided && let Some(Some(result)) = self.go_on(call_id).await? {
+            return Ok(Some(result));
+        }
+        if ended || decided { self.recorded(call_id).await } else { Ok(None) }
     }
 
-    /// Looks up a call that waited and does not any more. `None` if nothing is known of it, `Some(None)` if it runs in
-    /// another process.
-    pub(crate) async fn finished_elsewhere(
-        &self,
-        call_id: &CallId,
-    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
-        self.look_up(call_id, None, |_| true).await.map_err(|error| telemetry::store_unread(self, error))
+    /// Whether the id stands for several calls that ran, in processes that both had the run.
+    async fn are_several(&self, call_id: &CallId, records: &[Sealed]) -> Result<bool, StoreError> {
+        let open = self.all_unfinished(|record| record.tool_call_id == *call_id).await?;
+        let ran = records.iter().filter_map(|sealed| sealed.record.as_call()).filter(|record| {
+            record.executed && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())
+        });
+        Ok(open.len() + ran.count() > 1)
     }
 
     /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if nothing is known of it,
-    /// `Some(None)` if it began and has not been seen to end.
+    /// `Some(None)` if it began and no end is recorded. Such a call is closed if it cannot be recovered.
     ///
-    /// One that was refused, or waited and was not let run, may have begun all the same: in a process that asked nobody.
+    /// A call that was refused, or that waited and was not approved, may still have begun in a process that required no
+    /// approval.
     pub(super) async fn look_up(
         &self,
         call_id: &CallId,
         tool: Option<&str>,
         is_wanted: impl Fn(&ToolInvocationRecord) -> bool,
     ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
-        if let Some(record) = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed) {
+        // If the id belongs to several calls, the refusal of one is no evidence about the others.
+        if let Some(record) = self.own_record(call_id, |record| record.executed && is_wanted(record)).await? {
             return Ok(Some(Some(result(record))));
         }
-        let unfinished = self.unfinished_of(call_id, tool).await?;
+        let open = self.unfinished(call_id, tool).await?;
+        let unfinished = open.is_some();
+        if let Some(open) = open.filter(|open| !open.entry.recoverable) {
+            self.close_abandoned(&open).await?;
+        }
         // It may have ended, or was closed, between the two.
         let record = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed || !unfinished);
         Ok((unfinished || record.is_some()).then(|| record.map(result)))
@@ -129,17 +153,21 @@ impl Run {
 /// What the caller of a call reads of its record.
 pub(super) fn result(record: ToolInvocationRecord) -> ToolExecResult {
     let (id, executed) = (record.tool_call_id, record.executed);
-    match record.result {
+    let result = match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {
             // A record holds no bytes of files.
-            let beside = Beside::gone(record.media.len());
+            let beside = Beside::recorded(record.media.len(), record.left_out);
             ToolExecResult::delivered(id, executed, Delivered { beside, ..Delivered::shown(shown) })
         }
-        prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
+        prepared if record.outcome.is_suspension() => {
+            let question = Box::new(Question::unknown(&id));
+            ToolExecResult::suspended(id, record.outcome, prepared, question)
+        }
         _ => {
             let safe_message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
             let error = SafeError { tool_code: record.tool_code, ..SafeError::new(record.outcome, &safe_message) };
             ToolExecResult::failed(id, executed, Failed { error, concealed: false, detail: None })
         }
-    }
+    };
+    result.with_intervention(record.intervention)
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::call::{Verdict, Violation};
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
@@ -11,12 +13,13 @@ use crate::contain::discard;
 use crate::hydrate::Repairer;
 use crate::json::Tree;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
-use crate::runner::Run;
 use crate::runner::contained::Contained;
+use crate::runner::digests::Digests;
 use crate::runner::failure::Failures;
 use crate::runner::names::Lookups;
 use crate::runner::views::Views;
-use crate::store::{Clock, Store};
+use crate::runner::{Run, ToolRunner};
+use crate::store::{Clock, Store, StoreError};
 use crate::tool::Schema;
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
@@ -24,6 +27,9 @@ pub(super) struct Shared {
     /// What the application is handed back. Above `store`, so that it is never the last owner: fields are dropped in
     /// this order, and only `store` contains a destructor that panics.
     pub(super) store_of_application: Arc<dyn Store>,
+    /// Whether the application set no store, so that no other process reaches it.
+    #[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only a server asks"))]
+    pub(super) store_is_own: bool,
     pub(super) catalog: Arc<ToolCatalog>,
     pub(super) policy: ToolPolicy,
     pub(super) capabilities: Capabilities,
@@ -36,6 +42,7 @@ pub(super) struct Shared {
     pub(super) owner: String,
     pub(super) attempts: AtomicU64,
     pub(super) store: Contained<dyn Store>,
+    pub(super) digests: Digests,
     pub(super) clock: Contained<dyn Clock>,
     pub(super) compiled: CompiledCatalog,
     /// What runs may see.
@@ -71,6 +78,13 @@ impl Shared {
     /// Whether the model of a run with this context may see the tool.
     pub(super) fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
         self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
+    }
+}
+
+impl ToolRunner {
+    /// Returns the store's time, by which runs are due, leases end and calls expire.
+    pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
+        self.shared.store.now().await
     }
 }
 

@@ -1,4 +1,4 @@
-//! What one run remembers between its calls: ids, labels, consecutive failures, begun effects, the summary.
+//! The state of one run between its calls: ids, labels, mistakes of the model, begun effects, the summary.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,6 +10,7 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
 use crate::policy::{PolicyContext, RunPolicy, Spend};
 use crate::runner::Run;
+use crate::runner::mistakes::{LAST, Mistakes};
 use crate::runner::offer::Offered;
 use crate::runner::seen::SeenIds;
 
@@ -74,9 +75,16 @@ impl Remembered {
         }
     }
 
-    /// Counts a validation failure of a tool and returns its consecutive failed turns, this one included.
-    pub(super) fn failed(&self, tool: &str) -> u32 {
-        self.change(|state| state.failed(tool))
+    /// Counts the mistakes in the arguments of a tool, and returns how many failed turns in a row had one of them. After
+    /// the last one the user gets a question.
+    pub(super) fn failed(&self, tool: &str, mistakes: impl Iterator<Item = u32>, ask: impl FnOnce() -> String) -> u32 {
+        self.change(|state| {
+            let times = state.failures.entry(tool.to_owned()).or_default().count(state.turn, mistakes);
+            if times >= LAST {
+                state.clarification.get_or_insert_with(ask);
+            }
+            times
+        })
     }
 
     /// A call of the tool passed validation.
@@ -118,9 +126,11 @@ impl Run {
 pub(super) struct RunState {
     pub(super) seen: SeenIds,
     labels: Arc<[Arc<str>]>,
-    failures: HashMap<String, Failures>,
+    failures: HashMap<String, Mistakes>,
     turn: u64,
-    pub(super) end_turn: bool,
+    /// The question for the user, once a model repeated a mistake too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) clarification: Option<String>,
     pub(super) summary: RunSummary,
     /// Calls whose tool has effects, began to run, and whose result was not handed out.
     begun: HashSet<CallId>,
@@ -133,12 +143,6 @@ pub(super) struct RunState {
     /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,
-}
-
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct Failures {
-    in_a_row: u32,
-    turn: u64,
 }
 
 impl RunState {
@@ -192,23 +196,12 @@ impl RunState {
         self.begun.contains(id)
     }
 
-    /// A new turn of the model begins.
+    /// A new turn of the model begins. After a question to the user, the model may try again.
     pub(super) fn begin_turn(&mut self) {
         self.turn += 1;
-        self.end_turn = false;
-    }
-
-    /// Several failures of one announced turn count once; without announced turns each call is a turn.
-    fn failed(&mut self, tool: &str) -> u32 {
-        let failures = self.failures.entry(tool.to_owned()).or_default();
-        if self.turn == 0 || failures.turn != self.turn {
-            failures.turn = self.turn;
-            failures.in_a_row += 1;
+        if self.clarification.take().is_some() {
+            self.failures.clear();
         }
-        if failures.in_a_row >= 3 {
-            self.end_turn = true;
-        }
-        failures.in_a_row
     }
 
     /// Accounts what a model consumed.

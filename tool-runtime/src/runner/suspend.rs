@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::call::{
-    ArgumentChangeKind, CallId, Decider, JsonText, Outcome, PendingGraph, Suspension, ToolExecResult, ledger_key,
+    ArgumentChangeKind, CallId, Decider, JsonText, Mismatch, Outcome, PendingGraph, Question, Suspension,
+    ToolExecResult, ledger_key,
 };
 use crate::contain::discard;
-use crate::hydrate::Hydrated;
+use crate::hydrate::{Frozen, Hydrated};
 use crate::redact::{changes, summary};
+use crate::runner::accounts::Settled;
 use crate::runner::books::{Claim, Kept, Suspending};
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, names, settle, telemetry, waiting};
-use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, Waiting};
+use crate::runner::{ResumeError, Run, names, settle, stages, telemetry, waiting};
+use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, StoreError, Waiting};
 use crate::tool::Digested;
 
 /// What a suspended call waits with.
@@ -45,7 +49,7 @@ pub(super) async fn suspend(
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
-    let mut changed = frozen.changes.clone();
+    let mut changed = frozen.treatment.changes.clone();
     changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
     // Only a person reads names, and what a graph waits for has its own.
     let unnamed = match (suspension, &graph) {
@@ -53,18 +57,122 @@ pub(super) async fn suspend(
         _ => Vec::new(),
     };
     let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
+    let digests = run.digests().await;
     let now = shared.clock.now();
     let pending = PendingCall {
+        record_digest: Some(digests.of(frozen.hash())),
+        summary: summary(spec, effective, &names),
+        names,
+        changes: changed,
+        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
+        suspension,
+        prepared: prepared.clone(),
+        graph,
+        ..frozen_call(open, &frozen, now)
+    };
+    open.draft.asks(&pending);
+    let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
+    // A call that has its record does not wait.
+    let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
+    let settled = open.held.take().map(|held| held.settled(0));
+    // If nobody hears whether it was kept, the record of the call takes it back.
+    open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
+    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
+    let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
+    match (kept, suspension) {
+        (Ok(kept @ (Kept::Waits | Kept::Before)), Suspension::Approval) | (Ok(kept @ Kept::Waits), _) => {
+            (open.suspending, open.attempt) = (None, None);
+            // A call that another process suspended before asks its own question.
+            if matches!(kept, Kept::Before)
+                && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
+            {
+                *suspended.question = before.question();
+            }
+            Ok(Ending::Suspended(suspended))
+        }
+        (Ok(Kept::Replaced), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(stages::replaced(open).await)))
+        }
+        (Ok(Kept::Begun(Some(record))), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(settle::result(*record))))
+        }
+        (Ok(Kept::Begun(None)), _) => {
+            open.suspending = None;
+            // One whose process is gone is taken over.
+            let known = match &begun {
+                Some(key) => open.run().go_on_begun(&open.draft.id, key).await.unwrap_or_default().flatten(),
+                None => None,
+            };
+            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
+            let result = known.unwrap_or_else(|| ToolExecResult::unfinished(id, unknown, true, unknown.safe_message()));
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        (Ok(Kept::Before), Suspension::Client) => {
+            (open.suspending, open.attempt) = (None, None);
+            let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
+            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        // What was to be booked with it is booked with its record.
+        (Ok(Kept::Refused), _) => {
+            Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
+        }
+        (Err(error), _) => {
+            telemetry::not_suspended(open.run(), &open.draft, &error);
+            discard(error);
+            Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
+        }
+    }
+}
+
+/// Writes a call that is about to wait, together with the entry of the server that keeps it for its client.
+async fn keep(
+    open: &OpenCall,
+    waiting: Waiting,
+    begun: Option<Key>,
+    settled: Option<Settled>,
+    suspension: Suspension,
+) -> Result<Kept, StoreError> {
+    let server = open.client.as_ref().and_then(|client| client.server.clone());
+    let server = server.filter(|_| suspension == Suspension::Approval);
+    let entry = match &server {
+        None => Ok(Some(None)),
+        Some(server) => server.entry(open.run(), &waiting.call).await.map(|entry| entry.map(Some)),
+    };
+    let kept = match entry {
+        Ok(Some(entry)) => open.run().keep(waiting, entry, begun, open.attempt.as_deref().cloned(), settled).await,
+        Ok(None) => Ok(Kept::Refused),
+        Err(error) => Err(error),
+    };
+    if let Some(server) = &server {
+        server.entered(match &kept {
+            Ok(Kept::Waits | Kept::Before) => Some(true),
+            Ok(Kept::Refused) => Some(false),
+            _ => None,
+        });
+    }
+    kept
+}
+
+/// A call as it is let run or asked about, with everything that finishing it is compared with. The key of digests was read
+/// if the call has any.
+pub(super) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
+    let (run, spec) = (open.run(), &frozen.entry.spec);
+    let options = run.options();
+    PendingCall {
         version: PendingCall::VERSION,
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(canonical),
+        arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
         argument_digest: frozen.hash(),
+        record_digest: None,
         shown_arguments: frozen.decided_on(),
-        summary: summary(spec, effective, &names),
-        names,
-        changes: changed,
+        summary: None,
+        names: Vec::new(),
+        changes: Vec::new(),
         principal: options.principal.clone(),
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
@@ -77,52 +185,13 @@ pub(super) async fn suspend(
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
         caller: options.caller.clone(),
-        repair: open.draft.repair().cloned(),
+        repair: open.draft.repair(&run.shared().digests),
         started_at: open.draft.started_at,
         created_at: now,
-        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(jiff::Timestamp::MAX),
-        suspension,
-        prepared: prepared.clone(),
-        graph,
-    };
-    open.draft.asks(&pending);
-    let suspended = Suspended { suspension, prepared };
-    // A call that has its record does not wait.
-    let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
-    let settled = open.held.take().map(|held| held.settled(0));
-    // If nobody hears whether it was kept, the record of the call takes it back.
-    open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
-    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
-    let kept = open.run().keep(waiting, begun, open.attempt.as_deref().cloned(), settled).await;
-    match (kept, suspension) {
-        (Ok(Kept::Waits), _) | (Ok(Kept::Before), Suspension::Approval) => {
-            (open.suspending, open.attempt) = (None, None);
-            Ok(Ending::Suspended(suspended))
-        }
-        (Ok(Kept::Begun(Some(record))), _) => {
-            open.suspending = None;
-            Ok(Ending::Elsewhere(Box::new(settle::result(*record))))
-        }
-        (Ok(Kept::Begun(None)), _) => {
-            open.suspending = None;
-            // One whose owner is gone gets its record now.
-            let looked = open.run().unfinished_of(&open.draft.id, Some(open.draft.name())).await;
-            discard(looked.map_err(|error| telemetry::store_unread(open.run(), error)));
-            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
-            let result = ToolExecResult::unfinished(id, unknown, true, unknown.safe_message());
-            Ok(Ending::Elsewhere(Box::new(result)))
-        }
-        (Ok(Kept::Before), Suspension::Client) => {
-            (open.suspending, open.attempt) = (None, None);
-            let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
-            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
-            Ok(Ending::Elsewhere(Box::new(result)))
-        }
-        (Err(error), _) => {
-            telemetry::not_suspended(open.run(), &open.draft, &error);
-            discard(error);
-            Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
-        }
+        expires_at: now,
+        suspension: Suspension::Approval,
+        prepared: None,
+        graph: None,
     }
 }
 
@@ -138,8 +207,37 @@ pub(super) enum Reopened<P> {
 pub(super) struct Given<'a> {
     pub(super) purpose: Purpose,
     pub(super) kind: DecisionKind,
-    /// `None` if it is nobody's decision.
+    /// `None` if no person decides.
     pub(super) decider: Option<&'a Decider>,
+    /// The question that it answers. `None` for the result of a client, whose call waits once under its id.
+    pub(super) question: Option<&'a Question>,
+}
+
+/// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question: every way
+/// of deciding comes through here. Returns the call with the record of the decision, or the result of the refusal. A
+/// decision on a call that does not wait is recorded too.
+pub(super) async fn asked(
+    run: &Run,
+    id: &CallId,
+    given: &Given<'_>,
+) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
+    let (shared, purpose) = (run.shared(), given.purpose);
+    let waiting = shared.store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))?;
+    let Some(waiting) = waiting.filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose)) else {
+        run.note_late(id, given.kind, given.decider).await;
+        return Err(ResumeError::NotWaiting(id.clone()));
+    };
+    // The decision may have to be recorded with a digest.
+    run.digests().await;
+    let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
+    if let Some(mismatch) = given.decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
+        return Err(waiting::barred(run, &waiting, decision, mismatch).await);
+    }
+    if given.question.is_some_and(|question| *question != waiting.call.question()) {
+        let refused = waiting::refused(&waiting.call, Mismatch::Question);
+        return Ok(Err(waiting::refuse(run, &waiting, decision, refused).await));
+    }
+    Ok(Ok((waiting, decision)))
 }
 
 /// Finds a suspended call, compares it with the run that wants it, and reads what is given for it.
@@ -148,22 +246,16 @@ pub(super) struct Given<'a> {
 /// answer that does not fit leaves the call waiting for the next.
 pub(super) async fn reopen<P>(
     run: &Run,
-    call_id: &str,
+    id: &CallId,
     given: Given<'_>,
     prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
 ) -> Result<Reopened<P>, ResumeError> {
-    let shared = run.shared();
-    let id = CallId::new(call_id);
-    let Given { purpose, kind, decider } = given;
-    let deciding = run.deciding(&id).await;
-    let waiting = shared.store.waiting(run.waiting_key(&id)).await.map_err(|error| run.store_failed(error))?;
-    let waiting = waiting
-        .filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose))
-        .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
-    let mut decision = DecisionRecord::new(&waiting.call, kind, decider, shared.clock.now());
-    if let Some(mismatch) = decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
-        return Err(waiting::barred(run, &waiting, decision, mismatch).await);
-    }
+    let deciding = run.deciding(id).await;
+    let (waiting, mut decision) = match asked(run, id, &given).await? {
+        Ok(asked) => asked,
+        Err(refused) => return Ok(Reopened::Mismatch(refused)),
+    };
+    let purpose = given.purpose;
     let compared = match purpose {
         Purpose::Resume(_) => waiting::compare(run, &waiting.call),
         Purpose::Close(_) => Ok(()),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
 
-use crate::call::{Event, Outcome, ToolExecResult};
+use crate::call::{Event, Outcome, Question, ToolExecResult};
 use crate::contain::discard;
 use crate::runner::Run;
 use crate::runner::draft::Draft;
@@ -42,10 +42,11 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
             names: asked.map(|asked| asked.names.clone()).unwrap_or_default(),
             outcome,
             prepared: value,
+            question: result.question().cloned().unwrap_or_else(|| Question::unknown(result.call_id())),
         }
     } else {
-        let (error, executed) = (result.error().cloned(), result.executed());
-        Event::ToolCallResult { id, name, arguments, outcome, value, error, executed }
+        let (error, executed, left_out) = (result.error().cloned(), result.executed(), result.left_out());
+        Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out }
     });
     result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }
@@ -87,7 +88,9 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
 /// The store could not keep a record.
 #[cold]
 pub(super) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
-    store_failed(run, draft, error, RECORD_LOST);
+    let detail = error.detail();
+    let failure = Failure { is_record_lost: true, ..of(run, draft, error.code(), &detail) };
+    run.report_failure(format_args!("{RECORD_LOST}"), &failure);
 }
 
 /// Waits in the caller's place for the receipt of a call whose future was dropped, so that operators learn of a record
@@ -100,7 +103,8 @@ pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
     let (run, tool, call) = (run.clone(), draft.name().to_owned(), draft.id.clone());
     let lost = move |error: StoreError| {
         let (code, text) = (error.code(), error.detail());
-        let failure = Failure { tool: Some(&tool), call_id: Some(&call), ..run.failure(code, &text) };
+        let failure =
+            Failure { tool: Some(&tool), call_id: Some(&call), is_record_lost: true, ..run.failure(code, &text) };
         run.report_failure(format_args!("{RECORD_LOST}"), &failure);
         discard(error);
     };

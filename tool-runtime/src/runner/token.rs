@@ -10,7 +10,7 @@ use chacha20poly1305::aead::{Aead as _, Generate as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Mismatch, Suspension};
+use crate::call::{CallId, Mismatch, Question, Suspension};
 use crate::runner::restore::put_back;
 use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner, waiting};
 use crate::store::StoreError;
@@ -184,8 +184,8 @@ impl Run {
 }
 
 impl ToolRunner {
-    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the id of the
-    /// call, for [`Run::resume`]. The options name the principal and the tenant that the call is made for.
+    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the question of
+    /// the call, for [`Run::resume`]. The options name the principal and the tenant that the call is made for.
     ///
     /// # Errors
     /// The token was changed, its key was taken out of the ring, it expired or is another principal's or tenant's; the
@@ -196,7 +196,7 @@ impl ToolRunner {
         token: &str,
         keys: &TokenKeys,
         options: RunOptions,
-    ) -> Result<(Run, CallId), TokenError> {
+    ) -> Result<(Run, Question), TokenError> {
         let Sealed { call, run: mut snapshot } = unsealed(token, keys)?;
         let found = snapshot.waiting.iter().position(|waiting| waiting.call.call_id == call);
         let waiting = snapshot.waiting.swap_remove(found.ok_or(TokenError::Version)?);
@@ -216,7 +216,7 @@ impl ToolRunner {
         }
         put_back(&run, waiting).await?;
         match run.pending(&call).await {
-            Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, call)),
+            Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
             Ok(_) => Err(TokenError::NotWaiting(call)),
             Err(error) => Err(error.into()),
         }

@@ -3,12 +3,13 @@
 //! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
 //! is taken, so a mismatch leaves it waiting for a run that fits.
 
-use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolExecResult};
+use crate::call::{Decider, Mismatch, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::{Decided, RunTools};
-use crate::runner::draft::{Draft, Refused};
+use crate::runner::draft::{Draft, Refused, Shown};
 use crate::runner::ending::Stop;
+use crate::runner::failure::Failure;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
 use crate::tool::ToolEffect;
@@ -63,7 +64,7 @@ impl Run {
 
 /// A refusal of what would finish a call that waits.
 pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
-    let shown = RecordedArguments::Masked(pending.shown_arguments.clone());
+    let shown = Shown::Masked(pending.shown_arguments.clone());
     Refused { stop: Stop::mismatch(mismatch), shown }
 }
 
@@ -88,11 +89,14 @@ pub(super) async fn barred(run: &Run, waiting: &Waiting, decision: DecisionRecor
     let mut refused = refused(&waiting.call, mismatch);
     refused.stop.outcome = Outcome::PolicyDenied;
     refuse(run, waiting, decision, refused).await;
-    // To another tenant the call does not exist.
-    match mismatch {
-        Mismatch::DeciderTenant => ResumeError::NotWaiting(waiting.call.call_id.clone()),
-        mismatch => ResumeError::NotAllowed(mismatch),
+    if mismatch == Mismatch::DeciderTenant {
+        // The decider learns nothing, so a service that left the tenant out would never find its mistake.
+        let (text, call) = (mismatch.to_string(), &waiting.call);
+        let failure = run.failure(mismatch.code(), &text);
+        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
+        run.report_failure(format_args!("a decision came from another tenant"), &failure);
     }
+    ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 
 /// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
@@ -110,7 +114,7 @@ pub(super) async fn refuse(
     }
     let violations = stop.errors.iter().map(Into::into).collect();
     decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
-    decision.arguments = shown;
+    decision.arguments = shown.recorded(&run.shared().digests);
     stop.outcome = Outcome::ApprovalMismatch;
     let draft = Draft::reopened(run, waiting.record.clone());
     telemetry::contained(run, &draft, &stop);

@@ -37,9 +37,26 @@ pub(crate) fn drop_private(schema: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Writes the bounds that a numeric format implies, unless the schema has narrower ones.
+/// Writes the bounds that a numeric format implies, unless the schema has narrower ones. An integer of 128 bits without
+/// bounds of its author's may be text as well, because JSON numbers are read up to 64 bits.
 pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
     let Some((low, high)) = bounds(format) else { return };
+    let digits = match format {
+        "int128" => Some("^-?[0-9]{1,39}$"),
+        "uint128" => Some("^[0-9]{1,39}$"),
+        _ => None,
+    };
+    let is_bounded = schema.keys().any(|key| match key.as_str() {
+        // An unsigned integer has this one from its type.
+        "minimum" => format != "uint128" || schema.get(key) != Some(&Value::from(0)),
+        key => ["maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const"].contains(&key),
+    });
+    if let Some(digits) = digits.filter(|_| !is_bounded) {
+        let nullable = schema.get("type").and_then(Value::as_array).is_some_and(|types| types.contains(&"null".into()));
+        let types = if nullable { vec!["integer", "string", "null"] } else { vec!["integer", "string"] };
+        schema.insert("type".to_owned(), types.into());
+        schema.insert("pattern".to_owned(), digits.into());
+    }
     if schema.get("minimum").is_none_or(|given| compare(given, &low).is_none_or(std::cmp::Ordering::is_lt)) {
         schema.insert("minimum".to_owned(), Value::Number(low));
     }

@@ -10,8 +10,14 @@ use crate::json::Tree;
 use crate::text::{is_invisible, pointer};
 use crate::tool::{Schema, ToolSpec};
 
+/// What to do about an id that is blank.
+pub(crate) const TAKE_OR_ASK: &str = "take the id from a tool's result or ask the user; never make one up";
+
+/// The same if a tool lists the missing ids.
+pub(crate) const TAKE: &str = "take the id from a tool's result; never make one up";
+
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
-/// `*_ids`, `*Id`, `*Ids`. Arguments that need evidence are ids whatever they are called.
+/// `*_ids`, `*Id`, `*Ids`, `*ID`, `*IDs`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IdArguments {
     /// Properties of the schema, sorted; `None` for a tool without a schema, where the name of an argument alone decides.
@@ -36,7 +42,7 @@ impl IdArguments {
 
     fn of_schema<'s>(schema: &Schema, read: impl FnOnce() -> &'s Tree<'s>) -> Box<[Box<str>]> {
         let mut names = BTreeSet::new();
-        if ["id\"", "ids\"", "Id\"", "Ids\""].iter().any(|end| schema.as_str().contains(end)) {
+        if ["id\"", "ids\"", "Id\"", "Ids\"", "ID\"", "IDs\""].iter().any(|end| schema.as_str().contains(end)) {
             properties(read(), &mut names);
         }
         names.into_iter().collect()
@@ -58,7 +64,7 @@ impl IdArguments {
             self.each(arguments, true, &mut String::new(), &mut |pointer| {
                 violations.push(
                     Violation::new(pointer, "semantic", "a real id, not a blank or a placeholder")
-                        .with_hint("take the id from a tool's result or ask the user; never make one up"),
+                        .with_hint(TAKE_OR_ASK),
                 );
             });
         }
@@ -193,7 +199,11 @@ fn trim(id: &mut Cow<'_, str>) -> bool {
 
 fn is_id_name(name: &str) -> bool {
     let camel = |end: &str| name.len() > end.len() && name.ends_with(end);
-    matches!(name, "id" | "ids") || name.ends_with("_id") || name.ends_with("_ids") || camel("Id") || camel("Ids")
+    matches!(name, "id" | "ids")
+        || name.ends_with("_id")
+        || name.ends_with("_ids")
+        || ["Id", "Ids"].into_iter().any(camel)
+        || ["ID", "IDs"].into_iter().any(|end| name.ends_with(end))
 }
 
 /// The names that an input schema has at a place: of the arguments, or of the members of one of them. Empty if the

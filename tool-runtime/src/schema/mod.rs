@@ -37,7 +37,7 @@ pub(crate) use generate::{compile_answer, compile_input};
 pub(crate) use hash::{definition_hash, pin};
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
-pub(crate) use ids::{IdArguments, names_at};
+pub(crate) use ids::{IdArguments, TAKE, TAKE_OR_ASK, names_at};
 pub(crate) use output::compile_output;
 pub use problem::SchemaProblem;
 

@@ -109,6 +109,11 @@ impl Account {
         if shared.is_empty() { Arc::default() } else { shared.into_iter().map(account).collect() }
     }
 
+    /// Returns the account's limits.
+    pub(crate) const fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
     /// The keys of accounts.
     pub(crate) fn keys(accounts: &[Self]) -> impl Iterator<Item = Key> {
         accounts.iter().map(|account| account.key.clone())

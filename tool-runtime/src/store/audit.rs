@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord,
+    ArgumentChange, ArgumentDigest, CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation,
+    ToolInvocationRecord,
 };
 use crate::store::PendingCall;
-use crate::tool::{Hash, ToolName};
+use crate::tool::ToolName;
 
 /// A record of a run: of a call that ended, or of what somebody decided on one that waited.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -95,6 +96,20 @@ impl AuditRecord {
         }
     }
 
+    /// Returns the digests that stand for arguments in it.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = ArgumentDigest> {
+        let (arguments, repair, decided) = match self {
+            Self::Call(record) => (&record.arguments, record.repair.as_deref(), None),
+            Self::Decision(record) => (&record.arguments, None, Some([record.argument_digest, record.edited_digest])),
+        };
+        let unread = match arguments {
+            RecordedArguments::Unread { digest, .. } => Some(*digest),
+            RecordedArguments::Masked(_) => None,
+        };
+        let repaired = repair.map(|repair| [repair.before, repair.after]);
+        unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
+    }
+
     /// Returns the record of a call.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
@@ -144,24 +159,6 @@ impl AuditKind {
     }
 }
 
-/// A record in its place in the chain of its run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Sealed {
-    /// Its place, counted from 0.
-    pub sequence: u64,
-    /// The record.
-    pub record: AuditRecord,
-    /// The hash of the record before it; zeros for the first.
-    pub previous: Hash,
-    /// SHA-256 over `previous`, `sequence` and the canonical JSON of the record.
-    pub hash: Hash,
-    /// Its position among all records of the store that it was read from, for
-    /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor written.
-    #[serde(skip)]
-    pub position: u64,
-}
-
 /// What somebody decided on a call that waited, or answered to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -186,11 +183,12 @@ pub struct DecisionRecord {
     pub refused: Option<Refusal>,
     /// When it was made.
     pub at: Timestamp,
-    /// SHA-256 of the frozen arguments that were decided on.
-    pub argument_digest: Hash,
-    /// SHA-256 of the arguments that they were replaced with; `None` if they were not edited.
+    /// Stands for the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edited_digest: Option<Hash>,
+    pub argument_digest: Option<ArgumentDigest>,
+    /// Stands for the arguments that they were replaced with; `None` if they were not edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_digest: Option<ArgumentDigest>,
     /// What an edit changed, with sensitive values masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
@@ -289,11 +287,47 @@ impl DecisionRecord {
             decision,
             refused: None,
             at,
-            argument_digest: pending.argument_digest,
+            argument_digest: pending.record_digest,
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
+    }
+
+    /// The refused record of a decision on a call that does not wait, with the arguments of the call's known record.
+    /// `None` if the call named no tool, so that it cannot have waited.
+    pub(crate) fn late(
+        known: AuditRecord,
+        decision: DecisionKind,
+        decider: Option<&Decider>,
+        at: Timestamp,
+    ) -> Option<Self> {
+        let record = Self {
+            run_id: Arc::clone(known.run_id()),
+            call_id: known.call_id().clone(),
+            tool: ToolName::foreign(known.tool()).ok()?,
+            principal: known.principal().cloned(),
+            tenant: known.tenant().cloned(),
+            decider: decider.cloned(),
+            decision,
+            refused: None,
+            at,
+            argument_digest: None,
+            edited_digest: None,
+            changes: Vec::new(),
+            grant: None,
+            arguments: match known {
+                AuditRecord::Call(call) => call.arguments,
+                AuditRecord::Decision(decision) => decision.arguments,
+            },
+        };
+        Some(record.not_pending())
+    }
+
+    /// The same decision, refused because its call does not wait.
+    pub(crate) fn not_pending(self) -> Self {
+        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(Mismatch::NotPending));
+        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
     }
 }

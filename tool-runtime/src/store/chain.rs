@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::json::{self, canonical};
 use crate::store::StoreError;
-use crate::store::audit::{AuditRecord, Sealed};
+use crate::store::{AuditRecord, Sealed};
 use crate::tool::{Hash, Hashing};
 
 /// The end of the hash chain over the records of one run: a store seals the next record with it.
@@ -63,6 +63,7 @@ impl Chain {
     /// # Errors
     /// The record cannot be written as JSON.
     pub fn seal(&mut self, record: AuditRecord) -> Result<Sealed, StoreError> {
+        let record = written_once(record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let hash = self.hash(&record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let sealed = Sealed { sequence: self.next, record, previous: self.head, hash, position: 0 };
         *self = Self::after(sealed.sequence, hash);
@@ -80,7 +81,13 @@ impl Chain {
             let first = Self { next: sealed.sequence, head: sealed.previous };
             let run_id = sealed.record.run_id();
             let chain = chains.entry(run_id).or_insert(first);
-            let wrong = |broken| ChainError { at, run_id: Arc::clone(run_id), sequence: sealed.sequence, broken };
+            let wrong = |broken| ChainError {
+                at,
+                run_id: Arc::clone(run_id),
+                sequence: sealed.sequence,
+                broken,
+                position: None,
+            };
             chain.follow(sealed).map_err(wrong)?;
         }
         Ok(())
@@ -124,6 +131,25 @@ fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
         // What was kept of a tool can hold a member twice; the last one counts.
         Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
     }
+}
+
+/// A stored record can hold a member twice. Only the last one is kept: a reader that takes the first one would read
+/// another value than the sealed one.
+fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
+    let text = serde_json::to_string(&record)?;
+    match json::parse_record(&text) {
+        Ok(_) => Ok(record),
+        Err(_) => serde_json::from_str(&serde_json::from_str::<Value>(&text)?.to_string()),
+    }
+}
+
+/// Whether a text has exactly the members of a value: none added, none twice. The order of members and the spelling of
+/// numbers do not matter, because stores may change them.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
+pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
+    let Ok(written) = serde_json::to_string(value) else { return false };
+    let canonical = |text: &str| json::parse_record(text).map(|tree| canonical::to_text(&tree)).ok();
+    canonical(text).is_some_and(|text| Some(text) == canonical(&written))
 }
 
 impl Default for Chain {
@@ -181,13 +207,15 @@ pub struct ChainError {
     /// Its place in the chain of the run.
     pub sequence: u64,
     pub(super) broken: Broken,
+    /// Its position among all records. `None` if no store read it.
+    pub(super) position: Option<u64>,
 }
 
 impl ChainError {
     /// A record that a store found broken.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(super) fn of(run_id: &str, sequence: u64, broken: Broken) -> Self {
-        Self { at: 0, run_id: run_id.into(), sequence, broken }
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
+    pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
+        Self { at: 0, run_id: run_id.into(), sequence, broken, position }
     }
 }
 

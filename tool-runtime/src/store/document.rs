@@ -1,12 +1,16 @@
 //! [`Document`]: what a store keeps, apart from records.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
 use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
+use crate::store::digest_key::StoredDigestKey;
 use crate::store::grants::Grant;
+use crate::store::key::Key;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
@@ -40,6 +44,8 @@ pub enum Document {
     Anchor(Box<Anchor>),
     /// The last anchor, once more, as the end of the chain of anchors.
     LastAnchor(Box<Anchor>),
+    /// The key for digests of arguments.
+    DigestKey(StoredDigestKey),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -55,6 +61,13 @@ pub struct Waiting {
     pub idempotency_key: Option<Hash>,
 }
 
+impl Waiting {
+    /// Where the ledger keeps the call as it was suspended.
+    pub(crate) fn ledger_key(&self) -> Option<Key> {
+        self.idempotency_key.map(|key| Key::call(Arc::clone(&self.call.run_id), key))
+    }
+}
+
 impl Document {
     /// The time from which somebody may have to look at the document. `None` if nobody ever does.
     #[must_use]
@@ -65,7 +78,7 @@ impl Document {
             Self::Run(run) => run.due(),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
             // A post is not due: its run is.
-            Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
+            Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
         }
     }
 
@@ -75,9 +88,13 @@ impl Document {
             Self::Account(account) => Some(account.until),
             Self::Grant(grant) => grant.expires_at,
             Self::Decided { until } => Some(*until),
-            Self::Call(_) | Self::Waiting(_) | Self::Run(_) | Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => {
-                None
-            }
+            Self::Call(_)
+            | Self::Waiting(_)
+            | Self::Run(_)
+            | Self::Post(_)
+            | Self::Anchor(_)
+            | Self::LastAnchor(_)
+            | Self::DigestKey(_) => None,
         }
     }
 
@@ -93,6 +110,7 @@ impl Document {
             | Self::Grant(_)
             | Self::Account(_)
             | Self::LastAnchor(_)
+            | Self::DigestKey(_)
             | Self::Post(_) => false,
         }
     }

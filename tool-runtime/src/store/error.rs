@@ -29,6 +29,29 @@ pub enum StoreError {
         /// The latest version that this library knows.
         known: i64,
     },
+    /// The database has an older version than this library, or no tables, and may not be migrated
+    /// (`SqlOptions::migrate`).
+    Older {
+        /// The version of the database; 0 if it has no tables.
+        found: i64,
+        /// The version that this library reads and writes.
+        known: i64,
+    },
+    /// The database cannot be opened as it is set up: its address, its rights, its certificate, its tables.
+    Misconfigured {
+        /// The mistake, its place, and the correction to make. It contains no secret of an address.
+        problem: String,
+        /// The cause, if there is one.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// The database could not be opened because it is not there: the server does not answer, or the folder of the file
+    /// is missing. Its code is that of [`Unavailable`](Self::Unavailable).
+    Unreachable {
+        /// The missing part, its place, and where to look. It contains no secret of an address.
+        problem: String,
+        /// The cause.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The server's settings let a crash lose what was committed.
     MayLose {
         /// The setting that is off.
@@ -59,13 +82,21 @@ impl StoreError {
             Self::Panicked => "store_panicked",
             Self::Busy => "store_busy",
             Self::Newer { .. } => "store_newer",
+            Self::Older { .. } => "store_older",
+            Self::Misconfigured { .. } => "store_misconfigured",
             Self::MayLose { .. } => "store_may_lose",
             Self::Locked(_) => "store_locked",
             Self::ReadOnly(_) => "store_read_only",
             Self::DiskFull(_) => "store_disk_full",
             Self::Corrupt(_) => "store_corrupt",
-            Self::Unavailable(_) => "store_unavailable",
+            Self::Unreachable { .. } | Self::Unavailable(_) => "store_unavailable",
         }
+    }
+
+    /// A database that cannot be opened as it is set up.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) const fn misconfigured(problem: String) -> Self {
+        Self::Misconfigured { problem, source: None }
     }
 
     /// Whether the store failed, rather than a change refused.
@@ -97,6 +128,18 @@ impl fmt::Display for StoreError {
                     "the database has version {found}, and this library knows {known} at most: use a newer library"
                 );
             }
+            Self::Older { found: 0, .. } => {
+                "the database has no tables of this library: make them with the command `store migrate`, or open it with \
+                 `SqlOptions::migrate(true)`"
+            }
+            Self::Older { found, known } => {
+                return write!(
+                    f,
+                    "the database has version {found}, and this library needs {known}: migrate it with the command `store \
+                     migrate`, or open it with `SqlOptions::migrate(true)`"
+                );
+            }
+            Self::Misconfigured { problem, .. } | Self::Unreachable { problem, .. } => problem,
             Self::MayLose { setting } => {
                 return write!(
                     f,
@@ -127,7 +170,9 @@ impl Error for StoreError {
             | Self::ReadOnly(source)
             | Self::DiskFull(source)
             | Self::Corrupt(source)
-            | Self::Unavailable(source) => Some(&**source),
+            | Self::Unavailable(source)
+            | Self::Unreachable { source, .. }
+            | Self::Misconfigured { source: Some(source), .. } => Some(&**source),
             _ => None,
         }
     }

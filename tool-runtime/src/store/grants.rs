@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Decider, Verdict};
+use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ArgumentRule;
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, is_before};
@@ -16,8 +16,10 @@ use crate::tool::{Hash, ToolEffect, ToolName};
 /// what the policy denies stays denied.
 ///
 /// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was looked at, for runs
-/// of the same tenant that have no label which the call's run did not have, and never for repaired arguments. A denial
-/// wins over any number of allowances. Its `Debug` shows no arguments.
+/// of the same tenant that have no label which the call's run did not have, and never for repaired arguments. An
+/// allowance holds for the caller whose call was looked at, never for a script, and only while its decider may decide on
+/// such a call under the policy of the run that uses it. A denial holds for every caller, stays until it is taken back,
+/// and wins over any number of allowances. Its `Debug` shows no arguments.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -34,6 +36,8 @@ pub struct Grant {
     pub tenant: Option<Arc<str>>,
     /// The principal of the run. Of other principals' runs only the scope [`GrantScope::Tenant`] covers any.
     pub principal: Option<Arc<str>>,
+    /// Who made the call.
+    pub caller: GrantCaller,
     /// The labels that the run had.
     pub labels: Vec<Arc<str>>,
     /// Whether such calls run. Never [`Verdict::RequireApproval`].
@@ -64,6 +68,26 @@ pub enum GrantScope {
     Tenant,
 }
 
+/// Whose calls an allowance covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GrantCaller {
+    /// Those of the agent loop or the application.
+    Direct,
+    /// Those of the graph of this name.
+    Graph(Arc<str>),
+}
+
+impl From<&Caller> for GrantCaller {
+    fn from(caller: &Caller) -> Self {
+        match caller {
+            Caller::Direct => Self::Direct,
+            Caller::Graph { name, .. } => Self::Graph(name.as_str().into()),
+        }
+    }
+}
+
 /// Which arguments a grant covers.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +104,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) conversation_id: Option<&'a str>,
     pub(crate) principal: Option<&'a str>,
     pub(crate) tenant: Option<&'a str>,
+    pub(crate) caller: &'a Caller,
+    pub(crate) is_script: bool,
     pub(crate) labels: &'a [Arc<str>],
     pub(crate) definition_hash: Hash,
     pub(crate) effect: ToolEffect,
@@ -119,9 +145,13 @@ impl Grant {
         let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
         let holds = self.is_in_force(asked.now) && bounded;
         let known = asked.labels.iter().all(|label| self.labels.contains(label)) || self.verdict == Verdict::Deny;
+        // Each call of a script waits for a person, whatever the decision on another call was.
+        let same_caller = !asked.is_script && self.caller == GrantCaller::from(asked.caller);
+        let same_caller = same_caller || self.verdict == Verdict::Deny;
         in_scope
             && holds
             && known
+            && same_caller
             && self.tenant.as_deref() == asked.tenant
             && self.definition_hash == asked.definition_hash
             && self.covers.has(asked)

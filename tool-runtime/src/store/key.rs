@@ -31,6 +31,8 @@ pub enum Space {
     Account,
     /// An anchor over the chains of all runs.
     Anchor,
+    /// The key for digests of arguments.
+    DigestKey,
 }
 
 impl Space {
@@ -46,6 +48,7 @@ impl Space {
             Self::Post => "post",
             Self::Account => "account",
             Self::Anchor => "anchor",
+            Self::DigestKey => "digest_key",
         }
     }
 }
@@ -93,6 +96,11 @@ impl Key {
         Self { space: Space::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
+    /// That a person replaced the arguments of the call with this key in the ledger: it began with others.
+    pub(crate) fn replaced(call: &Self) -> Self {
+        Self { space: Space::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
+    }
+
     /// A run that workers share.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
@@ -137,6 +145,12 @@ impl Key {
         Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
     }
 
+    /// The key for digests of arguments. A store has one.
+    #[must_use]
+    pub fn digest_key() -> Self {
+        Self { space: Space::DigestKey, scope: "".into(), id: "".into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -171,6 +185,7 @@ impl Key {
             Space::Grant => "grant",
             Space::Account => "account",
             Space::Anchor => "anchor",
+            Space::DigestKey => "digest_key",
         };
         format!("{kind}/{}", self.scope)
     }

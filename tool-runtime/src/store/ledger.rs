@@ -1,5 +1,7 @@
 //! The ledger: what began, and what was seen to end. An effect is written here before it begins.
 
+mod closing;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
+
+pub(crate) use closing::{close_forsaken, close_left, close_unseen, is_abandoned, is_left};
 
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,13 +33,31 @@ pub struct LedgerEntry {
     /// Its run is continued by nobody once the process is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_process: bool,
+    /// The tool may reconcile or repeat the call, so only the gate closes it while its run can continue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) recoverable: bool,
+    /// The call as it began, while it is open, so that another process can continue it. `None` if it was not approved
+    /// and its tool neither reconciles nor repeats it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waited: Option<Box<PendingCall>>,
     /// Its record, which is in the chain too; until it is finished, the one that it gets if nobody sees its end.
     pub(crate) record: Box<ToolInvocationRecord>,
 }
 
 impl LedgerEntry {
+    /// A call that has its record.
+    const fn closed(owner: Arc<str>, epoch: u64, until: Timestamp, record: Box<ToolInvocationRecord>) -> Self {
+        Self { owner, epoch, until, worker: None, ends_with_process: false, recoverable: false, waited: None, record }
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.record.ended_at.is_some()
+    }
+
+    /// Whether no other process continues its run once this one is gone.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) const fn ends_with_process(&self) -> bool {
+        self.ends_with_process
     }
 
     /// The record that it gets if nobody sees its end. `None` once it is finished.
@@ -68,10 +90,15 @@ pub(crate) struct Intent {
     pub(crate) grant: Option<Key>,
     /// The call may be run again when nobody saw its end.
     pub(crate) repeatable: bool,
+    /// The tool may look up the outcome of the call if its end was not recorded.
+    pub(crate) reconciles: bool,
     /// How often a worker took the run; `None` if no worker has it.
     pub(crate) worker: Option<u64>,
-    /// The run is continued by nobody once this process is gone.
+    /// No process continues the run once this process is gone.
     pub(crate) ends_with_process: bool,
+    /// The call as it begins, for a process that takes it over. `None` if it was not approved and its tool neither
+    /// reconciles nor repeats it.
+    pub(crate) waited: Option<Box<PendingCall>>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
     /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
@@ -83,7 +110,8 @@ impl Intent {
     /// The keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(self.waits.clone()).chain(accounts)
+        let waits = self.waits.iter().flat_map(|key| [key.clone(), Key::replaced(&self.key)]);
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts)
     }
 }
 
@@ -104,6 +132,8 @@ pub(crate) enum Begun {
     Exhausted(BudgetExceeded),
     /// It waits for a person, whom another process has asked.
     Waits(Box<PendingCall>),
+    /// A person let it run with other arguments.
+    Replaced,
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -122,6 +152,9 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     {
         return Ok(Begun::Waits(Box::new(waiting.call.clone())));
     }
+    if intent.waits.is_some() && transaction.get(&Key::replaced(&intent.key)).is_some() {
+        return Ok(Begun::Replaced);
+    }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
@@ -137,6 +170,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(entry) => (entry.epoch + 1, intent.repeatable),
     };
     let is_first = earlier.is_none();
+    let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
         Some(Ok(booked)) => Begun::Now(Some(booked)),
@@ -150,17 +184,15 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     }
     let record = Box::new(intent.unseen.clone());
     let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);
-    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, record };
+    let recoverable = intent.repeatable || intent.reconciles;
+    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
 
 /// The entry of a call that is about to wait, if a process that asked nobody has begun it.
 pub(crate) fn begun<'t>(transaction: &'t Transaction, key: &Key) -> Option<&'t LedgerEntry> {
-    match transaction.get(key) {
-        Some(Document::Call(entry)) => Some(entry),
-        _ => None,
-    }
+    if let Some(Document::Call(entry)) = transaction.get(key) { Some(entry) } else { None }
 }
 
 /// Keeps how a call ended that waited and did not begin, so that no other process begins it.
@@ -169,7 +201,7 @@ pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvoc
         return Ok(());
     }
     let (until, record) = (transaction.now(), Box::new(record.clone()));
-    let entry = LedgerEntry { owner: "".into(), epoch: 1, until, worker: None, ends_with_process: false, record };
+    let entry = LedgerEntry::closed("".into(), 1, until, record);
     transaction.set(key, Document::Call(Box::new(entry)))
 }
 
@@ -214,9 +246,7 @@ pub(crate) fn finish(
         }
         Some(_) => return Err(StoreError::Fenced),
     };
-    let kept = Box::new(record.clone());
-    let (owner, worker, ends_with_process) = (Arc::clone(owner), None, false);
-    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, record: kept };
+    let entry = LedgerEntry::closed(Arc::clone(owner), epoch, until, Box::new(record.clone()));
     transaction.set(key, Document::Call(Box::new(entry)))?;
     transaction.append(record)?;
     Ok(is_known)
@@ -235,47 +265,6 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Closes a call whose owner is gone as nobody saw it end. Returns whether it did.
-///
-/// For a worker, that is every process that had the run before it.
-pub(crate) fn close_unseen(
-    transaction: &mut Transaction,
-    key: &Key,
-    held: Option<&RunLease>,
-) -> Result<bool, StoreError> {
-    let now = transaction.now();
-    close_if(transaction, key, held, |entry| entry.is_deserted(now, held.map(|lease| lease.epoch)))
-}
-
-/// Closes a call of a graph as nobody saw it end, because the call of the graph is over. Returns whether it did.
-pub(crate) fn close_forsaken(
-    transaction: &mut Transaction,
-    key: &Key,
-    held: Option<&RunLease>,
-) -> Result<bool, StoreError> {
-    close_if(transaction, key, held, |_| true)
-}
-
-fn close_if(
-    transaction: &mut Transaction,
-    key: &Key,
-    held: Option<&RunLease>,
-    is_over: impl FnOnce(&LedgerEntry) -> bool,
-) -> Result<bool, StoreError> {
-    let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
-    let mut entry = entry.clone();
-    if entry.is_finished() || !is_over(&entry) {
-        return Ok(false);
-    }
-    // Nobody owns it: the attempt that began it must not believe that it was the one that closed it.
-    (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
-    entry.record.ended_at = Some(transaction.now());
-    transaction.append((*entry.record).clone())?;
-    transaction.set(key, Document::Call(entry))?;
-    ended_outside(transaction, key.scope(), held)?;
-    Ok(true)
-}
-
 /// A call of a run that workers share ended without a worker: one has to look.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
@@ -290,6 +279,6 @@ pub(crate) fn check(transaction: &Transaction, held: Option<&RunLease>) -> Resul
     held.map_or(Ok(()), |lease| runs::check(transaction, lease))
 }
 
-pub(super) fn after(now: Timestamp, duration: Duration) -> Timestamp {
+pub(in crate::store) fn after(now: Timestamp, duration: Duration) -> Timestamp {
     now.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }

@@ -1,5 +1,7 @@
 //! Runs whose process outlives its requests: others post decisions to them, and no worker takes them.
 
+use jiff::Timestamp;
+
 use crate::store::StoredRun;
 
 /// The state of such a run.
@@ -9,6 +11,22 @@ impl StoredRun {
     /// Whether a server of tools continues the run, and no worker does.
     pub(crate) fn is_served(&self) -> bool {
         *self.state == *SERVED
+    }
+
+    /// Whether an engine for durable execution drives the run, and keeps its conversation.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.document.is_empty()
+    }
+
+    /// Something happened to it that a worker should look at.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.news += 1;
+        self.due = Some(self.due.map_or(now, |due| due.min(now)));
+    }
+
+    /// Whether a process has it.
+    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
+        self.holder.as_ref().is_some_and(|holder| now < holder.until)
     }
 }
 
@@ -32,7 +50,7 @@ pub(crate) mod served {
                 if before.is_served() && before.principal == run.principal && before.tenant == run.tenant =>
             {
                 (kept.posts, kept.news, kept.due) = (before.posts, before.news, before.due);
-                kept.finishes.clone_from(&before.finishes);
+                kept.answers.clone_from(&before.answers);
             }
             Some(_) => return Err(StoreError::Duplicate),
             None => {}
@@ -43,16 +61,44 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(Box::new(kept)))
     }
 
+    /// Keeps a document, unless the same party has one under this id. Returns that one then.
+    pub(crate) fn claim(transaction: &mut Transaction, run: &StoredRun) -> Result<Option<Arc<str>>, StoreError> {
+        match transaction.get(&Key::run(Arc::clone(&run.run_id))) {
+            Some(Document::Run(before))
+                if before.is_served() && before.principal == run.principal && before.tenant == run.tenant =>
+            {
+                Ok(Some(Arc::clone(&before.document)))
+            }
+            _ => keep(transaction, run).map(|()| None),
+        }
+    }
+
+    /// Keeps a run that its server does not keep yet, and the id under which a call of it is found. `false` if another call
+    /// has that id; nothing is written then.
+    pub(crate) fn enter(
+        transaction: &mut Transaction,
+        run: &StoredRun,
+        named: Option<&StoredRun>,
+    ) -> Result<bool, StoreError> {
+        if let Some(named) = named
+            && let Some(before) = claim(transaction, named)?
+            && before != named.document
+        {
+            return Ok(false);
+        }
+        claim(transaction, run).map(|_| true)
+    }
+
     /// Removes what was posted, once it has had its effect.
     pub(crate) fn taken(transaction: &mut Transaction, post: &Key) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
-        let finished = kept.finishes.clone();
+        let answered = kept.answers.clone();
         transaction.remove(post)?;
         let key = Key::run(Arc::clone(post.scope()));
         let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
         let mut run = run.clone();
         run.posts = run.posts.saturating_sub(1);
-        run.finishes.retain(|call| !finished.contains(call));
+        run.answers.retain(|question| !answered.contains(question));
         transaction.set(&key, Document::Run(run))
     }
 
@@ -72,6 +118,7 @@ pub(crate) mod served {
         use std::time::Duration;
 
         use super::*;
+        use crate::call::Question;
         use crate::store::posts::{self, Posted};
         use crate::store::runs;
 
@@ -84,8 +131,9 @@ pub(crate) mod served {
             let (run, post) = (Key::run("run"), Key::post("run", "p"));
             let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(run.clone(), None), (post.clone(), None)]);
             keep(&mut transaction, &of("ada", "one")).unwrap();
-            let calls = ["call".into()];
-            let posted = |transaction: &mut Transaction| posts::post(transaction, &post, None, &"{}".into(), &calls);
+            let questions = [Question::unknown(&"call".into())];
+            let posted =
+                |transaction: &mut Transaction| posts::post(transaction, &post, None, &"{}".into(), &questions);
             assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept);
             let worker = runs::lease(&mut transaction, &"run".into(), &"worker".into(), Duration::from_secs(1));
             assert!(worker.unwrap().is_none());

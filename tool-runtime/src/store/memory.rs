@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
-use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::memory::seals::Seals;
 use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
+use crate::store::{AuditRecord, Sealed};
 use crate::store::{
     Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock, Transaction,
 };
@@ -148,6 +149,10 @@ impl Store for MemoryStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.0.clock.now())
     }
 
     async fn changed(&self) {

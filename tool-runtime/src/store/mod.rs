@@ -10,9 +10,10 @@ mod anchors;
 #[cfg(feature = "restate")]
 pub(crate) mod attempts;
 mod audit;
-mod chain;
+pub(crate) mod chain;
 mod clock;
 pub mod conformance;
+pub(crate) mod digest_key;
 mod document;
 mod error;
 mod filter;
@@ -24,8 +25,12 @@ mod mailbox;
 mod memory;
 mod pending;
 pub(crate) mod posts;
+#[cfg(any(feature = "cli", feature = "sqlite"))]
+pub(crate) mod private_file;
 mod receipt;
+mod restored;
 pub(crate) mod runs;
+mod sealed;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
@@ -34,6 +39,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
+mod unfinished;
 pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
@@ -41,14 +47,15 @@ mod wake;
 pub use self::store::Store;
 pub(crate) use accounts::StoredAccount;
 pub use anchors::{Anchor, AnchoredHead, anchor};
-pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
+pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal};
 pub use chain::{Chain, ChainError};
 pub use clock::{Clock, ManualClock};
-pub(crate) use clock::{SystemClock, is_before};
+pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
+pub use digest_key::StoredDigestKey;
 pub use document::{Document, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
-pub use grants::{Grant, GrantScope};
+pub use grants::{Grant, GrantCaller, GrantScope};
 pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
 #[cfg(feature = "mcp-server")]
@@ -57,10 +64,13 @@ pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use posts::Post;
 pub use receipt::Receipt;
+pub use restored::{RunBehind, hold_back, release_run};
 pub use runs::{RunLease, StoredRun};
+pub use sealed::Sealed;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::{SqlOptions, SqlStore};
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;
 pub use transaction::{Change, Transaction, Writes};
+pub use unfinished::{UnfinishedCall, unfinished_calls};

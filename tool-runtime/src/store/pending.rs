@@ -6,7 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::call::{ArgumentChange, CallId, Caller, JsonText, NamedArgument, PendingGraph, RepairUse, Suspension};
+use crate::call::{
+    ArgumentChange, ArgumentDigest, CallId, Caller, JsonText, NamedArgument, PendingGraph, Question, RecordedRepair,
+    Suspension,
+};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -26,8 +29,11 @@ pub struct PendingCall {
     pub definition_hash: Hash,
     /// What the call would do, exactly.
     pub arguments: FrozenArguments,
-    /// SHA-256 of the frozen arguments.
+    /// SHA-256 of the frozen arguments. A decision is bound to it; it leaves the document for no record.
     pub argument_digest: Hash,
+    /// Stands for the frozen arguments in records and lists. `None` if the call was suspended before digests had keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_digest: Option<ArgumentDigest>,
     /// The arguments as a person may see them: sensitive ones are masked.
     pub shown_arguments: JsonText,
     /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
@@ -65,7 +71,7 @@ pub struct PendingCall {
     /// Who made the call.
     pub caller: Caller,
     /// How the arguments were repaired; `None` if they were not.
-    pub repair: Option<RepairUse>,
+    pub repair: Option<RecordedRepair>,
     /// When the call arrived.
     pub started_at: Timestamp,
     /// When it was suspended.
@@ -89,6 +95,15 @@ impl PendingCall {
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
+    }
+
+    /// The question that the call asks as it waits now. A decision on the call carries it.
+    #[must_use]
+    pub fn question(&self) -> Question {
+        let inner = self.graph.as_ref().map(|graph| &graph.question);
+        let party = (&self.run_id, &self.tenant, &self.principal);
+        let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
+        Question::of(&self.call_id, &(party, self.suspension, self.created_at, shown, inner))
     }
 
     /// Whether both are the same call of the model, suspended for the same reason, whenever that was.

@@ -1,13 +1,18 @@
 //! Runs that workers share: each has at most one worker at a time.
 
+mod progress;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::call::Question;
 use crate::store::ledger::after;
 use crate::store::{Document, Key, StoreError, Transaction};
+
+pub(crate) use progress::{Due, Next, Progress, save};
 
 /// A run that workers share, with what is needed to continue it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -34,11 +39,14 @@ pub struct StoredRun {
     pub(crate) news: u64,
     /// How much was posted to it and not taken yet.
     pub(crate) posts: u32,
-    /// The calls that something in its post finishes, so that nothing else does.
+    /// The questions that something in its post answers, so that nothing else does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) finishes: Vec<Arc<str>>,
+    pub(crate) answers: Vec<Question>,
     /// How often in a row it could not be continued.
     pub(crate) failures: u32,
+    /// The store was put back from a backup that does not have all of it: no worker takes it until a person says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) held_back: bool,
 }
 
 // The conversation is in it.
@@ -72,27 +80,16 @@ impl StoredRun {
             epoch: 0,
             news: 0,
             posts: 0,
-            finishes: Vec::new(),
+            answers: Vec::new(),
             failures: 0,
+            held_back: false,
         }
-    }
-
-    /// Something happened to it that a worker should look at.
-    pub(super) fn wake(&mut self, now: Timestamp) {
-        self.news += 1;
-        self.due = Some(self.due.map_or(now, |due| due.min(now)));
-    }
-
-    /// Whether a process has it.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
-        self.holder.as_ref().is_some_and(|holder| now < holder.until)
     }
 
     /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
-        self.due.map(|due| due.max(until))
+        self.due.filter(|_| !self.held_back).map(|due| due.max(until))
     }
 }
 
@@ -137,6 +134,8 @@ pub(crate) enum Taking {
     Unknown,
     /// Another process has it.
     Held,
+    /// It is behind an anchor, and was not released.
+    HeldBack,
     /// It is theirs.
     Taken(RunLease, Box<StoredRun>),
 }
@@ -157,6 +156,9 @@ pub(crate) fn take(
         }
         _ => return Ok(Taking::Unknown),
     };
+    if run.held_back {
+        return Ok(Taking::HeldBack);
+    }
     if let Some(holder) = &run.holder
         && now < holder.until
     {
@@ -218,56 +220,6 @@ pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duratio
         // A clock that jumped back shortens no lease.
         let until = run.holder.as_ref().map_or(until, |holder| holder.until.max(until));
         run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until });
-    })
-}
-
-/// What a worker writes of its run after a step.
-#[derive(Debug, Clone)]
-pub(crate) struct Progress {
-    /// The conversation. `None` if it is as it was.
-    pub(crate) document: Option<Arc<str>>,
-    pub(crate) state: Arc<str>,
-    /// What of its post has its effect in the document.
-    pub(crate) taken: Option<Key>,
-    pub(crate) failures: u32,
-    pub(crate) next: Next,
-}
-
-/// Who has a run after a step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Next {
-    /// The same worker.
-    Keep,
-    /// Nobody, until it is due, or something happens that the worker did not see: it had seen `news`.
-    Release { due: Option<Timestamp>, news: u64 },
-}
-
-/// Writes what a worker made of its run.
-pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
-    held(transaction, lease)?;
-    let now = transaction.now();
-    let mut taken = None;
-    if let Some(key) = &progress.taken
-        && let Some(Document::Post(post)) = transaction.get(key)
-    {
-        taken = Some(post.finishes.clone());
-        transaction.remove(key)?;
-    }
-    write(transaction, lease, |run| {
-        if let Some(document) = &progress.document {
-            run.document = Arc::clone(document);
-        }
-        (run.state, run.failures) = (Arc::clone(&progress.state), progress.failures);
-        if let Some(finished) = &taken {
-            run.posts = run.posts.saturating_sub(1);
-            run.finishes.retain(|call| !finished.contains(call));
-        }
-        match progress.next {
-            Next::Keep => run.due = Some(now),
-            Next::Release { due, news } => {
-                (run.holder, run.due) = (None, if run.news == news { due } else { Some(now) });
-            }
-        }
     })
 }
 

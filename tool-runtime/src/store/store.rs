@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
-use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
+use crate::store::transaction::returning;
+use crate::store::{AuditRecord, Sealed};
 use crate::store::{Change, Document, Key, Listed, Query, RecordFilter, Space, StoreError, Waiting};
 
 /// Keeps documents that change in transactions, and records that never do.
@@ -59,6 +61,9 @@ pub trait Store: Send + Sync {
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
     ///
+    /// With a [`RecordFilter::limit`] it may return fewer than that, so that a page of large records is bounded, too: the
+    /// records end with the first page that is empty.
+    ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError>;
@@ -68,6 +73,19 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be reached.
     async fn flush(&self) -> Result<(), StoreError>;
+
+    /// Returns the store's time, which its transactions use too. It decides which documents are due or have expired and
+    /// which leases have ended, whatever the clocks of the processes show.
+    ///
+    /// By default it runs a transaction that changes nothing; a store with a cheaper request overrides this.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let (change, returned) = returning(|transaction| Ok(transaction.now()));
+        self.update(Vec::new(), change).await?;
+        returned()
+    }
 
     /// Resolves when a document that is due may have been written, and in a second at the latest. It may resolve without
     /// a reason, so the caller lists what is due again.
@@ -171,6 +189,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn flush(&self) -> Result<(), StoreError> {
         (**self).flush().await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        (**self).now().await
     }
 
     async fn changed(&self) {

@@ -7,35 +7,32 @@ use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
-use crate::store::{
-    Clock as _, Document, Key, Listed, Query, Space, Store, StoreError, SystemClock, Transaction, ledger,
-};
+use crate::store::{Document, Key, LedgerEntry, Listed, Query, Space, Store, StoreError, Transaction, ledger};
 
 /// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
-const KEPT: Duration = Duration::from_secs(7 * 86_400);
+pub(in crate::store) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// How many documents one transaction removes at most, so that nobody waits long for their locks.
 const BATCH: usize = 64;
 
-/// Closes calls that began and whose process is gone, of runs that end with their process: their records say that nobody
-/// saw their end. Those of any other run are left to the process that continues it, because the tool may reconcile or repeat them.
-/// Returns how many it closed.
+/// Closes `wanted` calls whose lease is over and that no process continues ([`ledger::close_left`]). Returns how many
+/// it closed.
 ///
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
-pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<u64, StoreError> {
-    let mut query = Query { due: Some(now), limit: BATCH, ..Query::new(Space::Call) };
+pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
+    let mut query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(Space::Call) };
     let mut closed = 0;
     loop {
         let page = store.list(&query).await?;
         let Some(last) = page.last() else { return Ok(closed) };
         query.after = last.position;
         for Listed { key, document, .. } in page {
-            if !matches!(&document, Document::Call(entry) if entry.ends_with_process) {
+            if !matches!(&document, Document::Call(entry) if wanted(entry)) {
                 continue;
             }
             let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-            let (change, returned) = returning(move |transaction| ledger::close_unseen(transaction, &key, None));
+            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key));
             store.update(keys, change).await?;
             closed += u64::from(returned()?);
         }
@@ -45,8 +42,12 @@ pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<
 /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
 /// have expired a week ago. Returns how many it removed.
 ///
-/// Calls that a server of MCP began and whose process is gone are closed as `outcome_unknown`. Those of other runs are left
-/// to the process that continues the run.
+/// Calls that began and whose lease is over are closed as `outcome_unknown`, with the cause `lost`, if no process continues
+/// their run: a service that let them run and died, or an MCP server. One whose tool may reconcile or repeat it is left for
+/// a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has the tool. A run whose conversation the store keeps becomes due
+/// instead, so that the worker that takes it lets the tools reconcile or repeat its calls; a run that a worker or an
+/// engine has is left to it. A service that restores its runs itself does so before their leases are over, or calls this
+/// after it did. [`unfinished_calls`](crate::store::unfinished_calls) lists what is open until then.
 ///
 /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
 /// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is
@@ -67,8 +68,8 @@ pub(crate) async fn close_deserted(store: &dyn Store, now: Timestamp) -> Result<
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was removed before stays removed.
 pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
-    let now = SystemClock.now();
-    close_deserted(store, now).await?;
+    let now = store.now().await?;
+    close_deserted(store, |_| true).await?;
     let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
     for space in [Space::Account, Space::Grant, Space::Decided] {

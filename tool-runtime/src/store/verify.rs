@@ -1,55 +1,55 @@
 //! Checking all chains and the anchors over them, a page at a time.
 //!
-//! What is remembered is the head of each run and the anchored heads, never a record.
+//! It remembers the head of each run, the anchored heads and the findings, never a record. A finding does not end the
+//! check: one unreadable record would hide every other edit.
 
-use std::collections::{BTreeMap, HashMap};
+mod anchored;
+pub(crate) mod page;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::store::anchors::{Anchor, only};
-use crate::store::chain::{Chain, ChainError};
+use crate::store::anchors::Anchor;
+use crate::store::chain::{Broken, Chain, ChainError};
 use crate::store::finding::Finding;
-use crate::store::{Document, Key, Query, RecordFilter, Sealed, Space, Store, StoreError};
+use crate::store::verify::anchored::anchors;
+use crate::store::verify::page::page;
+use crate::store::{RecordFilter, Sealed, Store, StoreError};
 use crate::tool::Hash;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// How many anchors are read at a time; each has at most a thousand heads.
-const ANCHORS: usize = 16;
+/// How many findings are kept. Of a store in which more is wrong, the rest is not read.
+const MOST_FINDINGS: usize = 1000;
+
+/// How many ids of keys are distinguished.
+const MOST_KEYS: usize = 16;
 
 /// What was checked.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) records: u64,
     pub(crate) runs: u64,
     pub(crate) anchors: u64,
     /// Runs whose last record no anchor holds yet.
     pub(crate) unanchored: u64,
+    /// The ids of the keys with which digests of arguments were made.
+    pub(crate) digest_keys: BTreeSet<String>,
 }
 
 /// Why records are not what was sealed, or were not checked.
 #[derive(Debug)]
 #[cfg_attr(not(any(feature = "cli", test)), expect(dead_code, reason = "read by the command line and by tests"))]
 pub(crate) enum VerifyError {
-    Found(Finding),
+    /// Everything that was found, one at least. What anchors say comes first, then records in their order.
+    Found(Vec<Finding>),
     Store(StoreError),
-}
-
-impl From<Finding> for VerifyError {
-    fn from(finding: Finding) -> Self {
-        Self::Found(finding)
-    }
 }
 
 impl From<StoreError> for VerifyError {
     fn from(error: StoreError) -> Self {
-        match &error {
-            StoreError::Corrupt(source) => match source.downcast_ref::<ChainError>() {
-                Some(found) => Self::Found(found.clone().into()),
-                None => Self::Store(error),
-            },
-            _ => Self::Store(error),
-        }
+        Self::Store(error)
     }
 }
 
@@ -69,6 +69,7 @@ pub(crate) struct Verifier {
     chains: HashMap<Arc<str>, Followed>,
     heads: HashMap<Arc<str>, Heads>,
     checked: Checked,
+    findings: Vec<Finding>,
 }
 
 struct Followed {
@@ -77,17 +78,32 @@ struct Followed {
     anchored: Option<u64>,
     /// It was read on its own, so that records may come that were checked already.
     ahead: bool,
+    /// The record before the next one could not be read, so its hash is not known.
+    is_torn: bool,
 }
 
 impl Verifier {
     pub(crate) fn new(part: bool) -> Self {
-        Self { part, chains: HashMap::new(), heads: HashMap::new(), checked: Checked::default() }
+        let (chains, heads) = (HashMap::new(), HashMap::new());
+        Self { part, chains, heads, checked: Checked::default(), findings: Vec::new() }
+    }
+
+    fn note(&mut self, finding: Finding) {
+        if !self.is_full() {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Whether no more is looked for.
+    fn is_full(&self) -> bool {
+        self.findings.len() >= MOST_FINDINGS
     }
 
     /// Takes what an anchor says of the records that follow.
-    pub(crate) fn expect(&mut self, anchor: &Anchor) -> Result<(), Finding> {
+    pub(crate) fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
-            return Err(Finding::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
+            self.note(Finding::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
+            return;
         }
         self.checked.anchors += 1;
         for head in &anchor.heads {
@@ -95,38 +111,68 @@ impl Verifier {
             let (hash, _) = *heads.entry(head.sequence).or_insert((head.hash, anchor.number));
             if hash != head.hash {
                 let (run_id, sequence) = (Arc::clone(&head.run_id), head.sequence);
-                return Err(Finding::NotAnchored { run_id, sequence, anchor: anchor.number });
+                self.note(Finding::NotAnchored { run_id, sequence, anchor: anchor.number });
             }
         }
-        Ok(())
     }
 
-    pub(crate) fn follow(&mut self, sealed: &Sealed) -> Result<(), Finding> {
+    /// Takes the next record, and continues behind it whatever is wrong with it.
+    pub(crate) fn follow(&mut self, sealed: &Sealed) {
+        if let Some(finding) = self.check(sealed) {
+            self.note(finding);
+        }
+    }
+
+    /// Takes a record that cannot be read, or is not what its row says.
+    pub(crate) fn lost(&mut self, error: ChainError) {
+        let followed = self.chains.entry(Arc::clone(&error.run_id)).or_insert_with(Followed::new);
+        if followed.ahead && error.sequence < followed.chain.next() {
+            return;
+        }
+        if error.sequence >= followed.chain.next() {
+            followed.chain = Chain::after(error.sequence, followed.chain.head());
+            followed.is_torn = true;
+        }
+        self.note(error.into());
+    }
+
+    fn check(&mut self, sealed: &Sealed) -> Option<Finding> {
         let run_id = sealed.record.run_id();
         let followed = self.chains.entry(Arc::clone(run_id)).or_insert_with(|| {
             let before = sealed.sequence.checked_sub(1).filter(|_| self.part);
             let chain = before.map_or_else(Chain::new, |before| Chain::after(before, sealed.previous));
-            Followed { chain, anchored: None, ahead: false }
+            Followed { chain, ..Followed::new() }
         });
         if followed.ahead && sealed.sequence < followed.chain.next() {
-            return Ok(());
+            return None;
+        }
+        if std::mem::take(&mut followed.is_torn)
+            && let Some(before) = followed.chain.next().checked_sub(1)
+        {
+            followed.chain = Chain::after(before, sealed.previous);
         }
         let (run_id, sequence) = (Arc::clone(run_id), sealed.sequence);
         if let Err(broken) = followed.chain.follow(sealed) {
-            return Err(Finding::Record { run_id, sequence, broken });
+            if broken != Broken::Repeated {
+                followed.chain = Chain::after(sequence, sealed.hash);
+            }
+            return Some(Finding::Record { run_id, sequence, broken });
         }
         self.checked.records += 1;
-        if let Some((hash, anchor)) = self.heads.get(&run_id).and_then(|heads| heads.get(&sequence)) {
-            if *hash != sealed.hash {
-                return Err(Finding::NotAnchored { run_id, sequence, anchor: *anchor });
-            }
-            followed.anchored = Some(sequence);
+        if self.checked.digest_keys.len() < MOST_KEYS {
+            self.checked.digest_keys.extend(sealed.record.digests().filter_map(|digest| digest.key_id()));
         }
-        Ok(())
+        if let Some((hash, anchor)) = self.heads.get(&run_id).and_then(|heads| heads.get(&sequence)) {
+            followed.anchored = Some(sequence);
+            if *hash != sealed.hash {
+                return Some(Finding::NotAnchored { run_id, sequence, anchor: *anchor });
+            }
+        }
+        None
     }
 
     /// Ends: what anchors hold behind the end of a chain is missing.
-    pub(crate) fn finish(mut self) -> Result<Checked, Finding> {
+    pub(crate) fn finish(mut self) -> Result<Checked, Vec<Finding>> {
         let cut = self.heads.iter().filter_map(|(run_id, heads)| {
             let end = match self.chains.get(run_id) {
                 Some(followed) => followed.chain.next(),
@@ -137,8 +183,12 @@ impl Verifier {
             let (_, (_, anchor)) = heads.range(end..).next()?;
             Some((*anchor, Arc::clone(run_id), end))
         });
-        if let Some((anchor, run_id, sequence)) = cut.min() {
-            return Err(Finding::Cut { run_id, sequence, anchor });
+        let cut: BTreeSet<_> = cut.collect();
+        for (anchor, run_id, sequence) in cut {
+            self.note(Finding::Cut { run_id, sequence, anchor });
+        }
+        if !self.findings.is_empty() {
+            return Err(self.findings);
         }
         let is_open = |followed: &&Followed| followed.anchored.is_none_or(|last| last + 1 < followed.chain.next());
         self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
@@ -148,22 +198,32 @@ impl Verifier {
 
     /// Reads a run on its own. While others write, a page can miss a record that a later page makes look removed; in the
     /// pages of one run that cannot happen.
-    async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), VerifyError> {
+    async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
         let mut alone = Self::new(self.part);
         alone.heads.extend(self.heads.remove_entry(run_id));
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
-        loop {
-            let page = store.records(&filter).await?;
-            page.iter().try_for_each(|sealed| alone.follow(sealed))?;
-            let Some(last) = page.last() else { break };
-            filter.after = last.position;
+        while let Some(page) = page(store, &mut filter).await? {
+            for read in page {
+                match read {
+                    Ok(sealed) => alone.follow(&sealed),
+                    Err(error) => alone.lost(error),
+                }
+            }
         }
         let before = self.chains.remove(run_id).map_or(0, |followed| followed.chain.next());
         self.checked.records += alone.checked.records.saturating_sub(before);
+        self.checked.digest_keys.append(&mut alone.checked.digest_keys);
         self.heads.extend(alone.heads);
         let followed = alone.chains.into_iter();
         self.chains.extend(followed.map(|(run_id, followed)| (run_id, Followed { ahead: true, ..followed })));
+        alone.findings.into_iter().for_each(|finding| self.note(finding));
         Ok(())
+    }
+}
+
+impl Followed {
+    const fn new() -> Self {
+        Self { chain: Chain::new(), anchored: None, ahead: false, is_torn: false }
     }
 }
 
@@ -177,65 +237,22 @@ pub(crate) async fn verify(
     let mut verifier = Verifier::new(false);
     let lost = anchors(store, kept, &mut verifier).await?;
     let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
-    loop {
-        let page = store.records(&filter).await?;
-        for sealed in &page {
-            if verifier.follow(sealed).is_err() {
-                verifier.again(store, sealed.record.run_id()).await?;
+    while !verifier.is_full()
+        && let Some(page) = page(store, &mut filter).await?
+    {
+        for read in page {
+            match read {
+                Ok(sealed) if verifier.check(&sealed).is_none() => {}
+                Ok(sealed) => verifier.again(store, sealed.record.run_id()).await?,
+                Err(error) => verifier.lost(error),
             }
         }
         progress(verifier.checked.records);
-        match page.last() {
-            Some(last) => filter.after = last.position,
-            None => break,
-        }
     }
-    let checked = verifier.finish()?;
-    lost.map_or(Ok(checked), |finding| Err(finding.into()))
-}
-
-/// Checks the chain of anchors, and takes what they say. Returns the first of the exported ones that is not in the store
-/// as it was.
-async fn anchors(store: &dyn Store, kept: &[Anchor], verifier: &mut Verifier) -> Result<Option<Finding>, VerifyError> {
-    let mut lost = None;
-    let mut kept: BTreeMap<u64, &Anchor> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
-    let (mut next, mut previous) = (0, Hash([0; 32]));
-    let mut query = Query { limit: ANCHORS, ..Query::new(Space::Anchor) };
-    loop {
-        let page = store.list(&query).await?;
-        let Some(end) = page.last().map(|listed| listed.position) else { break };
-        query.after = end;
-        for listed in page {
-            let Document::Anchor(anchor) = listed.document else { continue };
-            let wrong = |wrong| Err(VerifyError::Found(Finding::Anchor { number: anchor.number, wrong }));
-            if anchor.number > next {
-                let wrong = "it was removed, and a later one is there";
-                return Err(Finding::Anchor { number: next, wrong }.into());
-            }
-            if anchor.number < next || anchor.previous != previous {
-                return wrong("it does not follow the anchor before it: one of them was replaced");
-            }
-            if let Some(kept) = kept.remove(&anchor.number).filter(|kept| kept.hash != anchor.hash) {
-                verifier.expect(kept)?;
-                let wrong = "it is not the one that was exported: the anchors were made anew";
-                lost.get_or_insert(Finding::Anchor { number: anchor.number, wrong });
-            }
-            verifier.expect(&anchor)?;
-            (next, previous) = (anchor.number + 1, anchor.hash);
-        }
-    }
-    for (number, anchor) in kept {
-        verifier.expect(anchor)?;
-        let wrong = "it was exported and is not in the store: the last anchors were removed";
-        lost.get_or_insert(Finding::Anchor { number, wrong });
-    }
-    let wrong = |number, wrong| Err(VerifyError::Found(Finding::Anchor { number, wrong }));
-    match only(store, Key::last_anchor()).await? {
-        None if next == 0 => Ok(lost),
-        Some(last) if last.number + 1 == next && last.hash == previous => Ok(lost),
-        // It was made since the others were read.
-        Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.is_some() => Ok(lost),
-        Some(last) if last.number >= next => wrong(next, "it was removed, and the end of the anchors tells of it"),
-        _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
-    }
+    let (found, checked) = match verifier.finish() {
+        Ok(checked) => (Vec::new(), checked),
+        Err(found) => (found, Checked::default()),
+    };
+    let found: Vec<_> = found.into_iter().chain(lost).collect();
+    if found.is_empty() { Ok(checked) } else { Err(VerifyError::Found(found)) }
 }

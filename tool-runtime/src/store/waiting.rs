@@ -1,5 +1,7 @@
 //! Calls that wait: suspended once, finished once.
 
+use jiff::Timestamp;
+
 use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
@@ -39,7 +41,7 @@ pub(crate) struct Taken {
     pub(crate) call: PendingCall,
     /// The decision.
     pub(crate) decision: DecisionRecord,
-    /// Where the ledger keeps how the call ends, if it does not begin.
+    /// Where the ledger keeps how the call as it was suspended ends, if it does not begin.
     pub(crate) ledger: Option<Key>,
     pub(crate) then: Then,
 }
@@ -47,7 +49,8 @@ pub(crate) struct Taken {
 impl Taken {
     /// What has to be locked, in addition to the run.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
-        keys(&self.call).into_iter().chain(self.ledger.clone()).chain(self.begins().into_iter().flat_map(Intent::keys))
+        let ledger = self.ledger.iter().flat_map(|key| [key.clone(), Key::replaced(key)]);
+        keys(&self.call).into_iter().chain(ledger).chain(self.begins().into_iter().flat_map(Intent::keys))
     }
 
     /// What is written in the ledger, if the call begins.
@@ -69,12 +72,18 @@ pub(crate) enum Then {
 }
 
 /// Takes a call out of those that wait, records the decision, and begins or ends the call. `None` if it does not wait
-/// any more, or another call waits under its id. If an account is exhausted, it still waits.
+/// any more, or another call waits under its id: then a person's decision is recorded as refused. If an account is
+/// exhausted, it still waits.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
-        _ => return Ok(None),
+        _ => {
+            if taken.decision.decider.is_some() {
+                transaction.append(taken.decision.clone().not_pending())?;
+            }
+            return Ok(None);
+        }
     }
     let begun = match &taken.then {
         Then::End(_) => Begun::Now(None),
@@ -87,6 +96,13 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     // So that no copy of the call, in a snapshot or in a token, brings it back, even to a store that has dropped the
     // records of the run.
     transaction.set(&Key::decided(&taken.call), Document::Decided { until: taken.call.expires_at })?;
+    // The call began with the arguments of a person. A process that asks for no approval must not begin it with those of
+    // the model, however long it takes to come.
+    if let (Some(intent), Some(key)) = (taken.begins(), &taken.ledger)
+        && intent.key != *key
+    {
+        transaction.set(&Key::replaced(key), Document::Decided { until: Timestamp::MAX })?;
+    }
     transaction.append(taken.decision.clone())?;
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;

@@ -8,7 +8,7 @@ mod unseen;
 
 pub(crate) use keyed::Keyed;
 pub(crate) use quoted::{plain, quoted};
-pub(crate) use unseen::{Unseen, is_invisible, unseen};
+pub(crate) use unseen::{Unseen, is_invisible, is_name, seen, unseen};
 
 /// Longer names are not compared: nobody mistypes one, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;

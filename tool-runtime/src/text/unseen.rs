@@ -52,6 +52,32 @@ pub(crate) const fn is_invisible(character: char) -> bool {
     !matches!(unseen(character), None | Some(Unseen::Break))
 }
 
+/// Whether a name identifies its bearer to a reader: it is not blank and has no invisible character.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.trim().is_empty() && !name.chars().any(|character| character.is_control() || is_invisible(character))
+}
+
+/// Returns a text without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
+/// need joiners and variation selectors after the characters that they join or change, so one of each stays there.
+pub(crate) fn seen(text: &str, keeps: impl Fn(char) -> bool) -> String {
+    let mut last = None;
+    let kept = text.chars().filter(|one| {
+        let kind = unseen(*one);
+        let stays = match kind {
+            None | Some(Unseen::Break | Unseen::Blank) => true,
+            Some(Unseen::Control) => keeps(*one),
+            Some(Unseen::Variation) => last == Some(None),
+            Some(Unseen::Joiner) => matches!(last, Some(None | Some(Unseen::Variation))),
+            Some(Unseen::Mark | Unseen::Filler | Unseen::Tag) => false,
+        };
+        if stays {
+            last = Some(kind);
+        }
+        stays
+    });
+    kept.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +86,21 @@ mod tests {
     fn what_the_standard_library_calls_a_control_character_is_one() {
         for character in '\0'..=char::MAX {
             assert_eq!(unseen(character) == Some(Unseen::Control), character.is_control(), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_sees_is_left_out() {
+        for (text, expected) in [
+            ("\u{202e}fdp.exe", "fdp.exe"),
+            ("a\u{200b}b\u{feff}c\u{2066}d\u{e0041}e\u{3164}f\u{ad}g\u{7}h\ti", "abcdefgh\ti"),
+            ("\u{200d}a\u{200d}\u{200d}\u{200c}b\u{fe0f}\u{fe0e}", "a\u{200d}b\u{fe0f}"),
+            // A family, a heart on fire, and a word of Persian.
+            ("👩\u{200d}👩\u{200d}👧", "👩\u{200d}👩\u{200d}👧"),
+            ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+        ] {
+            assert_eq!(seen(text, |one| one == '\t'), expected, "{text:?}");
         }
     }
 

@@ -60,13 +60,8 @@ impl ToolName {
     /// The text is not such a name; the error says which part is wrong.
     pub fn parse(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
-        let Some((namespace, tool)) = name.split_once("__") else {
-            return Err(NO_NAMESPACE);
-        };
-        if !namespace.starts_with(|first: char| first.is_ascii_alphabetic()) {
-            return Err(NAMESPACE);
-        }
-        if tool.is_empty() || tool.contains("__") {
+        let (namespace, tool) = parts(name)?.ok_or(NO_NAMESPACE)?;
+        if tool.contains("__") {
             return Err(TOOL_PART);
         }
         if namespace == "mcp" {
@@ -81,12 +76,26 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// Takes the name of a dynamic or discovered tool, which keeps the legal name it was published under.
+    /// Takes a legal name as it stands, with or without a namespace: a name in a document, or one that a server
+    /// published.
     ///
     /// # Errors
     /// The text is empty, longer than 64 bytes, or holds another character.
     pub fn foreign(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
+        Ok(Self(name.into()))
+    }
+
+    /// Parses the name of a tool that is made at run time. It needs a namespace as an authored one does; its tool part
+    /// may hold a second `__`.
+    pub(crate) fn dynamic(name: &str) -> Result<Self, ParseError> {
+        check_alphabet(name)?;
+        if parts(name)?.is_none() {
+            let message = format!(
+                "the tool name has no namespace; add `.namespace(\"core\")` to the tool, or write `core__{name}`"
+            );
+            return Err(ParseError::formatted(NO_NAMESPACE.code(), message));
+        }
         Ok(Self(name.into()))
     }
 
@@ -135,6 +144,18 @@ pub(crate) fn graph_of(tool: &str) -> Option<&str> {
 /// The name of the tool that a graph is.
 pub(crate) fn graph(name: &str) -> String {
     format!("{GRAPHS}{name}")
+}
+
+/// The namespace and the tool part of a name. `None` if it has no namespace.
+fn parts(name: &str) -> Result<Option<(&str, &str)>, ParseError> {
+    let Some((namespace, tool)) = name.split_once("__") else { return Ok(None) };
+    if !namespace.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return Err(NAMESPACE);
+    }
+    if tool.is_empty() {
+        return Err(TOOL_PART);
+    }
+    Ok(Some((namespace, tool)))
 }
 
 fn check_alphabet(name: &str) -> Result<(), ParseError> {

@@ -122,6 +122,32 @@ fn a_token_comes_from_a_variable_or_a_command_and_is_in_no_file() {
     }
 }
 
+/// Processes that a token command started end with the call that needed the token.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_for_a_token_ends_with_its_call() {
+    let tickets = Tickets::start();
+    let script = "sleep 100000 & echo $! > child; wait";
+    let rig = rig(&tickets, &format!("[mcp.connections.tickets]\ntoken_command = ['sh', '-c', '{script}']\n"));
+    let mut call = rig.start(&["--config", "config.toml", "--policy", "policy.toml", "call", NAME, "{}"]);
+    let child = loop {
+        let written = std::fs::read_to_string(rig.path("child")).unwrap_or_default();
+        match written.strip_suffix('\n') {
+            Some(child) => break std::path::Path::new("/proc").join(child).join("stat"),
+            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    let interrupted = std::process::Command::new("kill").args(["-INT", &call.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    call.wait().unwrap();
+    // One that ended may wait for its new parent to look at it.
+    let runs = || std::fs::read_to_string(&child).is_ok_and(|state| !state.contains(") Z "));
+    while runs() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(tickets.take(), [""; 0], "nothing is sent without a token");
+}
+
 #[test]
 fn an_account_that_cannot_be_used_is_refused_with_what_to_write() {
     let server = "[mcp.servers.s]\nurl = 'http://127.0.0.1:1/mcp'\nconnection = 'tickets'\n";

@@ -19,7 +19,7 @@ fn history() -> Rig {
     let delete = json!({ "task_id": TASK }).to_string();
     rig.run(&["call", "tasks__delete_task", &delete, "--user-text", TASK]).code(5);
     let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
-    rig.run(&["approvals", "deny", &id, "not now"]).code(3);
+    rig.run(&["approvals", "deny", &id, "not now"]).code(0);
     rig
 }
 
@@ -121,47 +121,75 @@ fn named(rig: &Rig, words: &[&str]) -> (String, bool) {
 
 #[test]
 fn every_change_of_a_database_is_named() {
-    let longest = "(SELECT run_id FROM records WHERE sequence = 1 LIMIT 1)";
+    let longest = "(SELECT run_id FROM tool_runtime_records WHERE sequence = 1 LIMIT 1)";
     for (sql, expected) in [
         // Edited in place.
         (
-            "UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE number = 1"
+            "UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE number = 1"
                 .to_owned(),
             "record_changed",
         ),
         (
-            "UPDATE records SET body = replace(body, 'ada', 'eve'), principal = 'eve' WHERE number = 1".to_owned(),
+            "UPDATE tool_runtime_records SET body = replace(body, 'ada', 'eve'), principal = 'eve' WHERE number = 1".to_owned(),
             "record_changed",
         ),
-        ("UPDATE records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),
+        ("UPDATE tool_runtime_records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),
+        // A duplicate member: other readers may take the first one; this library refuses the record.
+        (
+            "UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false,\"executed\":true') \
+             WHERE number = 1"
+                .to_owned(),
+            "record_unreadable",
+        ),
+        (
+            "UPDATE tool_runtime_records SET body = replace(body, '\"result\":{', '\"result\":{\"iso\":\"FORGED\",') WHERE number = 1"
+                .to_owned(),
+            "record_changed",
+        ),
+        ("UPDATE tool_runtime_records SET body = replace(body, '{\"call\":{', '{\"call\":{\"note\":1,') WHERE number = 1".to_owned(), "record_changed"),
+        ("UPDATE tool_runtime_records SET hash = upper(hash) WHERE number = 1".to_owned(), "record_changed"),
+        // No text, or not the type of the column.
+        ("UPDATE tool_runtime_records SET body = x'ff00fe' WHERE number = 1".to_owned(), "record_unreadable"),
+        ("UPDATE tool_runtime_records SET at = 'yesterday' WHERE number = 1".to_owned(), "record_unreadable"),
         // Hidden from a search.
-        ("UPDATE records SET principal = 'eve' WHERE number = 1".to_owned(), "record_misfiled"),
-        ("UPDATE records SET at = 0 WHERE number = 1".to_owned(), "record_misfiled"),
+        ("UPDATE tool_runtime_records SET principal = 'eve' WHERE number = 1".to_owned(), "record_misfiled"),
+        ("UPDATE tool_runtime_records SET at = 0 WHERE number = 1".to_owned(), "record_misfiled"),
         // Removed at the head, at the tail, and altogether.
-        (format!("DELETE FROM records WHERE run_id = {longest} AND sequence = 0"), "records_missing"),
-        (format!("DELETE FROM records WHERE run_id = {longest} AND sequence = 1"), "records_cut"),
-        ("DELETE FROM records".to_owned(), "records_cut"),
+        (format!("DELETE FROM tool_runtime_records WHERE run_id = {longest} AND sequence = 0"), "records_missing"),
+        (format!("DELETE FROM tool_runtime_records WHERE run_id = {longest} AND sequence = 1"), "records_cut"),
+        ("DELETE FROM tool_runtime_records".to_owned(), "records_cut"),
         // Swapped and moved.
         (
-            "UPDATE records SET body = (SELECT body FROM records AS other WHERE other.number = 3 - records.number) \
+            "UPDATE tool_runtime_records SET body = (SELECT body FROM tool_runtime_records AS other WHERE other.number = 3 - tool_runtime_records.number) \
              WHERE number IN (1, 2)"
                 .to_owned(),
             "record_misfiled",
         ),
-        (format!("UPDATE records SET run_id = {longest}, sequence = 2 WHERE number = 1"), "record_misfiled"),
+        (format!("UPDATE tool_runtime_records SET run_id = {longest}, sequence = 2 WHERE number = 1"), "record_misfiled"),
         (
-            format!("UPDATE records SET sequence = sequence + 1 WHERE run_id = {longest} AND sequence = 1"),
+            format!("UPDATE tool_runtime_records SET sequence = sequence + 1 WHERE run_id = {longest} AND sequence = 1"),
             "records_missing",
         ),
-        ("UPDATE records SET previous = hash WHERE number = 1".to_owned(), "record_unlinked"),
+        ("UPDATE tool_runtime_records SET previous = hash WHERE number = 1".to_owned(), "record_unlinked"),
         // Anchors.
         (
-            "UPDATE documents SET body = replace(body, '\"position\":', '\"position\":1') WHERE space = 'anchor'"
+            "UPDATE tool_runtime_documents SET body = replace(body, '\"position\":', '\"position\":1') WHERE space = 'anchor'"
                 .to_owned(),
             "anchor_broken",
         ),
-        ("DELETE FROM documents WHERE space = 'anchor' AND id <> 'last'".to_owned(), "anchor_broken"),
-        ("DELETE FROM documents WHERE space = 'anchor' AND id = 'last'".to_owned(), "anchor_broken"),
+        (
+            "UPDATE tool_runtime_documents SET body = replace(body, '\"position\":', '\"position\":1') \
+             WHERE space = 'anchor' AND id = 'last'"
+                .to_owned(),
+            "anchor_broken",
+        ),
+        (
+            "UPDATE tool_runtime_documents SET id = '00000000000000000007' WHERE space = 'anchor' AND id <> 'last'".to_owned(),
+            "anchor_broken",
+        ),
+        ("UPDATE tool_runtime_documents SET body = '{' WHERE space = 'anchor' AND id <> 'last'".to_owned(), "anchor_broken"),
+        ("DELETE FROM tool_runtime_documents WHERE space = 'anchor' AND id <> 'last'".to_owned(), "anchor_broken"),
+        ("DELETE FROM tool_runtime_documents WHERE space = 'anchor' AND id = 'last'".to_owned(), "anchor_broken"),
     ] {
         let rig = anchored();
         rig.run(&["audit", "verify"]).code(0);
@@ -172,10 +200,57 @@ fn every_change_of_a_database_is_named() {
     }
 }
 
+/// A row that cannot be read hides no other edit, and an edited record no later one.
+#[test]
+fn verification_goes_on_behind_what_it_finds() {
+    let rig = anchored();
+    attack(&rig, "UPDATE tool_runtime_records SET body = x'ff' WHERE number = 1");
+    attack(
+        &rig,
+        "UPDATE tool_runtime_records SET body = replace(body, '\"executed\":false', '\"executed\":true') WHERE number = 3",
+    );
+    let found = rig.run(&["audit", "verify", "--json"]).code(1).json();
+    let codes: Vec<_> = found["findings"].as_array().unwrap().iter().map(|found| found["code"].clone()).collect();
+    assert_eq!(codes, ["record_unreadable", "record_changed"], "{found}");
+    let text = rig.run(&["audit", "verify"]).code(1).stdout;
+    assert_eq!(text.matches("broken:").count(), 2, "{text}");
+}
+
+/// A list and an export name the row that cannot be read, and have all others.
+#[test]
+fn a_row_that_cannot_be_read_hides_no_other_from_a_list() {
+    let rig = anchored();
+    let whole = rig.run(&["audit", "export"]).code(0).stdout;
+    attack(&rig, "UPDATE tool_runtime_records SET body = x'ff' WHERE number = 1");
+    for words in [&["audit", "export"][..], &["--json", "audit", "show"]] {
+        let rest = rig.run(words).code(1);
+        assert_eq!(rest.stdout.lines().collect::<Vec<_>>(), whole.lines().skip(1).collect::<Vec<_>>(), "{words:?}");
+        assert_eq!(rest.stderr.matches("broken:").count(), 1, "{}", rest.stderr);
+    }
+    let table = rig.run(&["audit", "show"]).code(1);
+    assert_eq!((table.stdout.lines().count(), table.stderr.matches("broken:").count()), (whole.lines().count(), 1));
+}
+
+/// A file of records is compared as text, too.
+#[test]
+fn a_line_that_says_more_than_its_record_is_named() {
+    let rig = history();
+    let exported = rig.run(&["audit", "export"]).code(0).stdout;
+    for (from, to) in
+        [("\"result\":{", "\"result\":{\"iso\":\"FORGED\","), ("{\"sequence\"", "{\"note\":1,\"sequence\"")]
+    {
+        let forged = exported.replacen(from, to, 1);
+        assert_ne!(forged, exported, "{from}");
+        rig.write("forged.jsonl", &forged);
+        let (code, is_placed) = named(&rig, &["--records", "forged.jsonl"]);
+        assert_eq!((code.as_str(), is_placed), ("record_changed", true), "{from}");
+    }
+}
+
 #[test]
 fn what_was_made_anew_with_its_anchors_is_found_by_what_was_exported() {
     let rig = anchored();
-    attack(&rig, "DELETE FROM documents WHERE space = 'anchor'");
+    attack(&rig, "DELETE FROM tool_runtime_documents WHERE space = 'anchor'");
     rig.run(&["audit", "verify"]).code(0);
     assert_eq!(named(&rig, &["--anchors", "anchors.jsonl"]).0, "anchor_broken");
     // Another history, whose chains and anchors are all in order.
@@ -187,4 +262,25 @@ fn what_was_made_anew_with_its_anchors_is_found_by_what_was_exported() {
     rig.run(&["audit", "verify"]).code(0);
     assert_eq!(named(&rig, &["--anchors", "anchors.jsonl"]), ("records_cut".to_owned(), true));
     assert!(Path::new(&rig.path("anchors.jsonl")).exists());
+}
+
+#[test]
+fn calls_that_have_no_end_are_listed() {
+    let rig = history();
+    let none = rig.run(&["audit", "open"]).code(0);
+    assert!(none.stdout.is_empty() && none.stderr.contains("every call that began has its record"), "{}", none.stderr);
+    assert!(rig.run(&["audit", "open", "--json", "--run", "nonsense"]).code(0).stdout.is_empty());
+}
+
+/// A lost record is reported.
+#[test]
+fn a_record_that_is_lost_fails_the_command() {
+    let rig = history();
+    attack(&rig, "DELETE FROM tool_runtime_records");
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tool_runtime_records BEGIN SELECT RAISE(ABORT, 'no'); END";
+    Connection::open(rig.path("records.db")).unwrap().execute(refuse, []).unwrap();
+    let ended = rig.run(OK).code(1);
+    assert!(ended.stderr.contains("a record could not be kept"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("iso"), "the result is there: {}", ended.stdout);
+    assert_eq!(rig.run(&["call", "core__get_current_time", "{}", "--json"]).code(1).error(), "record_lost");
 }

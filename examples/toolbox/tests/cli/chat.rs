@@ -62,13 +62,24 @@ fn a_decision_without_a_model_is_read_later() {
     let model = ["--model-url", &endpoint.url, "--model", "m", "--no-stream"];
     rig.run(&[&["chat"], &model[..], &[&format!("Delete {TASK}")]].concat()).code(5);
     endpoint.request();
-    let denied = rig.run(&["approvals", "deny", "c1", "keep it"]).code(3);
+    let denied = rig.run(&["approvals", "deny", "c1", "keep it"]).code(0);
     assert!(denied.stderr.contains("decided; the model reads it with: toolbox chat --conversation"), "{denied:?}");
     let continued = rig.run(&[&["chat"], &model[..], &["--continue"]].concat()).code(0);
     assert_eq!(continued.stdout, "Then not.\n");
     let request = endpoint.request();
     assert_eq!(roles(&request), ["system", "user", "assistant", "tool"]);
     assert!(request["messages"][3]["content"].as_str().unwrap().contains("keep it"), "{request}");
+}
+
+#[test]
+fn a_chat_that_was_answered_is_done_whatever_became_of_its_calls() {
+    let turns = || vec![call("c1", "tasks__delete_task", &json!({ "task_id": ": " })), text("Which one?")];
+    let endpoint = Endpoint::new([turns(), turns()].concat());
+    let rig = rig(&endpoint);
+    assert_eq!(rig.run(&["chat", "--no-stream", "Delete it."]).code(0).stdout, "Let me see.\nWhich one?\n");
+    let account = rig.run(&["--json", "chat", "--no-stream", "Delete it."]).code(0).stdout;
+    let account: Value = serde_json::from_str(account.lines().last().unwrap()).unwrap();
+    assert_eq!(account["gravest"], "validation_error");
 }
 
 #[test]

@@ -26,6 +26,8 @@ mod settings;
 #[cfg(unix)]
 mod shared;
 #[cfg(unix)]
+mod stores;
+#[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
 mod worker;

@@ -2,7 +2,7 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "list",
     "show",
     "export",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 18] = [
     "policy",
     "mcp",
     "worker",
+    "store",
     "replay",
     "wire",
     "hydrate",

@@ -18,12 +18,20 @@ struct Patient {
 
 impl Patient {
     fn start(rig: &Rig) -> Self {
+        Self::declaring(rig, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}))
+    }
+
+    /// One that knows no tasks.
+    fn plain(rig: &Rig) -> Self {
+        Self::declaring(rig, &json!({}))
+    }
+
+    fn declaring(rig: &Rig, declared: &Value) -> Self {
         let mut server = rig.start(&["--store", "sqlite:store.db", "mcp", "serve"]);
         let (input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
         let mut patient = Self { server, input, output: BufReader::new(output).lines(), id: 0 };
-        let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": tasks, "clientInfo": client});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": declared, "clientInfo": client});
         let agreed = patient.ask("initialize", &params);
         assert!(agreed["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"].is_object(), "{agreed}");
         writeln!(patient.input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
@@ -98,7 +106,7 @@ fn a_call_that_waits_is_a_task_that_somebody_decides_on_at_a_terminal() {
 #[test]
 fn a_client_at_a_pipe_calls_through_the_gate() {
     let rig = Rig::new();
-    let mut server = rig.start(&["-v", "mcp", "serve"]);
+    let mut server = rig.start(&["-v", "--store", "sqlite:store.db", "mcp", "serve"]);
     let mut input = server.stdin.take().unwrap();
     let mut output = BufReader::new(server.stdout.take().unwrap()).lines();
     let mut said = move || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
@@ -121,14 +129,53 @@ fn a_client_at_a_pipe_calls_through_the_gate() {
 }
 
 #[test]
+fn a_server_whose_calls_nobody_can_decide_on_does_not_start() {
+    let rig = Rig::new();
+    for words in [&["mcp", "serve"][..], &["mcp", "serve", "--http", "127.0.0.1:0"]] {
+        let ended = rig.run(words);
+        assert_eq!(ended.code, 2);
+        assert!(
+            ended.stderr.contains("no person can reach them") && ended.stderr.contains("--store"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_call_that_waits_is_decided_for_a_client_that_knows_no_tasks() {
+    let rig = Rig::new();
+    let approvals = |words: &[&str]| rig.run(&[&["--store", "sqlite:store.db", "--json", "approvals"], words].concat());
+    let mail = json!({"to": ["ada@example.com"], "subject": "Hello", "body": "Canary"});
+    let call = json!({"name": "mail__send_email", "arguments": mail});
+    // With the server alive, and with it gone.
+    for round in 1..=2 {
+        let mut client = Patient::plain(&rig);
+        let waits = client.ask("tools/call", &call);
+        assert!(waits["content"][0]["text"].as_str().unwrap().contains("Make the same call again"), "{waits}");
+        if round == 2 {
+            client.close();
+            client = Patient::plain(&rig);
+        }
+        let listed = approvals(&["list"]).code(0).json();
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+        let told = approvals(&["approve", listed[0]["id"].as_str().unwrap(), "--as", "grace"]).code(0).json();
+        assert_eq!((&told["state"], rig.mails()), (&json!("posted"), round - 1), "{told}");
+        let done = client.ask("tools/call", &call);
+        assert_eq!((&done["isError"], rig.mails()), (&json!(false), round), "{done}");
+        client.close();
+    }
+}
+
+#[test]
 fn an_address_that_cannot_be_used_is_refused() {
     let rig = Rig::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let ended = rig.run(&["mcp", "serve", "--http", &address]);
+    let ended = rig.run(&["--store", "sqlite:store.db", "mcp", "serve", "--http", &address]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("in use by another process"), "{}", ended.stderr);
-    let ended = rig.run(&["mcp", "serve", "--http", "0.0.0.0:0"]);
+    let ended = rig.run(&["--store", "sqlite:store.db", "mcp", "serve", "--http", "0.0.0.0:0"]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("not a loopback address"), "{}", ended.stderr);
 }
@@ -231,4 +278,105 @@ fn a_definition_is_pinned_and_refused_when_it_changes_until_it_is_pinned_again()
     assert_ne!(chain.policy(), first);
     assert_eq!((chain.state().as_str(), chain.call()), ("enabled", 0));
     assert_eq!(chain.about(&["pin", "--yes"]).code, 0, "there is nothing to pin");
+}
+
+#[test]
+fn a_mute_server_delays_no_other_tool() {
+    let rig = Rig::new();
+    rig.write(
+        "config.toml",
+        "[mcp.servers.mute]\ncommand = ['/bin/sleep', '100000']\nconnect_timeout_ms = 1000000000\n",
+    );
+    rig.run(&["--config", "config.toml", "call", CLOCK, "{}"]).code(0);
+    rig.run(&["--config", "config.toml", "show", CLOCK]).code(0);
+    let mut server = rig.start(&["--config", "config.toml", "--store", "sqlite:records.db", "mcp", "serve"]);
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let mut input = server.stdin.take().unwrap();
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).unwrap();
+    let said = BufReader::new(server.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    assert!(said.contains("listChanged"), "{said}");
+    drop(input);
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn the_last_words_of_a_server_are_shown_to_operators() {
+    let rig = Rig::new();
+    let script = "echo 'BRAVE_API_KEY environment variable is required' >&2; printf '\\033[31mred\\007' >&2; exit 1";
+    let ended = rig.run(&["mcp", "tools", "--id", "brave", "--", "/bin/sh", "-c", script]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("`brave`: down: the connection ended"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\n  BRAVE_API_KEY environment variable is required\n  red\n"), "{}", ended.stderr);
+    rig.write("config.toml", &format!("[mcp.servers.brave]\ncommand = ['/bin/sh', '-c', {script:?}]\n"));
+    rig.write("policy.toml", "allowed_tools = ['mcp__brave__search']\n");
+    let head = ["--config", "config.toml", "--policy", "policy.toml"];
+    let called = rig.run(&[&head[..], &["-v", "call", "mcp__brave__search", "{}"]].concat());
+    assert!(called.stderr.contains("BRAVE_API_KEY") && !called.stdout.contains("BRAVE_API_KEY"), "{called:?}");
+    assert!(called.stderr.contains("its server is down: the connection ended"), "{called:?}");
+    let checked = rig.run(&[&head[..], &["check"]].concat());
+    assert_eq!(checked.code, 1);
+    assert!(
+        checked.stdout.contains("`mcp__brave__search` is allowed and cannot run: its server is down"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn a_tool_is_ready_only_if_it_can_run() {
+    let chain = Chain::new();
+    let head = ["--config", "config.toml", "--policy", "client.toml"];
+    let run = |words: &[&str]| chain.rig.run(&[&head[..], words].concat());
+    let ready = |code: &str, why: &str| {
+        let checked = run(&["check"]);
+        assert_eq!(checked.code, 1, "{checked:?}");
+        assert!(checked.stdout.contains(BROUGHT_IN) && checked.stdout.contains(why), "{checked:?}");
+        let explained = run(&["--json", "policy", "explain", BROUGHT_IN]);
+        assert_ne!(explained.code, 0, "{explained:?}");
+        let explained: Value = serde_json::from_str(&explained.stdout).unwrap();
+        assert_eq!(explained["unready"]["code"], code, "{explained}");
+        let listed: Value = serde_json::from_str(&run(&["--json", "list"]).stdout).unwrap();
+        let row = listed.as_array().unwrap().iter().find(|row| row["name"] == BROUGHT_IN).unwrap();
+        assert_eq!(row["unready"], code, "{row}");
+        let called = run(&["call", BROUGHT_IN, "{}"]);
+        assert_ne!(called.code, 0);
+        assert!(called.stderr.contains(why) && !called.stdout.contains(why), "{called:?}");
+    };
+    let allowed = format!("allowed_tools = ['{BROUGHT_IN}']\n[servers.s]\neffect = 'read_only'\n");
+    chain.rig.write("client.toml", &allowed);
+    ready("not_pinned", "the policy pins no definition of it");
+    assert_eq!(chain.state(), "discovered");
+
+    assert_eq!(chain.about(&["pin", "--yes"]).code, 0);
+    let pinned = chain.policy();
+    assert!(pinned.contains("redact = [] # shows nothing; it can name: ") && pinned.contains("iso"), "{pinned}");
+    let without: String = pinned.split_inclusive('\n').filter(|line| !line.starts_with("redact")).collect();
+    chain.rig.write("client.toml", &without);
+    ready("no_allowlist", "write `redact`");
+    assert_eq!(chain.state(), "unready");
+
+    chain.rig.write("client.toml", &without.replace("pin = ", "redact = ['iso']\npin = "));
+    let checked = run(&["check"]);
+    assert!(checked.code == 0 && checked.stdout.contains("in order"), "{checked:?}");
+    let listed: Value = serde_json::from_str(&run(&["--json", "list"]).stdout).unwrap();
+    let row = listed.as_array().unwrap().iter().find(|row| row["name"] == BROUGHT_IN).unwrap();
+    assert_eq!((&row["effect"], &row["unready"]), (&json!("read_only"), &Value::Null), "the effect is the policy's");
+    assert_eq!((chain.state().as_str(), chain.call()), ("enabled", 0));
+
+    chain.rig.write("server.toml", &format!("allowed_tools = ['{CLOCK}']\n[tools.{CLOCK}]\neffect = 'state_change'\n"));
+    ready("drifted", "its definition is not the one that the policy pins");
+}
+
+#[test]
+fn only_tools_that_the_policy_allows_are_pinned() {
+    let chain = Chain::new();
+    chain.rig.write("server.toml", &format!("allowed_tools = ['{CLOCK}', 'notes__list_notes']\n"));
+    chain.rig.write("client.toml", "# mine\n");
+    let refused = chain.about(&["pin", "--yes"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--all"), "{refused:?}");
+    chain.rig.write("client.toml", &format!("allowed_tools = ['{BROUGHT_IN}']\n"));
+    assert_eq!(chain.about(&["pin", "--yes"]).code, 0);
+    assert_eq!(chain.policy().matches("pin = ").count(), 1, "{}", chain.policy());
+    assert_eq!(chain.about(&["pin", "--yes", "--all"]).code, 0);
+    assert_eq!(chain.policy().matches("pin = ").count(), 2, "{}", chain.policy());
 }

@@ -185,7 +185,7 @@ fn calls_of_the_past_are_decided_again() {
     // A tool that is gone, and arguments that nobody recorded.
     let mut unclear = calls.clone();
     unclear[0]["name"] = json!("docs__gone");
-    unclear[1]["arguments"] = json!({ "unread": { "length": 3, "sha256": "00".repeat(32) } });
+    unclear[1]["arguments"] = json!({ "unread": { "length": 3, "digest": format!("00000000:{}", "00".repeat(32)) } });
     let (told, _) = replay(&unclear, &high, 0);
     assert!(told.contains("0 the same, 0 differ, 1 undecided, 1 of unknown tools"), "{told}");
     assert!(told.starts_with("unknown    run-1 ") && told.contains("\nundecided  run-1 "), "{told}");

@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty};
@@ -20,6 +21,8 @@ struct Session {
     child: Child,
     pty: Arc<Pty>,
     seen: Arc<Mutex<String>>,
+    /// Ends with the last of the output.
+    reader: JoinHandle<()>,
     /// How much of the output was waited for.
     read: usize,
 }
@@ -33,27 +36,28 @@ impl Session {
         let child = command.spawn(pts).unwrap();
         let pty = Arc::new(pty);
         let seen = Arc::new(Mutex::new(String::new()));
-        let (reader, output) = (Arc::clone(&pty), Arc::clone(&seen));
-        std::thread::spawn(move || {
+        let (terminal, output) = (Arc::clone(&pty), Arc::clone(&seen));
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            while let Ok(read) = (&*reader).read(&mut buffer) {
+            while let Ok(read @ 1..) = (&*terminal).read(&mut buffer) {
                 output.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
         });
-        Self { child, pty, seen, read: 0 }
+        Self { child, pty, seen, reader, read: 0 }
     }
 
     /// Waits for a text behind what was waited for before.
     #[track_caller]
     fn expect(&mut self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
         loop {
+            // Checked before `seen` is read, so that `seen` holds all output if the reader has ended.
+            let has_ended = self.reader.is_finished();
             let seen = self.seen.lock().unwrap().clone();
             if let Some(at) = seen[self.read..].find(text) {
                 self.read += at + text.len();
                 return;
             }
-            assert!(Instant::now() < deadline, "`{text}` did not come: {seen}");
+            assert!(!has_ended, "`{text}` did not come: {seen}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -65,19 +69,10 @@ impl Session {
     /// Waits for the end.
     #[track_caller]
     fn end(mut self) -> (i32, String) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                // What was written last is still on its way through the terminal.
-                std::thread::sleep(Duration::from_millis(50));
-                return (status.code().unwrap_or(-1), self.seen.lock().unwrap().clone());
-            }
-            if Instant::now() > deadline {
-                self.child.kill().unwrap();
-                panic!("the program did not end: {}", self.seen.lock().unwrap());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let status = self.child.wait().unwrap();
+        // The last output may still be in the terminal's buffer.
+        self.reader.join().unwrap();
+        (status.code().unwrap_or(-1), self.seen.lock().unwrap().clone())
     }
 }
 
@@ -135,7 +130,7 @@ fn a_refusal_has_a_reason() {
     session.expect("allow mail__send_email?");
     session.type_in("n not before noon\r");
     session.expect("Then not.");
-    assert_eq!(session.end().0, 3);
+    assert_eq!(session.end().0, 0);
     endpoint.request();
     assert!(endpoint.request().to_string().contains("not before noon"));
     assert_eq!(rig.mails(), 0);

@@ -80,7 +80,8 @@ fn recorded_turns_go_back_block_for_block() {
             for (format, model) in Format::ALL.iter().map(|format| (*format, Some("another"))) {
                 let request = body(format, &history, model).to_string();
                 assert!(!sealed.iter().any(|seal| request.contains(seal)), "{} {format}", case["id"]);
-                assert_eq!(losses(format, &history, model).is_empty(), !loses(&turn), "{} {format}", case["id"]);
+                let loses = if format == Format::Anthropic { is_bound(&turn) } else { loses(&turn) };
+                assert_eq!(losses(format, &history, model).is_empty(), !loses, "{} {format}", case["id"]);
             }
         }
         seen += 1;
@@ -93,6 +94,13 @@ fn sealed(turn: &Value) -> Vec<String> {
     let blocks = turn["content"].as_array().unwrap().iter();
     let seals = blocks.filter_map(|block| block["signature"].as_str().or_else(|| block["data"].as_str()));
     seals.map(|seal| json!(seal).to_string()).collect()
+}
+
+/// Whether a turn holds a block that is bound to its model. Calls of server tools and their results are not.
+fn is_bound(turn: &Value) -> bool {
+    let shared = ["text", "tool_use", "server_tool_use", "mcp_tool_use", "container_upload"];
+    let kinds = turn["content"].as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap());
+    kinds.into_iter().any(|kind| !shared.contains(&kind) && !kind.ends_with("_tool_result"))
 }
 
 /// Whether a turn holds what another provider has no place for.

@@ -177,7 +177,7 @@ fn a_server_call_that_broke_off_is_left_out() {
 }
 
 #[test]
-fn parts_of_another_model_are_left_out() {
+fn what_another_model_sealed_is_left_out() {
     let content = json!([
         { "type": "thinking", "thinking": "Hm.", "signature": "s" },
         { "type": "redacted_thinking", "data": "d" },
@@ -187,10 +187,11 @@ fn parts_of_another_model_are_left_out() {
     ]);
     let history = history(&decode(Format::Anthropic, whole(&content, "end_turn").as_bytes(), usize::MAX));
     let request = body(Format::Anthropic, &history, Some("another"));
-    assert_eq!(request["messages"][1]["content"], json!([{ "type": "text", "text": "Hi" }]));
+    assert_eq!(request["messages"][1]["content"], json!(content.as_array().unwrap()[2..]));
+    assert_eq!(losses(Format::Anthropic, &history, Some("another")), ["reasoning at /1", "reasoning at /1"]);
     let carried = "what only another provider or model understands at /1";
-    let expected = ["reasoning at /1", "reasoning at /1", carried, carried];
-    assert_eq!(losses(Format::Anthropic, &history, Some("another")), expected);
+    let expected = ["reasoning at /1", "reasoning at /1", carried, carried, carried];
+    assert_eq!(losses(Format::OpenAiResponses, &history, Some("another")), expected);
 }
 
 #[test]

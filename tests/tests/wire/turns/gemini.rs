@@ -237,3 +237,16 @@ fn a_first_call_that_came_without_a_signature_gets_past_the_check() {
         assert_eq!((&sent["thoughtSignature"], &sent["later"]), (&json!(expected), &json!(1)), "{more}");
     }
 }
+
+#[test]
+fn members_of_a_call_that_no_one_knows_go_back_inside_it() {
+    let part = json!({"functionCall": {"id": "c1", "name": "a__b", "args": {"x": 1}, "odd": {"deep": [1.0]}, "more": "m"},
+        "thoughtSignature": "c2ln", "beside": 2});
+    let unsigned = json!({"functionCall": {"name": "a__b", "args": {}, "odd": true}});
+    let bytes = json!({"modelVersion": "m", "candidates": [{"finishReason": "STOP",
+        "content": {"role": "model", "parts": [part, unsigned]}}]});
+    let turn = [Message::Assistant(decode(Format::Gemini, bytes.to_string().as_bytes(), 7).parts())];
+    let sent = body(Format::Gemini, &turn, Some("m"));
+    assert_eq!(sent["contents"][0]["parts"], json!([part, unsigned]));
+    assert!(!body(Format::Gemini, &turn, Some("another")).to_string().contains("odd"));
+}

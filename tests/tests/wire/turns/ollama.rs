@@ -88,3 +88,17 @@ fn pictures_go_back_and_turns_without_anything_do_not() {
     assert_eq!(body(FORMAT, &history, Some("m")), json!({ "messages": [] }));
     assert_eq!(losses(FORMAT, &history, Some("m")), ["reasoning without an answer at /0"]);
 }
+
+#[test]
+fn members_that_no_one_knows_go_back() {
+    let bytes = r#"{"model":"m","message":{"role":"assistant","content":"Y","thought_text":"Let me ","odd":[1]}}
+{"model":"m","message":{"role":"assistant","content":"es.","thought_text":"see.","odd":[2]}}
+{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}"#;
+    for size in [usize::MAX, 1, 7] {
+        let turn = [Message::Assistant(decode(Format::Ollama, bytes.as_bytes(), size).parts())];
+        let kept = json!({"role": "assistant", "content": "Yes.", "thought_text": "Let me see.", "odd": [2]});
+        assert_eq!(body(Format::Ollama, &turn, Some("m"))["messages"][0], kept);
+        let other = json!({"role": "assistant", "content": "Yes."});
+        assert_eq!(body(Format::Ollama, &turn, Some("another"))["messages"][0], other);
+    }
+}

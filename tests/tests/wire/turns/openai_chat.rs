@@ -388,3 +388,112 @@ fn sources_beside_the_message_are_citations() {
         }
     }
 }
+
+/// A stream of one delta with calls after the other.
+fn calls(deltas: &[Value]) -> Vec<(String, String)> {
+    let mut bytes: String = deltas
+        .iter()
+        .map(|call| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})))
+        .collect::<Vec<_>>()
+        .concat();
+    bytes.push_str(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
+    );
+    let decoded = decode(FORMAT, bytes.as_bytes(), 7);
+    let ids: std::collections::HashSet<_> = decoded.calls.iter().map(|call| call.call.id.clone()).collect();
+    assert_eq!(ids.len(), decoded.calls.len(), "two calls never share an id");
+    let call = |call: &tool_runtime::wire::DecodedCall| {
+        assert!(call.is_executable(), "{call:?}");
+        (call.call.name.clone(), call.call.arguments.as_str().to_owned())
+    };
+    decoded.calls.iter().map(call).collect()
+}
+
+#[test]
+fn calls_that_share_an_id_or_an_index_are_calls_of_their_own() {
+    let delta = |index: Option<u32>, id: Option<&str>, name: Option<&str>, arguments: &str| json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
+    let (one, two) = (r#"{"a":1}"#, r#"{"a":2}"#);
+    let both = [("f".to_owned(), one.to_owned()), ("f".to_owned(), two.to_owned())];
+    let f = Some("f");
+    // Whole calls, in pieces, and first named and then filled.
+    assert_eq!(calls(&[delta(Some(0), Some("x"), f, one), delta(Some(0), Some("x"), f, two)]), both);
+    assert_eq!(calls(&[delta(Some(0), Some("x"), f, one), delta(Some(1), Some("x"), f, two)]), both);
+    assert_eq!(calls(&[delta(None, Some("x"), f, one), delta(None, Some("x"), f, two)]), both);
+    assert_eq!(calls(&[delta(Some(0), None, f, one), delta(Some(0), None, f, two)]), both);
+    for (id, index) in [(Some("x"), 0), (Some("x"), 1), (None, 0)] {
+        let pieces = |index: u32, text: &str| {
+            let (start, end) = text.split_at(3);
+            [delta(Some(index), id, f, ""), delta(Some(index), None, None, start), delta(Some(index), None, None, end)]
+        };
+        assert_eq!(calls(&[pieces(0, one), pieces(index, two)].concat()), both, "{id:?} {index}");
+        let named: Vec<_> = [pieces(0, one), pieces(index, two)].concat();
+        let opened = [&named[0..1], &named[3..4], &named[1..3], &named[4..6]].concat();
+        assert_eq!(calls(&opened), both, "opened together: {id:?} {index}");
+    }
+    // Sent twice, it is one call.
+    let again = [delta(Some(0), Some("x"), f, one), delta(Some(0), Some("x"), f, one)];
+    assert_eq!(calls(&again), both[..1]);
+    let (start, end) = one.split_at(3);
+    let again =
+        [delta(Some(0), Some("x"), f, one), delta(Some(0), Some("x"), f, start), delta(Some(0), Some("x"), None, end)];
+    assert_eq!(calls(&again), both[..1]);
+    // A name that is repeated with each piece begins nothing.
+    let repeated =
+        [delta(Some(0), Some("x"), f, start), delta(Some(0), Some("x"), f, end), delta(Some(0), Some("x"), f, "")];
+    assert_eq!(calls(&repeated), both[..1]);
+}
+
+#[test]
+fn two_objects_of_one_call_stay_unreadable() {
+    let delta = |name: Option<&str>, arguments: &str| {
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [
+            {"index": 0, "id": "x", "function": {"name": name, "arguments": arguments}}]}}]})
+    };
+    let bytes = format!("data: {}\n\ndata: {}\n\ndata: [DONE]\n\n", delta(Some("f"), "{}"), delta(None, "{\"a\":2}"));
+    let decoded = decode(FORMAT, bytes.as_bytes(), usize::MAX);
+    assert!(decoded.calls.len() == 1 && !decoded.calls[0].is_executable(), "{decoded:?}");
+}
+
+#[test]
+fn arguments_go_back_as_the_model_wrote_them() {
+    let written = "{\"timezone\": \"UTC\",\n \"at\": [1, 2]}";
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "f", "arguments": written}}]});
+    let bytes = json!({"model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]});
+    let turn = [Message::Assistant(decode(FORMAT, bytes.to_string().as_bytes(), usize::MAX).parts())];
+    let saved: Vec<Message> = serde_json::from_str(&serde_json::to_string(&turn).unwrap()).unwrap();
+    let sent = body(FORMAT, &saved, Some("m"));
+    assert_eq!(sent["messages"][0]["tool_calls"][0]["function"]["arguments"], written);
+}
+
+#[test]
+fn members_that_no_one_knows_go_back() {
+    let members = json!({"reasoning_text": "Let me see.", "reasoning_opaque": "b3BhcXVl", "odd": {"a": [1.0]}});
+    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "odd": "call"});
+    let mut message = json!({"role": "assistant", "content": "Yes.", "tool_calls": [call], "null": null});
+    message.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    let whole = json!({"model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]});
+    let deltas = [
+        json!({"role": "assistant", "content": "", "reasoning_text": "Let me "}),
+        json!({"reasoning_text": "see.", "content": "Yes.", "null": null}),
+        json!({"tool_calls": [{"index": 0, "id": "c", "type": "function", "odd": "call",
+            "function": {"name": "f", "arguments": "{}"}}], "odd": {"a": [1.0]}}),
+        json!({"reasoning_opaque": "b3BhcXVl"}),
+    ];
+    let frame =
+        |delta: &Value| format!("data: {}\n\n", json!({"model": "m", "choices": [{"index": 0, "delta": delta}]}));
+    let mut stream: String = deltas.iter().map(frame).collect();
+    stream.push_str(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
+    );
+    for bytes in [whole.to_string(), stream] {
+        let turn = [Message::Assistant(decode(FORMAT, bytes.as_bytes(), 7).parts())];
+        let sent = body(FORMAT, &turn, Some("m"))["messages"][0].clone();
+        for (name, value) in members.as_object().unwrap() {
+            assert_eq!(&sent[name], value, "{sent}");
+        }
+        assert_eq!((&sent["tool_calls"][0]["odd"], sent.get("null")), (&json!("call"), None), "{sent}");
+        assert_eq!(sent["role"], "assistant");
+        assert!(!body(FORMAT, &turn, Some("another")).to_string().contains("odd"), "they are the model's");
+    }
+}

@@ -353,8 +353,15 @@ fn message_stream(seen: &mut Seen, texts: &mut Vec<String>, frame: &Value) -> Ch
             let answer = &mut asked.ok_or("U2 an answer without a question")?.1;
             ensure(answer.replace(frame["approved"].as_bool().ok_or("no answer")?).is_none(), "two answers")
         }
-        "tool-output-available" => seen.settle(id()?, frame["output"].clone(), false),
-        "tool-output-error" => seen.settle(id()?, text(frame, "errorText")?.into(), true),
+        "tool-output-available" | "tool-output-error" => {
+            // `validateUIMessages` takes a result beside a question only with its answer.
+            let asked = &seen.call(id()?)?.approval;
+            ensure(!matches!(asked, Some((_, None))), "a result beside an open question")?;
+            if frame["type"] == "tool-output-available" {
+                return seen.settle(id()?, frame["output"].clone(), false);
+            }
+            seen.settle(id()?, text(frame, "errorText")?.into(), true)
+        }
         "tool-output-denied" => {
             let call = seen.call(id()?)?;
             ensure(matches!(call.approval, Some((_, Some(_)))), "a refusal without an answer")?;

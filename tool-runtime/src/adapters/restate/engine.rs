@@ -19,7 +19,7 @@ use crate::adapters::restate::delta::Delta;
 use crate::adapters::restate::entry::{Entry, store, terminal};
 use crate::adapters::restate::promises::{Brought, WAITING, Waiting, promise};
 use crate::agent::{ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work};
-use crate::call::{CallId, Suspension};
+use crate::call::{Question, Suspension};
 use crate::runner::{RestoreError, RunOptions};
 use crate::store::{RunLease, StoreError};
 
@@ -79,8 +79,8 @@ pub(super) struct Engine<'e> {
 
 /// What was brought to calls that wait, or that nobody did in time.
 pub(super) struct Arrived {
-    /// The call, if it was brought something.
-    pub(super) call: Option<CallId>,
+    /// The question, if it was answered.
+    pub(super) question: Option<Question>,
     /// The name of the unit that takes it.
     pub(super) name: String,
     pub(super) incoming: Incoming,
@@ -89,9 +89,9 @@ pub(super) struct Arrived {
 /// The calls that wait, as they are journaled.
 #[derive(Serialize, Deserialize)]
 struct Asked {
-    calls: Vec<(CallId, u32)>,
+    questions: Vec<(Question, u32)>,
     /// What is too late first, and after which time.
-    late: Option<(Duration, Vec<(CallId, Suspension)>)>,
+    late: Option<(Duration, Vec<(Question, Suspension)>)>,
 }
 
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
@@ -139,12 +139,13 @@ impl<'e> Engine<'e> {
     pub(super) async fn wait(
         &self,
         calls: &[WaitingCall],
-        rounds: &HashMap<CallId, u32>,
+        brought: &HashMap<Question, u32>,
     ) -> Result<Arrived, TerminalError> {
-        let asked = self.journaled("waits", async { Ok(self.asked(calls, rounds)) }).await?;
-        let names: Vec<String> = asked.calls.iter().map(|(id, round)| promise(id, *round)).collect();
+        let asked = self.journaled("waits", async { Ok(self.asked(calls, brought)) }).await?;
+        let names: Vec<String> =
+            asked.questions.iter().map(|(question, refused)| promise(question, *refused)).collect();
         let context: &WorkflowContext<'_> = self.journal.context;
-        context.set(WAITING, Json(asked.calls.iter().cloned().collect::<Waiting>()));
+        context.set(WAITING, Json(asked.questions.iter().cloned().collect::<Waiting>()));
         let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
         for name in &names {
             arriving.push(Box::pin(context.promise::<Json<Brought>>(name).map_ok(Some)));
@@ -156,32 +157,35 @@ impl<'e> Engine<'e> {
         drop(arriving);
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
-        Ok(match (brought?, asked.calls.into_iter().nth(at)) {
-            (Some(Json(brought)), Some((id, round))) => {
-                Arrived { name: format!("decision {}", promise(&id, round)), incoming: brought.to(&id), call: Some(id) }
-            }
-            _ => Arrived { call: None, name: "too late".to_owned(), incoming: late(asked.late) },
+        Ok(match (brought?, asked.questions.into_iter().nth(at)) {
+            (Some(Json(brought)), Some((question, refused))) => Arrived {
+                name: format!("decision {}", promise(&question, refused)),
+                incoming: brought.to(&question),
+                question: Some(question),
+            },
+            _ => Arrived { question: None, name: "too late".to_owned(), incoming: late(asked.late) },
         })
     }
 
-    fn asked(&self, calls: &[WaitingCall], rounds: &HashMap<CallId, u32>) -> Asked {
+    fn asked(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Asked {
         let first = calls.iter().filter_map(|call| call.expires_at).min();
         let late = first.map(|first| {
             let left = self.journal.runner.time_until(first).unwrap_or_default();
             let late = calls.iter().filter(|call| call.expires_at == Some(first));
-            (left, late.map(|call| (call.id.clone(), call.suspension)).collect())
+            (left, late.map(|call| (call.question.clone(), call.suspension)).collect())
         });
-        let round = |call: &WaitingCall| (call.id.clone(), rounds.get(&call.id).copied().unwrap_or_default());
-        Asked { calls: calls.iter().map(round).collect(), late }
+        let asked =
+            |call: &WaitingCall| (call.question.clone(), brought.get(&call.question).copied().unwrap_or_default());
+        Asked { questions: calls.iter().map(asked).collect(), late }
     }
 }
 
 /// Nobody decided in time, and no client answered.
-fn late(late: Option<(Duration, Vec<(CallId, Suspension)>)>) -> Incoming {
+fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
     let late = late.into_iter().flat_map(|(_, calls)| calls);
-    late.fold(Incoming::new(), |incoming, (id, suspension)| match suspension {
-        Suspension::Approval => incoming.expire(id),
-        Suspension::Client => incoming.answer(ClientAnswer::failed(id)),
+    late.fold(Incoming::new(), |incoming, (question, suspension)| match suspension {
+        Suspension::Approval => incoming.expire(&question),
+        Suspension::Client => incoming.answer(ClientAnswer::failed(question.call_id())),
     })
 }
 

@@ -8,7 +8,7 @@
 //! use restate_sdk::prelude::*;
 //! use tool_runtime::adapters::restate::{Journal, decide};
 //! use tool_runtime::agent::{Agent, Incoming};
-//! use tool_runtime::call::{CallId, Decider};
+//! use tool_runtime::call::{Decider, Question};
 //! use tool_runtime::runner::ApprovalDecision;
 //! use tool_runtime::{RunOptions, ToolRunner};
 //!
@@ -28,10 +28,10 @@
 //!     }
 //!
 //!     #[handler]
-//!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, call: String) -> HandlerResult<()> {
+//!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
 //!         // Whom the application authenticated.
 //!         let decider = Decider::new("grace");
-//!         decide(&ctx, &CallId::new(&call), ApprovalDecision::Approve, &decider).await
+//!         decide(&ctx, &question, ApprovalDecision::Approve, &decider).await
 //!     }
 //! }
 //! ```
@@ -61,10 +61,10 @@ use restate_sdk::errors::HandlerError;
 
 use self::engine::{Cut, Engine};
 use crate::agent::{Agent, Conversation, Durable, Ended, Incoming, SavedConversation, Step};
-use crate::call::CallId;
+use crate::call::Question;
 use crate::runner::{RunOptions, ToolRunner};
 
-pub use promises::{answer, decide};
+pub use promises::{answer, decide, questions};
 
 /// A conversation in a workflow: what its steps made is in the workflow's journal.
 ///
@@ -144,8 +144,8 @@ impl<'ctx> Journal<'ctx> {
         incoming: Incoming,
     ) -> Result<Finished, HandlerError> {
         let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
-        // How much was brought to each call: what did not fit leaves its call waiting, and a promise is kept once.
-        let mut rounds: HashMap<CallId, u32> = HashMap::new();
+        // A call whose answer did not fit asks the same question again, and a promise is kept once.
+        let mut brought: HashMap<Question, u32> = HashMap::new();
         let (code, text) = loop {
             let stepped = match incoming.take() {
                 Some(incoming) => match conversation.accept_on(engine, &name, incoming).await {
@@ -157,10 +157,10 @@ impl<'ctx> Journal<'ctx> {
             match stepped {
                 Ok(Step::Asked | Step::Ran) => {}
                 Ok(Step::Waits(calls)) => {
-                    let arrived = engine.wait(&calls, &rounds).await?;
+                    let arrived = engine.wait(&calls, &brought).await?;
                     name = arrived.name;
-                    if let Some(id) = arrived.call {
-                        *rounds.entry(id).or_default() += 1;
+                    if let Some(question) = arrived.question {
+                        *brought.entry(question).or_default() += 1;
                     }
                     incoming = Some(arrived.incoming);
                 }

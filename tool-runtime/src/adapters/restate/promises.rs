@@ -8,25 +8,25 @@ use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{ClientAnswer, Incoming};
-use crate::call::{CallId, Decider};
+use crate::call::{Decider, Question};
 use crate::runner::ApprovalDecision;
 
 /// The state of a workflow that names the calls that wait.
 pub(super) const WAITING: &str = "waiting";
 
-/// The calls that wait, with how much was brought to each before: what did not fit leaves its call waiting, and a promise
+/// The questions of the calls that wait, with how many answers to each did not fit: its call asks it again, and a promise
 /// is kept once.
-pub(super) type Waiting = BTreeMap<CallId, u32>;
+pub(super) type Waiting = BTreeMap<Question, u32>;
 
-/// The name of the promise of a call.
-pub(super) fn promise(id: &CallId, round: u32) -> String {
-    match round {
-        0 => id.to_string(),
-        round => format!("{id}/{round}"),
+/// The name of the promise of a question.
+pub(super) fn promise(question: &Question, refused: u32) -> String {
+    match refused {
+        0 => question.to_string(),
+        refused => format!("{question}/{refused}"),
     }
 }
 
-/// What somebody brings to a call that waits.
+/// The answer to a question.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Brought {
@@ -48,7 +48,8 @@ impl Brought {
         }
     }
 
-    pub(super) fn to(self, id: &CallId) -> Incoming {
+    pub(super) fn to(self, question: &Question) -> Incoming {
+        let id = question.call_id();
         let (decision, decider) = match self {
             Self::Approve { decider } => (ApprovalDecision::Approve, decider),
             Self::ApproveEdited { arguments, decider } => (ApprovalDecision::ApproveEdited(arguments), decider),
@@ -57,23 +58,36 @@ impl Brought {
             Self::Client { json } => return Incoming::new().answer(ClientAnswer::value(id.clone(), json)),
             Self::ClientFailed => return Incoming::new().answer(ClientAnswer::failed(id.clone())),
         };
-        Incoming::new().decide(id.clone(), decision, &decider)
+        Incoming::new().decide(question, decision, &decider)
     }
 }
 
-/// Brings a person's decision to a call of the workflow, from a shared handler. The decider is whom the application
-/// authenticated, not whom the request names. Whether they may decide, and whether the decision fits, is found out by the
-/// workflow; if not, the call waits for another one.
+/// Delivers a person's decision to a waiting call of the workflow, from a shared handler. Pass the decider that the
+/// application authenticated, not a name from the request. The workflow checks the decider's rights and the question;
+/// if it refuses the decision, the call keeps waiting for another one.
 ///
 /// # Errors
-/// 404 if no such call waits, 409 if something was brought to it that the workflow has not looked at yet.
+/// 404 if no call asks this question now, 409 if it has an answer that the workflow has not looked at yet.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
-    call: &CallId,
+    question: &Question,
     decision: ApprovalDecision,
     decider: &Decider,
 ) -> Result<(), HandlerError> {
-    bring(context, call, Brought::decided(decision, decider.clone())).await
+    bring(context, question, Brought::decided(decision, decider.clone())).await
+}
+
+/// Returns the questions that calls of the workflow ask now. `Store::pending_calls` has the details of each call to
+/// show to a person.
+///
+/// # Errors
+/// The workflow's state cannot be read.
+pub async fn questions(context: &SharedWorkflowContext<'_>) -> Result<Vec<Question>, HandlerError> {
+    Ok(waiting(context).await?.into_keys().collect())
+}
+
+async fn waiting(context: &SharedWorkflowContext<'_>) -> Result<Waiting, HandlerError> {
+    Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
 }
 
 /// Brings a client's answer to a call of the workflow, from a shared handler.
@@ -81,17 +95,21 @@ pub async fn decide(
 /// # Errors
 /// As for [`decide`].
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
-    match answer {
-        ClientAnswer::Value { id, json } => bring(context, &id, Brought::Client { json }).await,
-        ClientAnswer::Failed { id } => bring(context, &id, Brought::ClientFailed).await,
-    }
+    let (id, brought) = match answer {
+        ClientAnswer::Value { id, json } => (id, Brought::Client { json }),
+        ClientAnswer::Failed { id } => (id, Brought::ClientFailed),
+    };
+    let question = questions(context).await?.into_iter().find(|question| *question.call_id() == id);
+    bring(context, &question.ok_or_else(not_pending)?, brought).await
 }
 
-async fn bring(context: &SharedWorkflowContext<'_>, call: &CallId, brought: Brought) -> Result<(), HandlerError> {
-    let waiting = context.get::<Json<Waiting>>(WAITING).await?;
-    let round = waiting.and_then(|Json(waiting)| waiting.get(call).copied());
-    let round = round.ok_or_else(|| TerminalError::new_with_code(404, "no such call waits (not_pending)"))?;
-    let name = promise(call, round);
+fn not_pending() -> TerminalError {
+    TerminalError::new_with_code(404, "no call asks this question (not_pending)")
+}
+
+async fn bring(context: &SharedWorkflowContext<'_>, question: &Question, brought: Brought) -> Result<(), HandlerError> {
+    let refused = waiting(context).await?.get(question).copied().ok_or_else(not_pending)?;
+    let name = promise(question, refused);
     if context.peek_promise::<Json<Brought>>(&name).await?.is_some() {
         return Err(TerminalError::new_with_code(409, "the call was decided on already (already_decided)").into());
     }

@@ -1,27 +1,21 @@
 //! The interpreter: a script on a thread of its own, whose only way out are calls of tools.
 //!
-//! It is built from nothing: no package of the language but those named here, no module, no function and no closure, so
-//! there is one scope, whose size is bounded, and nothing that makes source from text or differs from one time to the next.
 //! The interpreter is not shared between threads, so it needs no feature of the language's crate, and works with each
 //! that an application turns on.
 
-use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as reply;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rhai::packages::{
-    ArithmeticPackage, BasicArrayPackage, BasicMapPackage, BasicMathPackage, BasicStringPackage, LogicPackage,
-    MoreStringPackage, Package,
-};
-use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, OptimizationLevel, Position};
+use rhai::{Dynamic, EvalAltResult, ImmutableString, Map, Position};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use crate::agent::code::engine::engine;
 use crate::agent::code::failure::Failure;
-use crate::agent::code::{size, value};
+use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
 
@@ -29,10 +23,6 @@ use crate::text::cut;
 const STACK: usize = 32 << 20;
 /// The most printed text that is kept, in bytes.
 const PRINTED: usize = 16 << 10;
-const STRING: usize = 128 << 10;
-const ITEMS: usize = 4096;
-/// The most variables. All of them together are what a script can keep.
-const VARIABLES: usize = 48;
 
 const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
 
@@ -109,7 +99,7 @@ impl Interpreter {
 fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
     let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
     let printed: Arc<Mutex<String>> = Arc::default();
-    let mut engine = engine(source.operations);
+    let mut engine = engine(source.operations, source.text.len());
     engine.on_progress(move |_| stop.load(Ordering::Relaxed).then_some(Dynamic::UNIT));
     let text = Arc::clone(&printed);
     engine.on_print(move |line| print(&mut text.lock().unwrap_or_else(PoisonError::into_inner), line));
@@ -130,65 +120,6 @@ fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Resu
     let value = value::write(&ended.map_err(|error| Failure::of(&error))?)?;
     let printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Left { value, printed })
-}
-
-fn engine(operations: u64) -> Engine {
-    let mut engine = Engine::new_raw();
-    ArithmeticPackage::new().register_into_engine(&mut engine);
-    LogicPackage::new().register_into_engine(&mut engine);
-    BasicStringPackage::new().register_into_engine(&mut engine);
-    MoreStringPackage::new().register_into_engine(&mut engine);
-    BasicArrayPackage::new().register_into_engine(&mut engine);
-    BasicMapPackage::new().register_into_engine(&mut engine);
-    BasicMathPackage::new().register_into_engine(&mut engine);
-    // Without the package of iterators: it has values that hold text and are not counted.
-    engine.register_iterator::<Array>();
-    engine.register_iterator::<Range<i64>>();
-    engine.register_iterator::<RangeInclusive<i64>>();
-    // The packages' own make the text before they look at its size.
-    engine.register_fn("replace", |text: &mut ImmutableString, from: &str, to: &str| replace(text, from, to));
-    engine.register_fn("replace", |text: &mut ImmutableString, from: char, to: &str| {
-        replace(text, from.encode_utf8(&mut [0; 4]), to)
-    });
-    // The packages' own never ends if the padding is empty, and panics if the function has no order.
-    engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
-    engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));
-    engine.set_optimization_level(OptimizationLevel::None);
-    // Zero would be no limit.
-    engine.set_max_operations(operations.max(1));
-    engine.set_max_expr_depths(48, 48);
-    engine.set_max_variables(VARIABLES);
-    engine.set_max_string_size(STRING);
-    engine.set_max_array_size(ITEMS);
-    engine.set_max_map_size(ITEMS);
-    engine.set_strict_variables(true);
-    engine.set_allow_anonymous_fn(false);
-    for word in ["fn", "Fn", "call", "curry", "this", "eval", "import", "export"] {
-        engine.disable_symbol(word);
-    }
-    #[allow(deprecated, reason = "the crate marks what it may still change so")]
-    engine.on_var(|name, _, context| match context.scope().get(name) {
-        Some(value) if !size::is_bounded(value) => Err(too_large().into()),
-        _ => Ok(None),
-    });
-    engine
-}
-
-const fn too_large() -> EvalAltResult {
-    EvalAltResult::ErrorDataTooLarge(String::new(), Position::NONE)
-}
-
-fn missing(name: &str) -> Result<(), Box<EvalAltResult>> {
-    Err(EvalAltResult::ErrorFunctionNotFound(name.to_owned(), Position::NONE).into())
-}
-
-fn replace(text: &mut ImmutableString, from: &str, to: &str) -> Result<(), Box<EvalAltResult>> {
-    let found = text.matches(from).count();
-    if text.len() - found * from.len() + found * to.len() > STRING {
-        return Err(too_large().into());
-    }
-    *text = text.replace(from, to).into();
-    Ok(())
 }
 
 /// Keeps what has room.

@@ -1,5 +1,6 @@
 //! [`CodeMode`]: a script that a model writes, as a tool. Its calls go through the gate.
 
+mod engine;
 mod failure;
 mod interpreter;
 mod paused;

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::code::interpreter::Reply;
-use crate::call::CallId;
 use crate::runner::RunSnapshot;
 use crate::tool::Hash;
 
@@ -13,6 +12,10 @@ use crate::tool::Hash;
 pub(super) struct Entry {
     pub(super) asked: Hash,
     pub(super) reply: Reply,
+    /// The lines for the model that are no part of the value which the script reads: a person's part in the call, and the
+    /// count of items that did not fit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) remarks: String,
 }
 
 /// A script that waits with its next call.
@@ -21,8 +24,6 @@ pub(super) struct Entry {
 pub(super) struct Paused {
     pub(super) run: RunSnapshot,
     pub(super) journal: Vec<Entry>,
-    /// The call that waits.
-    pub(super) call: CallId,
     pub(super) asked: Hash,
 }
 

@@ -72,13 +72,14 @@ impl Instance for Script {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);
             }
-            let (Left { value, printed }, calls) = Box::pin(self.work(&host, &context)).await?;
+            let (Left { value, printed }, calls, remarks) = Box::pin(self.work(&host, &context)).await?;
             // A cut result would not be JSON; what is printed has the room that is left, and a byte may need six in JSON.
             let value = value.to_string();
             let mut quoted = String::new();
             json::quote(&mut quoted, &value);
             let used = quoted.len() + FRAME;
             let room = max_bytes.checked_sub(used).ok_or(RunFailure::Output(ProjectError::TooLarge))?;
+            let printed = format!("{remarks}{printed}");
             let output = Output { value, printed: cut(&printed, room / 6), calls };
             projector.project(&output, max_bytes).map_err(RunFailure::Output)
         }))
@@ -94,9 +95,10 @@ struct Going<'a> {
 }
 
 impl Script {
-    async fn work(self, host: &Host, context: &ToolContext) -> Result<(Left, usize), RunFailure> {
+    async fn work(self, host: &Host, context: &ToolContext) -> Result<(Left, usize, String), RunFailure> {
         let settings = &*self.settings;
-        let worker = Worker { name: &settings.name, version: &settings.version, tools: &settings.tools };
+        let (name, version, tools) = (&settings.name, &settings.version, &settings.tools);
+        let worker = Worker { name, version, tools, is_script: true };
         let mut going = match host.continued() {
             None => {
                 let policies = Failure::new("script_policies", "The run is held to too many policies to run a script");
@@ -106,10 +108,10 @@ impl Script {
             }
             Some(continued) => {
                 let paused: Paused = serde_json::from_str(&continued.pending.document).map_err(broken)?;
-                let (runner, options) = host.again(context, &worker);
+                let (runner, options) = host.again(context, &worker, &continued.pending);
                 let run = runner.restore(paused.run, options).await.map_err(broken)?;
                 let mut going = Going { settings, context, work: host.work(run), journal: paused.journal };
-                going.decide(continued, paused.call, paused.asked).await?;
+                going.decide(continued, paused.asked).await?;
                 going
             }
         };
@@ -132,15 +134,16 @@ impl Script {
             let _ = call.reply.send(reply);
         }
         let left = interpreter.end().await.map_err(|failure| going.failed(failure))?;
-        Ok((left, at))
+        Ok((left, at, going.journal.iter().map(|entry| entry.remarks.as_str()).collect()))
     }
 }
 
 impl Going<'_> {
     /// The decision on the call that waited.
-    async fn decide(&mut self, continued: Continued, id: CallId, asked: Hash) -> Result<(), RunFailure> {
-        let Continued { decision, decider, .. } = continued;
-        let result = match Box::pin(self.work.run.resume(id.as_str(), decision, &decider)).await {
+    async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
+        let Continued { pending, decision, decider } = continued;
+        let id = pending.call_id;
+        let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
             // It was decided before, and this is what came of it.
             Err(ResumeError::NotWaiting(_)) => {
@@ -152,9 +155,7 @@ impl Going<'_> {
         if result.outcome() == Outcome::ApprovalMismatch {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
-        let reply = self.returned(&result).await?;
-        self.journal.push(Entry { asked, reply });
-        Ok(())
+        self.took(asked, &result).await.map(|_| ())
     }
 
     /// What a call of the script returns, in order.
@@ -164,17 +165,33 @@ impl Going<'_> {
         }
         let asked = asked(&call.tool, &call.arguments);
         if let Some(entry) = self.journal.get(at) {
-            let diverged = Failure::new("script_diverged", "The script made another call than before it waited");
-            return (entry.asked == asked).then(|| entry.reply.clone()).ok_or_else(|| self.failed(diverged));
+            if entry.asked != asked {
+                let diverged = Failure::new("script_diverged", "The script made another call than before it waited");
+                return Err(self.failed(diverged));
+            }
+            return Ok(entry.reply.clone());
         }
         let id = CallId::new(&format!("call_{}", at + 1));
-        let call = ToolCall::text(id.clone(), call.tool.clone(), call.arguments.clone());
-        let result = Box::pin(self.work.run.exec(call)).await;
+        let made = ToolCall::text(id.clone(), call.tool.clone(), call.arguments.clone());
+        let result = Box::pin(self.work.run.exec(made)).await;
         if result.outcome().is_suspension() {
             return Err(self.waits(id, asked, None).await);
         }
-        let reply = self.returned(&result).await?;
-        self.journal.push(Entry { asked, reply: reply.clone() });
+        self.took(asked, &result).await
+    }
+
+    /// A call ended.
+    async fn took(&mut self, asked: Hash, result: &ToolExecResult) -> Result<Reply, RunFailure> {
+        let reply = self.returned(result).await?;
+        let left_out = result.left_out();
+        let left_out = (!left_out.is_none()).then(|| left_out.note());
+        let remarks = [result.remark(), left_out].into_iter().flatten().fold(String::new(), |mut remarks, remark| {
+            for piece in [result.call_id().as_str(), ": ", &remark, "\n"] {
+                remarks.push_str(piece);
+            }
+            remarks
+        });
+        self.journal.push(Entry { asked, reply: reply.clone(), remarks });
         Ok(reply)
     }
 
@@ -206,7 +223,7 @@ impl Going<'_> {
             (Ok(None), _) => return broken("the call of a script does not wait"),
             (Err(error), _) | (_, Err(error)) => return broken(error),
         };
-        let paused = Paused { run: snapshot, journal: self.journal.clone(), call: call.clone(), asked };
+        let paused = Paused { run: snapshot, journal: self.journal.clone(), asked };
         let document = match serde_json::to_string(&paused) {
             Ok(document) => document.into(),
             Err(error) => return broken(error),
@@ -215,6 +232,7 @@ impl Going<'_> {
             path: format!("{}{SEPARATOR}{}", self.settings.name, pending.tool),
             tool: pending.tool.to_string(),
             call_id: call.clone(),
+            question: pending.question(),
             shown_arguments: Some(pending.shown_arguments.clone()),
             summary: pending.summary.clone(),
             names: pending.names.clone(),

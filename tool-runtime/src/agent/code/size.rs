@@ -14,9 +14,17 @@ const VALUE: usize = 128;
 /// What an object map takes without its members: it has room for several from the start.
 const MAP: usize = 512;
 
-/// Whether a variable is within its limits.
-pub(super) fn is_bounded(value: &Dynamic) -> bool {
-    room_after(value, BYTES, DEPTH).is_some()
+/// How many bytes of a text an operation reads in its own time.
+const TEXT_OF_AN_OPERATION: usize = 512;
+/// How many values an operation copies or compares in its own time, as the bytes that they count as.
+const VALUES_OF_AN_OPERATION: usize = 64 * VALUE;
+
+/// Returns how many operations the use of a variable counts as, beside its own: functions of the language read all of what
+/// they are called with. `None` if the variable is not within its limits.
+pub(super) fn weight(value: &Dynamic) -> Option<u64> {
+    let used = BYTES - room_after(value, BYTES, DEPTH)?;
+    let unit = if value.is_string() { TEXT_OF_AN_OPERATION } else { VALUES_OF_AN_OPERATION };
+    Some((used / unit) as u64)
 }
 
 /// The room that a value leaves.
@@ -57,7 +65,7 @@ mod tests {
     #[test]
     fn all_that_is_in_a_variable_counts() {
         let text = || Dynamic::from("x".repeat(BYTES / 2));
-        let check = |what, value: Dynamic, is_small| assert_eq!(is_bounded(&value), is_small, "{what}");
+        let check = |what, value: Dynamic, is_small| assert_eq!(weight(&value).is_some(), is_small, "{what}");
         check("a number", 7.into(), true);
         check("a text", text(), true);
         check("two texts", vec![text(), text()].into(), false);

@@ -76,7 +76,7 @@ impl Instance for Task {
 impl Task {
     async fn work(self, host: &Host, context: &ToolContext) -> Result<Report, RunFailure> {
         let Shared { name, version, agent, tools } = &*self.graph;
-        let worker = Worker { name, version, tools };
+        let worker = Worker { name, version, tools, is_script: false };
         let (work, mut conversation, incoming) = match host.continued() {
             None => {
                 let work = host.start(context, &worker);
@@ -85,11 +85,11 @@ impl Task {
             }
             Some(continued) => {
                 let saved: SavedConversation = serde_json::from_str(&continued.pending.document).map_err(broken)?;
-                let (runner, options) = host.again(context, &worker);
+                let (runner, options) = host.again(context, &worker, &continued.pending);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
                 let incoming =
-                    Incoming::new().decide(continued.pending.call_id, continued.decision, &continued.decider);
+                    Incoming::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, incoming)
             }
         };
@@ -127,6 +127,7 @@ async fn waits(
         path: format!("{name}{SEPARATOR}{}", call.name),
         tool: call.name.clone(),
         call_id: call.id.clone(),
+        question: call.question.clone(),
         shown_arguments: call.shown_arguments.clone(),
         summary: call.summary.clone(),
         names: call.names.clone(),

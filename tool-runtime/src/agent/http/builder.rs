@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Url, redirect};
 
+use crate::agent::http::hidden::Hidden;
 use crate::agent::http::texts::Texts;
 use crate::agent::http::{HttpModel, Inner, Settings, endpoint, tls};
 use crate::agent::{ModelError, ModelErrorKind};
@@ -65,6 +66,14 @@ impl HttpModelBuilder {
     /// that do not know the mode, as some that speak Chat Completions, a tool is offered whose call is the answer.
     pub const fn schema_answers(mut self, wanted: bool) -> Self {
         self.settings.answers = if wanted { AnswerMode::Schema } else { AnswerMode::Tool };
+        self
+    }
+
+    /// Sets whether the limits of the provider's own API hold for descriptions and the number of tools; `true` by default.
+    /// With `false`, for compatible servers that take more. See
+    /// [`EncodeOptions::provider_limits`](crate::wire::EncodeOptions::provider_limits).
+    pub const fn provider_limits(mut self, hold: bool) -> Self {
+        self.settings.provider_limits = hold;
         self
     }
 
@@ -155,12 +164,14 @@ impl HttpModelBuilder {
             builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
         }
         let client = builder.build().map_err(|error| invalid(error.to_string()))?;
+        let hidden = Hidden::of(&settings, &url);
         Ok(HttpModel(Arc::new(Inner {
             client,
             url,
             settings,
             unsealed: AtomicBool::new(false),
             texts: Texts::default(),
+            hidden,
         })))
     }
 }

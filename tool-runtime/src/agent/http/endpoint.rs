@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{Asked, EncodeOptions, Format, Message, OfferedTools, OnUnsupported};
+use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, OnUnsupported, event_error};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -37,6 +37,14 @@ pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     let mut url = Url::parse(base).map_err(|error| format!("the base URL cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("the base URL has to begin with http:// or https://".to_owned());
+    }
+    let written = url.path().trim_end_matches('/');
+    let is_whole = match settings.format {
+        Format::Gemini => written.ends_with(":generateContent") || written.ends_with(":streamGenerateContent"),
+        _ => written.ends_with(&format!("/{usual}/{operation}")),
+    };
+    if is_whole {
+        return Err(format!("the base URL ends with the operation; leave `/{operation}` out"));
     }
     let path = match url.path().trim_matches('/') {
         "" => format!("/{usual}/{operation}"),
@@ -80,7 +88,10 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
 /// How the tools of requests are written. A tool that the format cannot carry is left out, because the provider would
 /// refuse the whole request.
 pub(super) fn options(settings: &Settings) -> EncodeOptions {
-    EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut)
+    EncodeOptions::default()
+        .with_strict(settings.strict)
+        .with_on_unsupported(OnUnsupported::LeaveOut)
+        .with_provider_limits(settings.provider_limits)
 }
 
 /// The body of a request, as JSON text, and the names of the tools in it. `sealed` asks for encrypted reasoning, which is
@@ -150,6 +161,23 @@ pub(super) fn refuses_sealed(error: &ModelError) -> bool {
             .any(|word| detail.contains(word))
     };
     matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
+}
+
+/// The provider's words in the body of an error, with its code; the whole body if it has none.
+pub(super) fn message(body: &str) -> String {
+    let is_json = body.trim_start().starts_with(['{', '[']);
+    let read = is_json.then(|| serde_json::from_str::<Value>(body).ok()).flatten();
+    // Gemini writes an array with one error where it would have streamed.
+    let read = read.map(|read| if let Value::Array(mut all) = read { all.pop().unwrap_or_default() } else { read });
+    let error = read.map(|read| event_error(&read.to_string(), CodeIn::CodeOrType));
+    match error
+        .and_then(|error| error.message.filter(|message| !message.is_empty()).map(|message| (message, error.code)))
+    {
+        Some((message, Some(ErrorCode::Text(code)))) => format!("{message} ({code})"),
+        Some((message, Some(ErrorCode::Number(code)))) => format!("{message} ({code})"),
+        Some((message, None)) => message,
+        None => body.to_owned(),
+    }
 }
 
 pub(super) fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

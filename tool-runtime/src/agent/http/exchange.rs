@@ -98,7 +98,11 @@ async fn answer(
     };
     if !response.status().is_success() {
         let again = retry::asked(response.status().as_u16(), response.headers(), Timestamp::now());
-        return Err(Failed { error: refused(inner, response, deadline).await, again });
+        let mut error = refused(response, deadline).await;
+        if let Again::After(wait) = again {
+            error = error.with_wait(wait);
+        }
+        return Err(Failed { error, again });
     }
     let protocol = |detail: &str| Failed::for_good(ModelErrorKind::Protocol, detail);
     let content = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -154,7 +158,7 @@ async fn read(
     decoded
 }
 
-async fn refused(inner: &Inner, response: Response, deadline: Instant) -> ModelError {
+async fn refused(response: Response, deadline: Instant) -> ModelError {
     let status = response.status();
     if status.is_redirection() {
         return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
@@ -169,10 +173,5 @@ async fn refused(inner: &Inner, response: Response, deadline: Instant) -> ModelE
             }
         }
     }
-    let mut text = String::from_utf8_lossy(&text).into_owned();
-    // Some providers repeat a key that they do not accept.
-    if let Some(key) = inner.settings.key.as_ref().filter(|key| !key.expose().is_empty()) {
-        text = text.replace(key.expose().as_str(), "[key]");
-    }
-    ModelError::new(ModelErrorKind::Status(status.as_u16()), text)
+    ModelError::new(ModelErrorKind::Status(status.as_u16()), String::from_utf8_lossy(&text))
 }

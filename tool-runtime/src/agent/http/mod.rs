@@ -19,6 +19,7 @@ mod body;
 mod builder;
 mod endpoint;
 mod exchange;
+mod hidden;
 mod provider;
 mod retry;
 mod texts;
@@ -43,6 +44,7 @@ pub use builder::HttpModelBuilder;
 #[cfg(feature = "mcp-client")]
 pub(crate) use tls::config as tls_config;
 
+use hidden::Hidden;
 use retry::Retries;
 use texts::Texts;
 
@@ -74,6 +76,7 @@ struct Inner {
     /// Whether the model has no encrypted reasoning, so that requests do not ask for it.
     unsealed: AtomicBool,
     texts: Texts,
+    hidden: Hidden,
 }
 
 /// What a request looks like and how long it may take.
@@ -85,6 +88,7 @@ struct Settings {
     stream: bool,
     strict: bool,
     answers: AnswerMode,
+    provider_limits: bool,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -102,6 +106,7 @@ impl Settings {
             stream: true,
             strict: false,
             answers: AnswerMode::Schema,
+            provider_limits: true,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),
@@ -135,6 +140,16 @@ impl ModelClient for HttpModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let hidden = &self.0.hidden;
+        match self.ask(request, show).await {
+            Ok(decoded) => Ok(hidden.mask_answer(decoded)),
+            Err(error) => Err(error.with_detail(|detail| hidden.mask(endpoint::message(detail)))),
+        }
+    }
+}
+
+impl HttpModel {
+    async fn ask(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
         let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
         let tools = self.0.texts.of(settings, &request)?;

@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::worker::Desk;
 use crate::agent::worker::hold::Hold;
+use crate::agent::worker::{Desk, Leased};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, Unfinished, Work};
 use crate::runner::{RestoreError, ResumeError};
-use crate::store::runs::{Next, Progress};
-use crate::store::{Clock as _, Key, RunLease, StoreError, StoredRun, SystemClock};
+use crate::store::runs::{Due, Next, Progress};
+use crate::store::{Key, StoreError, StoredRun};
 
 /// How often in a row a model may give no answer until its run ends.
 const ATTEMPTS: u32 = 6;
@@ -65,10 +64,10 @@ struct Held<'d> {
 
 impl Desk {
     /// Continues a run until it waits, ends or is lost, or the worker is to stop.
-    pub(super) async fn work(self: Arc<Self>, lease: RunLease, stored: StoredRun) {
+    pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, asked }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
-        let hold = Hold { store: Arc::clone(&self.store), lease, patience: self.lease };
+        let hold = Hold { store: Arc::clone(&self.store), lease, patience: self.lease, renewed: Arc::new(asked) };
         let _kept = hold.keep(self.lease, lost.clone());
         let failures = AtomicU32::new(stored.failures);
         let held = Held { desk: &self, hold, stored, failures, taking: Mutex::default() };
@@ -79,7 +78,7 @@ impl Desk {
             Err(Down::Lost) => Err(StoreError::Fenced),
             Err(Down::Later(code)) => held.later(code, u32::MAX).await,
             Err(Down::Model(code)) => held.later(code, ATTEMPTS).await,
-            Err(Down::Never(code)) => held.put(code, None).await,
+            Err(Down::Never(code)) => held.put(code, Due::Never).await,
         };
         match put {
             Ok(()) => {}
@@ -97,7 +96,7 @@ impl Held<'_> {
             let running = conversation.is_idle() && conversation.refresh().await?;
             let step = conversation.step_on(self).await?;
             if self.desk.stop.is_cancelled() {
-                return Ok(self.put(step.code(), Some(SystemClock.now())).await?);
+                return Ok(self.put(step.code(), Due::Now).await?);
             }
             if matches!(step, Step::Asked | Step::Ran) {
                 continue;
@@ -108,7 +107,7 @@ impl Held<'_> {
                 continue;
             }
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
-            let due = if running { Some(later(ELSEWHERE)) } else { expires };
+            let due = if running { Due::In(ELSEWHERE) } else { expires.map_or(Due::Never, Due::At) };
             let document = conversation.save().await?.to_text()?;
             let next = Next::Release { due, news };
             return Ok(self.write(Some(document), step.code(), None, next).await?);
@@ -120,13 +119,13 @@ impl Held<'_> {
         let Some((key, incoming)) = self.hold.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        match conversation.check(&incoming) {
+        match conversation.check(&incoming).await {
             Ok(()) => conversation.accept_on(self, &name, incoming).await?,
             Err(refused) => {
                 let run = &*self.hold.lease.run_id;
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
-                // Of a decider who may not decide there is a record.
-                let _refused = conversation.accept(incoming).await;
+                // Of each refused decision there is a record.
+                conversation.refuse(&refused);
                 // The conversation stays where it is: nothing came in that its model would have to be asked about.
                 let saved = async { conversation.save().await.map_err(Unfinished::Store) };
                 self.unit(&name, Box::pin(saved)).await?;
@@ -137,7 +136,10 @@ impl Held<'_> {
 
     /// Finishes the calls for which it is too late. Returns whether there were any.
     async fn expire(&self, conversation: &mut Conversation) -> Result<bool, Down> {
-        let expired = conversation.expire(SystemClock.now()).await;
+        if conversation.waiting().all(|call| call.expires_at.is_none()) {
+            return Ok(false);
+        }
+        let expired = conversation.expire(self.desk.runner.store_time().await?).await;
         let expired = expired.map_err(|error| Down::from(Unfinished::Refused(error)))?;
         if expired {
             let document = conversation.save().await?.to_text()?;
@@ -149,12 +151,12 @@ impl Held<'_> {
     /// Puts the run down until later, longer each time, but not more often than this in a row.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let due = (failures < most).then(|| later(Duration::from_secs(1 << failures.min(8))));
+        let due = if failures < most { Due::In(Duration::from_secs(1 << failures.min(8))) } else { Due::Never };
         self.put(code, due).await
     }
 
     /// Puts the run down as it was after its last unit.
-    async fn put(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
+    async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
         self.hold.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }
 
@@ -175,6 +177,7 @@ impl Durable for Held<'_> {
     type Error = Down;
 
     async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Down> {
+        self.hold.confirm(self.desk.lease).await?;
         let saved = work.await?;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
@@ -194,8 +197,4 @@ impl Durable for Held<'_> {
             error => Down::Never(error.code()),
         })
     }
-}
-
-fn later(by: Duration) -> Timestamp {
-    SystemClock.now().saturating_add(by).unwrap_or(Timestamp::MAX)
 }

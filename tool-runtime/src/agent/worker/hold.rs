@@ -1,6 +1,6 @@
 //! [`Hold`]: a run that this process has, and what it writes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Incoming;
 use crate::agent::worker::oldest_post;
 use crate::agent::worker::queue::{corrupt, transact};
-use crate::store::runs::{self, Next, Progress};
-use crate::store::{Document, Key, RunLease, Store, StoreError};
+use crate::store::runs::{self, Due, Next, Progress};
+use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, SystemClock};
 
 /// A run that this process has under a lease, for a worker or for an application that continues it itself. Each write is
 /// checked against the lease.
@@ -21,9 +21,48 @@ pub(super) struct Hold {
     pub(super) lease: RunLease,
     /// How long a write is tried again while the store cannot be reached.
     pub(super) patience: Duration,
+    /// When the lease was renewed last.
+    pub(super) renewed: Arc<Renewed>,
+}
+
+/// When a lease was known to be this process's, by both of its clocks: a machine that was suspended may have stopped the
+/// one by which its timers run.
+pub(super) struct Renewed(Mutex<(Instant, Timestamp)>);
+
+impl Renewed {
+    /// Takes the time before the request to the store, so that the lease lasts at least as long as computed from it.
+    pub(super) fn now() -> Self {
+        Self(Mutex::new((Instant::now(), SystemClock.now())))
+    }
+
+    fn set(&self, asked: &Self) {
+        let asked = *asked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.elapsed()
+    }
+
+    /// Whether neither clock has moved by more than this.
+    fn is_within(&self, longest: Duration) -> bool {
+        let (at, wall) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        at.elapsed() < longest && SystemClock.now().duration_since(wall).unsigned_abs() < longest
+    }
 }
 
 impl Hold {
+    /// Makes sure that this process still has the run before a model request or a read-only call, which no write to the
+    /// store fences. It asks the store only if the lease was not renewed in time, for example because the process was
+    /// stopped.
+    pub(super) async fn confirm(&self, by: Duration) -> Result<(), StoreError> {
+        // It is renewed each third of its time.
+        if self.renewed.is_within(by / 2) {
+            return Ok(());
+        }
+        prolong(&*self.store, &self.lease, by, &self.renewed).await
+    }
+
     /// How often something happened to the run from outside.
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
@@ -35,19 +74,11 @@ impl Hold {
     /// Returns the oldest of the run's post. `None` if there is none.
     pub(super) async fn post(&self) -> Result<Option<(Key, Incoming)>, StoreError> {
         let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
-        let mut incoming: Incoming = serde_json::from_str(&post.body).map_err(corrupt)?;
-        incoming.about = (!post.finishes.is_empty()).then(|| post.finishes.into());
-        Ok(Some((key, incoming)))
+        Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
     /// Puts the run down as it was after its last step.
-    pub(super) async fn put(
-        &self,
-        state: &str,
-        due: Option<Timestamp>,
-        news: u64,
-        failures: u32,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn put(&self, state: &str, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
         let next = Next::Release { due, news };
         self.write(Progress { document: None, state: state.into(), taken: None, failures, next }).await
     }
@@ -72,24 +103,29 @@ impl Hold {
 
     /// Prolongs the lease in a task of its own, until somebody else has the run, or nobody can tell: then `lost` fires.
     pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> Kept {
-        Kept(tokio::spawn(renew(Arc::clone(&self.store), self.lease.clone(), by, lost)))
+        let renewed = Arc::clone(&self.renewed);
+        Kept(tokio::spawn(renew(Arc::clone(&self.store), self.lease.clone(), by, renewed, lost)))
     }
 }
 
-async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, lost: CancellationToken) {
-    let mut renewed = Instant::now();
+async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, renewed: Arc<Renewed>, lost: CancellationToken) {
     loop {
         tokio::time::sleep(by / 3).await;
-        let (asked, held) = (Instant::now(), lease.clone());
-        let keys = vec![Key::run(Arc::clone(&lease.run_id))];
-        match transact(&*store, keys, move |transaction| runs::renew(transaction, &held, by)).await {
-            Ok(()) => renewed = asked,
+        match prolong(&*store, &lease, by, &renewed).await {
             Err(StoreError::Fenced) => break,
             Err(_) if renewed.elapsed() > by => break,
-            Err(_) => {}
+            _ => {}
         }
     }
     lost.cancel();
+}
+
+async fn prolong(store: &dyn Store, lease: &RunLease, by: Duration, renewed: &Renewed) -> Result<(), StoreError> {
+    let (asked, held) = (Renewed::now(), lease.clone());
+    let keys = vec![Key::run(Arc::clone(&lease.run_id))];
+    transact(store, keys, move |transaction| runs::renew(transaction, &held, by)).await?;
+    renewed.set(&asked);
+    Ok(())
 }
 
 /// Prolongs a lease until it is dropped.
@@ -98,5 +134,25 @@ pub(super) struct Kept(JoinHandle<()>);
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_was_not_renewed_in_time_is_looked_at() {
+        let (renewed, half) = (Renewed::now(), Duration::from_secs(15));
+        assert!(renewed.is_within(half));
+        tokio::time::advance(half).await;
+        assert!(!renewed.is_within(half), "its timers went on");
+        renewed.set(&Renewed::now());
+        assert!(renewed.is_within(half));
+        let hour = jiff::SignedDuration::from_hours(1);
+        for wall in [SystemClock.now() - hour, SystemClock.now() + hour] {
+            let suspended = Renewed(Mutex::new((Instant::now(), wall)));
+            assert!(!suspended.is_within(half), "the machine's clock jumped");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! [`Worker`]: continues the conversations of a store, in as many processes as share it.
 
+mod decide;
 mod held;
 mod hold;
 #[cfg(feature = "cli")]
@@ -14,18 +15,22 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use decide::Delivery;
 #[cfg(feature = "cli")]
 pub(crate) use own::{OwnRun, Take};
+#[cfg(feature = "cli")]
+pub(crate) use queue::find;
 pub use queue::{QueueError, RunQueue};
 
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Clock as _, Document, Key, Listed, Post, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor,
-    runs, sweep,
+    Document, Key, Listed, Post, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction, anchor, runs,
 };
+use hold::Renewed;
 use queue::transact;
 
 /// How long nobody looks at what is due when the store says nothing.
@@ -41,7 +46,8 @@ type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 ///
 /// A worker leases a run, takes its steps, and keeps the document after each: an answer of the model before any of its
 /// calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its own
-/// transaction, so a worker that was stopped past it writes nothing; a call that it had begun is `outcome_unknown`.
+/// transaction, so a worker that was stopped past it writes nothing; a call that it had begun is reconciled, repeated or
+/// `outcome_unknown`, as its tool says.
 #[must_use]
 pub struct Worker {
     agent: Agent,
@@ -49,13 +55,24 @@ pub struct Worker {
     name: Arc<str>,
     concurrency: usize,
     lease: Duration,
+    patience: Duration,
     prepare: Option<Prepare>,
 }
 
 impl Worker {
-    /// Creates a worker over the runner's store: eight runs at a time, with leases of 30 seconds.
+    /// Creates a worker over the runner's store: eight runs at a time, with leases of 30 seconds, and 30 seconds of patience
+    /// with a store that is away at the start.
     pub fn new(agent: Agent, runner: ToolRunner) -> Self {
-        Self { agent, runner, name: "worker".into(), concurrency: 8, lease: Duration::from_secs(30), prepare: None }
+        let half_a_minute = Duration::from_secs(30);
+        Self {
+            agent,
+            runner,
+            name: "worker".into(),
+            concurrency: 8,
+            lease: half_a_minute,
+            patience: half_a_minute,
+            prepare: None,
+        }
     }
 
     /// Sets a name for operators. It need not be unique: two workers with one name are still two.
@@ -76,6 +93,13 @@ impl Worker {
         self
     }
 
+    /// Sets how long it waits for a store that cannot be reached when it starts. A store that goes away later is waited for
+    /// without an end.
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Sets what the options of a run become before it continues: connections, a sink of events, fewer tools. Given are
     /// the options that it had when it was saved: its principal, tenant, caller, roles and attributes. A run never
     /// becomes wider than it was.
@@ -86,32 +110,43 @@ impl Worker {
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases.
     /// Each minute it anchors the records of all runs ([`anchor`]), at the end too, and removes what means nothing any
-    /// more ([`sweep`]).
+    /// more ([`ToolRunner::sweep`]).
     ///
     /// A store that fails later is asked again each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.
     ///
     /// # Errors
-    /// The store cannot be read when the worker starts.
+    /// When the worker starts, the store cannot be reached for as long as its patience lasts, or cannot be written to, as a
+    /// replica that is read only.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
-        let Self { agent, runner, concurrency, lease, prepare, .. } = self;
+        let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
         let store = Arc::clone(runner.store());
         let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
         let mut tidying = JoinSet::new();
-        tidying.spawn(keep_tidy(Arc::clone(&desk.store)));
+        tidying.spawn(keep_tidy(desk.runner.clone()));
         let mut shutdown = pin!(shutdown);
-        let (mut running, mut started) = (JoinSet::new(), false);
+        let mut running = JoinSet::new();
+        let until = Instant::now() + patience;
+        while let Err(error) = writable(&*desk.store, &desk.owner).await {
+            match error {
+                StoreError::Unavailable(_) if Instant::now() < until => {}
+                StoreError::DiskFull(_) | StoreError::Locked(_) | StoreError::Busy | StoreError::Full => break,
+                error => return Err(error),
+            }
+            tracing::warn!(error = error.code(), "the store cannot be reached; the worker waits for it");
+            if wait(None, &mut running, shutdown.as_mut()).await {
+                return Ok(());
+            }
+        }
         loop {
             match desk.take(concurrency.saturating_sub(running.len())).await {
-                Ok(taken) => taken.into_iter().for_each(|(lease, run)| {
-                    running.spawn(Arc::clone(&desk).work(lease, run));
+                Ok(taken) => taken.into_iter().for_each(|leased| {
+                    running.spawn(Arc::clone(&desk).work(leased));
                 }),
-                Err(error) if !started => return Err(error),
                 Err(error) => tracing::warn!(error = error.code(), "the store cannot be asked for runs"),
             }
-            started = true;
-            if wait(&*desk.store, &mut running, shutdown.as_mut()).await {
+            if wait(Some(&*desk.store), &mut running, shutdown.as_mut()).await {
                 break;
             }
         }
@@ -126,12 +161,29 @@ impl Worker {
     }
 }
 
+/// Writes and removes a mark that means nothing: a worker that could only read would take no run, and say nothing.
+async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
+    let key = Key::from_parts(Space::Decided, "worker", Arc::clone(owner));
+    for is_there in [true, false] {
+        let named = key.clone();
+        let mark = move |transaction: &mut Transaction| {
+            if is_there {
+                transaction.set(&named, Document::Decided { until: transaction.now() })
+            } else {
+                transaction.remove(&named)
+            }
+        };
+        transact(store, vec![key.clone()], mark).await?;
+    }
+    Ok(())
+}
+
 /// Anchors the records of all runs and sweeps the store, again and again. Several workers may do so.
-async fn keep_tidy(store: Arc<dyn Store>) {
+async fn keep_tidy(runner: ToolRunner) {
     loop {
         tokio::time::sleep(TIDY_EVERY).await;
-        anchor_now(&*store).await;
-        if let Err(error) = sweep(&*store).await {
+        anchor_now(&**runner.store()).await;
+        if let Err(error) = runner.sweep().await {
             tracing::warn!(error = error.code(), "what means nothing any more could not be removed");
         }
     }
@@ -143,13 +195,18 @@ async fn anchor_now(store: &dyn Store) {
     }
 }
 
-/// Waits until something may be due, a run is done, or the worker is to stop (`true`).
+/// Waits until something may be due, a run is done, or the worker is to stop (`true`). Without a store, for a second.
 async fn wait(
-    store: &dyn Store,
+    store: Option<&dyn Store>,
     running: &mut JoinSet<()>,
     mut shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
-    let mut news = pin!(tokio::time::timeout(POLL, store.changed()));
+    let mut news = pin!(tokio::time::timeout(POLL, async {
+        match store {
+            Some(store) => store.changed().await,
+            None => std::future::pending().await,
+        }
+    }));
     poll_fn(|context| {
         if shutdown.as_mut().poll(context).is_ready() {
             return Poll::Ready(true);
@@ -188,14 +245,22 @@ struct Desk {
     stop: CancellationToken,
 }
 
+/// A run that this worker has from now on.
+struct Leased {
+    lease: RunLease,
+    run: StoredRun,
+    /// The time before the store granted the lease.
+    asked: Renewed,
+}
+
 impl Desk {
     /// Leases up to so many runs that are due.
-    async fn take(&self, free: usize) -> Result<Vec<(RunLease, StoredRun)>, StoreError> {
+    async fn take(&self, free: usize) -> Result<Vec<Leased>, StoreError> {
         let mut taken = Vec::new();
         if free == 0 {
             return Ok(taken);
         }
-        let due = Some(SystemClock.now());
+        let due = Some(self.runner.store_time().await?);
         let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(Space::Run) }).await?;
         // Workers that see the same list do not all begin with the same run.
         let first = usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % listed.len().max(1);
@@ -205,7 +270,9 @@ impl Desk {
             let (owner, lease) = (Arc::clone(&self.owner), self.lease);
             let keys = vec![Key::run(Arc::clone(&run.run_id))];
             let change = move |transaction: &mut _| runs::lease(transaction, &run.run_id, &owner, lease);
-            taken.extend(transact(&*self.store, keys, change).await?);
+            let asked = Renewed::now();
+            let leased = transact(&*self.store, keys, change).await?;
+            taken.extend(leased.map(|(lease, run)| Leased { lease, run, asked }));
             if taken.len() >= free {
                 break;
             }

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::hold::{Hold, Kept};
+use super::hold::{Hold, Kept, Renewed};
 use super::queue::transact;
 use crate::agent::{Incoming, QueueError, SavedConversation};
-use crate::store::runs::{self, Next, Progress, Taking};
+use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// How long a run counts as this process's without a sign of life.
@@ -30,6 +30,8 @@ pub(crate) enum Take {
     Unknown,
     /// Another process has it.
     Held,
+    /// Its records end before an exported anchor, and it has not been released.
+    HeldBack,
     /// It is theirs, as it was after its last step.
     Taken(OwnRun, Box<SavedConversation>),
 }
@@ -48,11 +50,12 @@ impl RunQueue {
         let change = move |transaction: &mut Transaction| {
             runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, LEASE)
         };
-        Ok(match transact(&*self.store, keys, change).await? {
+        Ok(match transact(&**self.runner.store(), keys, change).await? {
             Taking::Unknown => Take::Unknown,
             Taking::Held => Take::Held,
+            Taking::HeldBack => Take::HeldBack,
             Taking::Taken(lease, run) => {
-                let own = OwnRun::new(Arc::clone(&self.store), lease, run.news);
+                let own = OwnRun::new(Arc::clone(self.runner.store()), lease, run.news);
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Take::Taken(own, Box::new(saved)),
                     Err(error) => {
@@ -71,8 +74,8 @@ impl RunQueue {
         (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
         let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
         let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &stored, &owner, LEASE);
-        let lease = transact(&*self.store, keys, change).await?;
-        Ok(OwnRun::new(Arc::clone(&self.store), lease, 0))
+        let lease = transact(&**self.runner.store(), keys, change).await?;
+        Ok(OwnRun::new(Arc::clone(self.runner.store()), lease, 0))
     }
 }
 
@@ -83,7 +86,7 @@ fn owner_of(name: &str) -> Arc<str> {
 impl OwnRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
         // Whether it is lost, the next write says.
-        let hold = Hold { store, lease, patience: Duration::ZERO };
+        let hold = Hold { store, lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
         let kept = hold.keep(LEASE, CancellationToken::new());
         Self { hold, news, _kept: kept }
     }
@@ -111,8 +114,8 @@ impl OwnRun {
         self.hold.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
     }
 
-    /// Hands the run back: to workers when it is due, and sooner if something was posted to it.
-    pub(crate) async fn release(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
-        self.hold.put(state, due, self.news, 0).await
+    /// Hands the run back: to workers when its next call expires, and sooner if something was posted to it.
+    pub(crate) async fn release(&self, state: &str, expires: Option<Timestamp>) -> Result<(), StoreError> {
+        self.hold.put(state, expires.map_or(Due::Never, Due::At), self.news, 0).await
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Incoming, SavedConversation};
-#[cfg(any(feature = "cli", feature = "mcp-server"))]
-use crate::store::PendingCall;
+use crate::call::Suspension;
+use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
 use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, runs};
@@ -25,11 +25,11 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, run
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store = Arc::new(MemoryStore::new());
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all());
-/// let runner = runner.store(Arc::clone(&store)).build()?;
+/// let runner = runner.store(store).build()?;
 /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
 ///
 /// // A process that takes requests.
-/// let queue = RunQueue::new(store);
+/// let queue = RunQueue::new(&runner);
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().run_id("run-1").tenant("acme")));
 /// conversation.accept(Incoming::from("Hi!")).await?;
 /// queue.enqueue(&conversation.save().await?).await?;
@@ -49,14 +49,28 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, run
 /// ```
 #[derive(Clone)]
 pub struct RunQueue {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) runner: ToolRunner,
+    pub(super) options: RunOptions,
 }
 
 impl RunQueue {
-    /// Creates a queue over the store that the workers' runners have.
+    /// Creates a queue over a runner that has the same store as the workers. The runner's policy, and every policy that
+    /// a run is held to, decide who may approve.
     #[must_use]
-    pub fn new(store: impl Store + 'static) -> Self {
-        Self { store: Arc::new(store) }
+    pub fn new(runner: &ToolRunner) -> Self {
+        Self { runner: runner.clone(), options: RunOptions::new() }
+    }
+
+    /// Sets connections and a sink for calls that [`decide`](Self::decide) carries out here. Principal, tenant and
+    /// rights come from the call, not from these options.
+    #[must_use]
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &**self.runner.store()
     }
 
     /// Puts a conversation in. A worker continues it as soon as one is free.
@@ -72,53 +86,70 @@ impl RunQueue {
             stored.due = Some(transaction.now());
             runs::enqueue(transaction, &stored)
         };
-        Ok(transact(&*self.store, vec![Key::run(id)], change).await?)
+        Ok(transact(self.store(), vec![Key::run(id)], change).await?)
     }
 
     /// Posts a message, decisions or answers to a run of a tenant. They are taken in order, each once, when the run has
     /// nothing else to do; what does not fit then is dropped. At most 256 posts wait in a run.
     ///
+    /// Every decision is checked first, as it is again when it is taken: the call asks the question that it answers, and
+    /// the decider may decide. If one does not fit, the refusal is recorded and nothing is posted. For a call that does not
+    /// wait any more, the first 16 refusals are recorded, and none for a call of which the store has no record.
+    ///
     /// # Errors
-    /// The tenant has no such run, its post is full ([`StoreError::Full`]), or the store failed.
+    /// The tenant has no such run; a call does not ask the question, or a message in the post answers it already
+    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; the post is full
+    /// ([`StoreError::Full`]); or the store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, incoming: &Incoming) -> Result<(), QueueError> {
+        let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
+        let stored = stored.ok_or(QueueError::Unknown)?;
+        let mut questions = Vec::new();
+        for (question, kind, decider) in incoming.brought() {
+            let call = match self.called(&stored, question.call_id()).await {
+                Err(ResumeError::NotWaiting(id)) => {
+                    let party = (stored.principal.as_deref(), stored.tenant.as_deref());
+                    self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
+                    return Err(ResumeError::NotWaiting(id).into());
+                }
+                called => called?,
+            };
+            let run = self.run_of(&call, Some(&stored))?;
+            run.admits(question, kind, decider).await?;
+            questions.push(question.clone());
+        }
+        for id in incoming.answered() {
+            let call = self.called(&stored, id).await?;
+            if call.suspension != Suspension::Client {
+                return Err(ResumeError::NotWaiting(id.clone()).into());
+            }
+            questions.push(call.question());
+        }
+        let twice = questions.iter().enumerate().find(|(at, question)| questions[..*at].contains(question));
+        if let Some((_, question)) = twice {
+            return Err(ResumeError::NotWaiting(question.call_id().clone()).into());
+        }
         let body: Arc<str> = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        match self.post_under(run_id.into(), tenant.map(Into::into), body, Vec::new()).await? {
-            (_, Posted::Kept) => Ok(()),
-            _ => Err(QueueError::Unknown),
-        }
-    }
-
-    /// Posts what finishes calls of a run that wait, unless something that finishes one of them is in the run's post
-    /// already: then returns that call.
-    #[cfg(any(feature = "cli", feature = "mcp-server"))]
-    pub(crate) async fn post_for<'c>(
-        &self,
-        calls: &'c [PendingCall],
-        incoming: &Incoming,
-    ) -> Result<Result<Key, &'c PendingCall>, QueueError> {
-        let body = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        let Some(first) = calls.first() else { return Err(QueueError::Unknown) };
-        let finishes = calls.iter().map(posts::finishes).collect::<Result<Vec<_>, StoreError>>()?;
-        let posted = self.post_under(Arc::clone(&first.run_id), first.tenant.clone(), body, finishes).await?;
-        match posted {
-            (key, Posted::Kept) => Ok(Ok(key)),
-            (_, Posted::NoRun) => Err(QueueError::Unknown),
-            (_, Posted::Decided(place)) => Ok(Err(calls.get(place).unwrap_or(first))),
-        }
-    }
-
-    async fn post_under(
-        &self,
-        run_id: Arc<str>,
-        tenant: Option<Arc<str>>,
-        body: Arc<str>,
-        finishes: Vec<Arc<str>>,
-    ) -> Result<(Key, Posted), QueueError> {
-        let key = Key::post(Arc::clone(&run_id), uuid::Uuid::new_v4().simple().to_string());
-        let (keys, named) = (vec![Key::run(run_id), key.clone()], key.clone());
+        let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
+        let keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
+        let tenant = stored.tenant.clone();
         let change =
-            move |transaction: &mut Transaction| posts::post(transaction, &named, tenant.as_deref(), &body, &finishes);
-        Ok((key, transact(&*self.store, keys, change).await?))
+            move |transaction: &mut Transaction| posts::post(transaction, &key, tenant.as_deref(), &body, &questions);
+        match transact(self.store(), keys, change).await? {
+            Posted::Kept => Ok(()),
+            Posted::NoRun => Err(QueueError::Unknown),
+            Posted::Answered(question) => {
+                let brought = incoming.brought().find(|(brought, ..)| **brought == question);
+                if let Some((question, kind, decider)) = brought {
+                    let party = (stored.principal.as_deref(), stored.tenant.as_deref());
+                    self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
+                }
+                Err(ResumeError::NotWaiting(question.call_id().clone()).into())
+            }
+        }
+    }
+
+    pub(super) async fn stored(&self, run_id: &str) -> Result<Option<StoredRun>, StoreError> {
+        stored(self.store(), run_id).await
     }
 
     /// Returns a run of a tenant, and its conversation as it was after its last step. A run that an MCP server has is no
@@ -127,14 +158,27 @@ impl RunQueue {
     /// # Errors
     /// The tenant has no such run, or the store failed.
     pub async fn find(&self, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, SavedConversation), QueueError> {
-        match self.store.read(&[Key::run(run_id)]).await?.pop().flatten() {
-            Some(Document::Run(run)) if run.tenant.as_deref() == tenant && !run.is_served() => {
-                let conversation = SavedConversation::from_text(&run.document)?;
-                Ok((*run, conversation))
-            }
-            _ => Err(QueueError::Unknown),
-        }
+        find(self.store(), run_id, tenant).await
     }
+}
+
+async fn stored(store: &dyn Store, run_id: &str) -> Result<Option<StoredRun>, StoreError> {
+    Ok(match store.read(&[Key::run(run_id)]).await?.pop().flatten() {
+        Some(Document::Run(run)) => Some(*run),
+        _ => None,
+    })
+}
+
+/// A run of a tenant with its conversation, see [`RunQueue::find`].
+pub(crate) async fn find(
+    store: &dyn Store,
+    run_id: &str,
+    tenant: Option<&str>,
+) -> Result<(StoredRun, SavedConversation), QueueError> {
+    let is_theirs = |run: &StoredRun| run.tenant.as_deref() == tenant && !run.is_served() && !run.is_driven();
+    let run = stored(store, run_id).await?.filter(is_theirs).ok_or(QueueError::Unknown)?;
+    let conversation = SavedConversation::from_text(&run.document)?;
+    Ok((run, conversation))
 }
 
 impl fmt::Debug for RunQueue {
@@ -174,16 +218,22 @@ pub(super) async fn transact<T: Send + 'static>(
 pub enum QueueError {
     /// The tenant has no such run.
     Unknown,
+    /// A decision or an answer does not fit a call of the run. Nothing was posted.
+    Refused(ResumeError),
+    /// An engine for durable execution drives the run: bring the decision to it.
+    Engine,
     /// The store failed.
     Store(StoreError),
 }
 
 impl QueueError {
-    /// Returns a stable word: `not_found` or the store's own.
+    /// Returns a stable word: `not_found`, `run_of_engine`, or the one of the refusal or the store.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "not_found",
+            Self::Refused(error) => error.code(),
+            Self::Engine => "run_of_engine",
             Self::Store(error) => error.code(),
         }
     }
@@ -195,10 +245,21 @@ impl From<StoreError> for QueueError {
     }
 }
 
+impl From<ResumeError> for QueueError {
+    fn from(error: ResumeError) -> Self {
+        match error {
+            ResumeError::Store(error) => Self::Store(error),
+            error => Self::Refused(error),
+        }
+    }
+}
+
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("there is no such run"),
+            Self::Refused(error) => error.fmt(f),
+            Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -207,7 +268,8 @@ impl fmt::Display for QueueError {
 impl Error for QueueError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unknown => None,
+            Self::Unknown | Self::Engine => None,
+            Self::Refused(error) => Some(error),
             Self::Store(error) => Some(error),
         }
     }

@@ -39,9 +39,10 @@ impl fmt::Debug for Event {
             Self::Graph { id, name, event } => {
                 f.debug_struct("Graph").field("id", id).field("name", name).field("event", event).finish()
             }
-            Self::Usage { input_tokens, output_tokens, .. } => {
+            Self::Usage { input_tokens, output_tokens, estimated, .. } => {
                 let mut usage = f.debug_struct("Usage");
-                usage.field("input_tokens", input_tokens).field("output_tokens", output_tokens).finish_non_exhaustive()
+                usage.field("input_tokens", input_tokens).field("output_tokens", output_tokens);
+                usage.field("estimated", estimated).finish_non_exhaustive()
             }
             Self::Error { code, .. } => f.debug_struct("Error").field("code", code).finish_non_exhaustive(),
             Self::Done { reason } => f.debug_struct("Done").field("reason", reason).finish(),

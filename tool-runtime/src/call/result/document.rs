@@ -3,7 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Body, Delivered, Failed};
-use crate::call::{CallId, JsonText, Mismatch, Outcome, SafeError, ToolExecResult, Violation};
+use crate::call::{CallId, Intervention, JsonText, Mismatch, Outcome, Question, SafeError, ToolExecResult, Violation};
+use crate::media::{Beside, LeftOut};
 
 /// The document: what a UI may see, without what only the model or only operators may read.
 #[derive(Serialize, Deserialize)]
@@ -14,6 +15,8 @@ struct Document {
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<JsonText>,
+    #[serde(default, skip_serializing_if = "LeftOut::is_none")]
+    left_out: LeftOut,
     // Written out, because a flattened struct could not be read together with a raw value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error_code: Option<Outcome>,
@@ -25,7 +28,11 @@ struct Document {
     errors: Vec<Violation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mismatch: Option<Mismatch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    question: Option<Question>,
     executed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    intervention: Option<Box<Intervention>>,
 }
 
 impl Serialize for ToolExecResult {
@@ -37,9 +44,24 @@ impl Serialize for ToolExecResult {
             None => (None, None, None, Vec::new()),
         };
         let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
-        let (value, executed) = (self.value().cloned(), self.executed);
-        Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, mismatch, executed }
-            .serialize(serializer)
+        let (value, left_out, executed) = (self.value().cloned(), self.left_out(), self.executed);
+        let (question, intervention) = (self.question().cloned(), self.intervention.clone());
+        let document = Document {
+            tool_call_id,
+            ok,
+            outcome,
+            value,
+            left_out,
+            error_code,
+            tool_code,
+            safe_message,
+            errors,
+            mismatch,
+            question,
+            executed,
+            intervention,
+        };
+        document.serialize(serializer)
     }
 }
 
@@ -54,8 +76,9 @@ impl<'de> Deserialize<'de> for ToolExecResult {
         }
         if read.ok {
             let shown = read.value.ok_or_else(|| D::Error::missing_field("value"))?;
-            let delivered = Delivered::shown(shown);
-            return Ok(Self::delivered(read.tool_call_id, read.executed, delivered));
+            let delivered = Delivered { beside: Beside::recorded(0, read.left_out), ..Delivered::shown(shown) };
+            let result = Self::delivered(read.tool_call_id, read.executed, delivered);
+            return Ok(result.with_intervention(read.intervention));
         }
         let error = SafeError {
             error_code: read.outcome,
@@ -65,10 +88,11 @@ impl<'de> Deserialize<'de> for ToolExecResult {
             mismatch: read.mismatch,
         };
         let body = if read.outcome.is_suspension() {
-            Body::Suspended { error: Box::new(error), prepared: read.value }
+            let question = read.question.unwrap_or_else(|| Question::unknown(&read.tool_call_id));
+            Body::Suspended { error: Box::new(error), prepared: read.value, question: Box::new(question) }
         } else {
             Body::Failed(Box::new(Failed { error, concealed: false, detail: None }))
         };
-        Ok(Self { call_id: read.tool_call_id, executed: read.executed, body })
+        Ok(Self { call_id: read.tool_call_id, executed: read.executed, intervention: read.intervention, body })
     }
 }

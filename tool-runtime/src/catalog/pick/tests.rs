@@ -29,7 +29,7 @@ fn tool(name: &str, description: &str, arguments: &[(&str, &str)]) -> DynamicToo
         .map(|(name, text)| ((*name).to_owned(), json!({"type": "string", "description": text})))
         .collect();
     let schema = json!({"type": "object", "properties": properties});
-    DynamicTool::new(name, description, schema, ToolEffect::ReadOnly, Arc::new(Never))
+    DynamicTool::new(name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)).foreign()
 }
 
 fn catalog(tools: impl IntoIterator<Item = DynamicTool>) -> ToolCatalog {

@@ -1,16 +1,14 @@
 //! Decisions on calls of the data folder: they are carried out here.
 
 use crate::agent::ClientAnswer;
-use crate::call::{Decider, Outcome};
-use crate::cli::approvals::Decision;
+use crate::call::{Decider, Outcome, Question};
+use crate::cli::approvals::{Decision, exit_of, posted};
 use crate::cli::args::Endpoint;
 use crate::cli::attend::cancellable;
-use crate::cli::call::json;
 use crate::cli::chat::{self, Keeper, Talk};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Document, Kept};
 use crate::cli::session::Cli;
-use crate::cli::terminal;
 use crate::runner::RunSnapshot;
 use crate::store::PendingCall;
 
@@ -18,13 +16,15 @@ use crate::store::PendingCall;
 pub(super) async fn decide(
     cli: &Cli<'_>,
     (kept, document): (Kept, Document),
-    pending: &PendingCall,
+    (pending, question): (&PendingCall, &Question),
     decision: Decision,
     decider: &Decider,
     endpoint: &Endpoint,
 ) -> Result<Exit, Failure> {
     let saved = match document {
-        Document::Call(snapshot) => return finish_call(cli, kept, *snapshot, pending, decision, decider).await,
+        Document::Call(snapshot) => {
+            return finish_call(cli, kept, *snapshot, (pending, question), decision, decider).await;
+        }
         Document::Chat(saved) => saved,
     };
     let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
@@ -34,13 +34,14 @@ pub(super) async fn decide(
     let agent = agent.unwrap_or_else(chat::offline);
     let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
     let mut talk = Talk::new(cli, gate, conversation, Keeper::File(kept));
+    let denies = decision.denies();
     match decision {
-        Decision::Approval(decision) => talk.resolve(&pending.call_id, decision, decider, offline).await?,
+        Decision::Approval(decision) => talk.resolve(question, decision, decider, offline).await?,
         Decision::Answer(output) => {
             talk.reply(ClientAnswer::value(pending.call_id.as_str(), output), offline).await?;
         }
     }
-    Ok(talk.exit())
+    Ok(talk.exit_of_decision(|outcome| exit_of(denies, outcome)))
 }
 
 /// Decides a call of the command `call`, which has no conversation to continue.
@@ -48,7 +49,7 @@ async fn finish_call(
     cli: &Cli<'_>,
     mut kept: Kept,
     snapshot: RunSnapshot,
-    pending: &PendingCall,
+    (pending, question): (&PendingCall, &Question),
     decision: Decision,
     decider: &Decider,
 ) -> Result<Exit, Failure> {
@@ -56,8 +57,9 @@ async fn finish_call(
     let run =
         gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
     kept.claim()?;
+    let denies = decision.denies();
     let result = match decision {
-        Decision::Approval(decision) => cancellable(&run, run.resume(call.as_str(), decision, decider)).await,
+        Decision::Approval(decision) => cancellable(&run, run.resume(question, decision, decider)).await,
         Decision::Answer(output) => cancellable(&run, run.client_result(call.as_str(), &output)).await,
     };
     let result = match result {
@@ -75,11 +77,5 @@ async fn finish_call(
     } else {
         kept.finish()?;
     }
-    if cli.settings.json {
-        terminal::line(&json(&result)?);
-    } else {
-        terminal::line(&terminal::safe_lines(&result.to_model()));
-    }
-    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
-    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken { Exit::Invalid } else { Exit::of(result.outcome()) })
+    posted::done(cli, denies, &result)
 }

@@ -1,17 +1,18 @@
 //! `approvals`: the calls that wait are listed, shown and decided.
 //!
-//! A call of the data folder is decided here. One in a run of the store is never touched here: its decision is posted
-//! to the run, and the worker that has the run, or takes it next, carries it out.
+//! A call of the data folder is decided here, and so is a call of the store that an application made by itself. A decision
+//! on a call in a run of workers or servers is posted to the run, and the process that has the run, or takes it next,
+//! carries it out.
 
 mod here;
 mod posted;
 mod rows;
 mod waiting;
 
-pub(super) use posted::{check, may_decide};
+pub(super) use posted::{check, refused};
 pub(super) use waiting::{Found, find, unknown};
 
-use crate::call::Suspension;
+use crate::call::{Outcome, Suspension};
 use crate::cli::args::{Approvals, By, Endpoint};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input;
@@ -26,6 +27,17 @@ enum Decision {
     Approval(ApprovalDecision),
     /// The answer of the person or client that the call waits for.
     Answer(String),
+}
+
+impl Decision {
+    const fn denies(&self) -> bool {
+        matches!(self, Self::Approval(ApprovalDecision::Deny(_)))
+    }
+}
+
+/// The exit for a call that ended by a decision. One that was to be denied, and was, is done.
+const fn exit_of(denies: bool, outcome: Outcome) -> Exit {
+    if denies && matches!(outcome, Outcome::ApprovalDenied) { Exit::Done } else { Exit::of(outcome) }
 }
 
 pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, Failure> {
@@ -48,7 +60,15 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
 }
 
 async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: &Endpoint) -> Result<Exit, Failure> {
-    let Found { call, place } = find(cli, id).await?;
+    let Found { call, place, .. } = match (find(cli, id).await, &decision) {
+        (Err(failure), Decision::Approval(decision)) if failure.code == waiting::NOT_PENDING => {
+            posted::late(cli, id, decision, by).await?;
+            return Err(failure);
+        }
+        (found, _) => found?,
+    };
+    // An id can name the question that was shown; the call may ask another one now.
+    let question = id.parse().unwrap_or_else(|_| call.question());
     let decision = match (decision, call.suspension) {
         (Decision::Approval(_), Suspension::Client) => {
             let app = cli.app.name;
@@ -65,13 +85,8 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
             let (kept, document) = Desk::of(cli).open(&document)?;
             let waiting = document.waiting().find(|waiting| waiting.call_id == call.call_id).cloned();
             let call: PendingCall = waiting.ok_or_else(|| unknown(id))?;
-            here::decide(cli, (kept, document), &call, decision, &decider, endpoint).await
+            here::decide(cli, (kept, document), (&call, &question), decision, &decider, endpoint).await
         }
-        Place::Run(run) => posted::decide(cli, (id, &call, &run), decision, by, endpoint).await,
-        Place::Elsewhere => Err(Failure::usage(format!(
-            "the run {} of this call is kept by another program; decide on the call there",
-            call.run_id
-        ))
-        .code("not_shared")),
+        Place::Run(_) | Place::Elsewhere => posted::decide(cli, (id, &call, &question), decision, by, endpoint).await,
     }
 }

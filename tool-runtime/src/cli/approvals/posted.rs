@@ -1,4 +1,4 @@
-//! Decisions on calls in runs of the store: checked, posted to the run, and waited for.
+//! Decisions on calls of the store: posted to the run and waited for, or carried out here if no other process has the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use crate::agent::{ClientAnswer, Incoming, QueueError, RunQueue};
-use crate::call::{Decider, Mismatch, Outcome, RecordedViolation};
-use crate::cli::approvals::{Decision, waiting};
+use crate::agent::{ClientAnswer, Delivery, Incoming, QueueError, RunQueue};
+use crate::call::{CallId, Mismatch, Outcome, Question, RecordedViolation, ToolExecResult};
+use crate::cli::approvals::{Decision, exit_of, waiting};
 use crate::cli::args::{By, Endpoint};
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::frozen::frozen;
 use crate::cli::session::Cli;
 use crate::cli::{attend, terminal};
-use crate::policy::{Decided, RunPolicy};
-use crate::runner::{ApprovalDecision, ResumeError};
+use crate::runner::{ApprovalDecision, ResumeError, RunOptions};
 use crate::store::{
-    AuditRecord, Clock as _, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Refusal, Store, StoredRun,
-    SystemClock,
+    AuditKind, AuditRecord, Clock as _, DecisionKind, Document, Key, PendingCall, RecordFilter, Refusal, Store,
+    StoredRun, SystemClock,
 };
-use crate::tool::ToolEffect;
 
 /// How often a person who waits for a worker looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// How many records with the name of a call are looked at.
+const MANY: usize = 64;
 
 /// What became of a decision, as `--json` prints it.
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ struct Told<'a> {
 
 pub(super) async fn decide(
     cli: &Cli<'_>,
-    (id, call, run): (&str, &PendingCall, &StoredRun),
+    (id, call, question): (&str, &PendingCall, &Question),
     decision: Decision,
     by: &By,
     endpoint: &Endpoint,
@@ -48,47 +48,95 @@ pub(super) async fn decide(
         let text = "a worker continues this run, with its own model; leave `--model-url` out";
         return Err(Failure::usage(text));
     }
-    let store = cli.store().await?;
-    if call.is_expired(SystemClock.now()) {
+    let gate = cli.open().await?;
+    let store = Arc::clone(&gate.store);
+    if call.is_expired(store.now().await?) {
         return Err(waiting::unknown(id));
     }
-    let (incoming, kind) = match decision {
-        Decision::Approval(decision) => {
-            let decider = cli.named_decider(call, &by.who)?;
-            check(cli, &*store, call, &decision, &decider).await?;
-            let kind = decision.kind();
-            (Incoming::new().decide(call.call_id.clone(), decision, &decider), kind)
-        }
-        Decision::Answer(output) => {
-            (Incoming::new().answer(ClientAnswer::value(call.call_id.clone(), output)), DecisionKind::ClientResult)
-        }
-    };
+    let gate = cli.open().await?;
+    let store = Arc::clone(&gate.store);
     let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
     let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
-    let posted = RunQueue::new(Arc::clone(&store)).post_for(std::slice::from_ref(call), &incoming).await;
-    let post = match posted {
-        Ok(Ok(post)) => post,
-        Ok(Err(_)) | Err(QueueError::Unknown) => return Err(waiting::unknown(id)),
-        Err(error) => return Err(error.into()),
+    let queue = RunQueue::new(&gate.runner).options(gate.connected(RunOptions::new()));
+    let (kind, delivery) = match decision {
+        Decision::Approval(decision) => {
+            let decider = cli.named_decider(call, &by.who)?;
+            check(cli, call, &decision)?;
+            let kind = decision.kind();
+            let decided = Box::pin(queue.decide(&call.run_id, question, decision, &decider)).await;
+            (kind, decided.map_err(|error| refused(id, error))?)
+        }
+        Decision::Answer(output) => {
+            let incoming = Incoming::new().answer(ClientAnswer::value(call.call_id.clone(), output));
+            let posted = queue.post(&call.run_id, call.tenant.as_deref(), &incoming).await;
+            posted.map_err(|error| match error {
+                QueueError::Unknown => Failure::usage(format!(
+                    "another program continues the run {} of this call; answer the call there",
+                    call.run_id
+                ))
+                .code("not_shared"),
+                error => refused(id, error),
+            })?;
+            (DecisionKind::ClientResult, Delivery::Posted)
+        }
     };
-    let look = Look { store: &*store, call, post, records: RecordFilter { after: seen, ..of_call } };
+    if let Delivery::Done(result) = delivery {
+        return done(cli, kind == DecisionKind::Denied, &result);
+    }
+    let look = Look { store: &*store, call, question, records: RecordFilter { after: seen, ..of_call } };
     let state = match by.wait {
         None => State::Posted,
         Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
     };
-    tell(cli, call, run, (kind, by.wait), &state)
+    let run = look.run().await?.ok_or_else(|| waiting::unknown(id))?;
+    tell(cli, call, &run, (kind, by.wait), &state)
 }
 
-/// Refuses a decision that the policy or the tool's schema refuses in any case. The attempt of somebody who may not
-/// decide is recorded. Everything is checked again by the worker that carries it out.
-pub(in crate::cli) async fn check(
-    cli: &Cli<'_>,
-    store: &dyn Store,
-    call: &PendingCall,
-    decision: &ApprovalDecision,
-    decider: &Decider,
-) -> Result<(), Failure> {
-    may_decide(cli, store, call, decision.kind(), decider).await?;
+/// Brings a decision on a call that does not wait to its run, which records it as refused: by the name of the call, or with
+/// its run's in front. A name that several runs have is not looked for further.
+pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
+    let Some(store) = cli.existing_store().await? else { return Ok(()) };
+    let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
+    let name = question.as_ref().map_or(id, |question| question.call_id().as_str());
+    let mut of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
+    let names = std::iter::once((None, name)).chain(&mut of_run);
+    for (run, call) in names {
+        let filter =
+            RecordFilter { run_id: run.map(Into::into), call_id: Some(CallId::new(call)), ..RecordFilter::default() };
+        let filter = RecordFilter { kind: Some(AuditKind::Call), tenant: tenant.clone(), limit: Some(MANY), ..filter };
+        let mut runs: Vec<_> =
+            store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
+        runs.dedup_by(|one, other| one.run_id == other.run_id);
+        let [record] = &runs[..] else { continue };
+        let question = question.clone().unwrap_or_else(|| Question::unknown(&record.tool_call_id));
+        let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
+        let queue = RunQueue::new(&cli.open().await?.runner);
+        // It is refused, as the failure says that the person reads.
+        return match queue.decide(&record.run_id, &question, decision.clone(), &decider).await {
+            Err(QueueError::Store(error)) => Err(error.into()),
+            _ => Ok(()),
+        };
+    }
+    Ok(())
+}
+
+/// Prints how a call ended that was decided here.
+pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Result<Exit, Failure> {
+    if cli.settings.json {
+        terminal::line(&json(result)?);
+    } else {
+        terminal::line(&terminal::safe_lines(&result.to_model()));
+    }
+    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
+    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken {
+        Exit::Invalid
+    } else {
+        exit_of(denies, result.outcome())
+    })
+}
+
+/// Refuses edited arguments that the tool's schema refuses. Everything is checked again where the decision is carried out.
+pub(in crate::cli) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
     let (catalog, policy) = (cli.catalog()?, cli.policy()?);
     if let (ApprovalDecision::ApproveEdited(arguments), Some(entry)) = (decision, catalog.entry(call.decided())) {
         frozen(&catalog, &policy, entry, arguments.clone())?;
@@ -96,35 +144,20 @@ pub(in crate::cli) async fn check(
     Ok(())
 }
 
-/// Refuses somebody who may not decide, and records the attempt. Returns the effect of the tool; `None` if it is gone.
-pub(in crate::cli) async fn may_decide(
-    cli: &Cli<'_>,
-    store: &dyn Store,
-    call: &PendingCall,
-    kind: DecisionKind,
-    decider: &Decider,
-) -> Result<Option<ToolEffect>, Failure> {
-    let (catalog, policy) = (cli.catalog()?, cli.policy()?);
-    let tool = call.decided();
-    let effect = catalog.entry(tool).map(|entry| policy.effect_of(tool, entry.spec.effect));
-    let decided = Decided {
-        tool,
-        // A tool that is gone may have had any effect.
-        effect: effect.unwrap_or(ToolEffect::ExternalSideEffect),
-        principal: call.principal.as_deref(),
-        tenant: call.tenant.as_deref(),
-    };
-    let Some(mismatch) = RunPolicy::new(policy).bars(decider, &decided) else { return Ok(effect) };
-    let mut record = DecisionRecord::new(call, kind, Some(decider), SystemClock.now());
-    record.refused = Some(Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() });
-    store.append(AuditRecord::from(record)).await?;
-    Err(barred(mismatch))
+/// A decision that was refused before it was posted.
+pub(in crate::cli) fn refused(id: &str, error: QueueError) -> Failure {
+    match error {
+        QueueError::Unknown | QueueError::Refused(ResumeError::NotWaiting(_)) => waiting::unknown(id),
+        QueueError::Refused(ResumeError::NotAllowed(mismatch)) => barred(mismatch),
+        error => error.into(),
+    }
 }
 
 fn barred(mismatch: Mismatch) -> Failure {
     let failure = Failure::from(&ResumeError::NotAllowed(mismatch));
     let hint = match mismatch {
         Mismatch::OwnCall => "; somebody else decides with --as NAME",
+        Mismatch::Question => " (`approvals show`)",
         Mismatch::DeciderRole => "; name it with --role NAME (see `approvals show`)",
         _ => "",
     };
@@ -150,7 +183,7 @@ enum State {
 struct Look<'a> {
     store: &'a dyn Store,
     call: &'a PendingCall,
-    post: Key,
+    question: &'a Question,
     /// The records of the call that are newer than the decision.
     records: RecordFilter,
 }
@@ -167,8 +200,15 @@ impl Look<'_> {
         }
     }
 
+    async fn run(&self) -> Result<Option<StoredRun>, Failure> {
+        Ok(match self.store.read(&[Key::run(Arc::clone(&self.call.run_id))]).await?.pop().flatten() {
+            Some(Document::Run(run)) => Some(*run),
+            _ => None,
+        })
+    }
+
     async fn state(&self) -> Result<State, Failure> {
-        let is_posted = self.store.read(std::slice::from_ref(&self.post)).await?.pop().flatten().is_some();
+        let is_posted = self.run().await?.is_some_and(|run| run.answers.contains(self.question));
         let waits = self.store.pending(&Key::of_waiting(self.call)).await?;
         let records = self.store.records(&self.records).await?;
         let still = match waits {
@@ -225,7 +265,9 @@ fn tell(
             State::Waits => format!("{code}: the graph continued, and waits with its next call"),
             State::Running => format!("{code}: the call runs"),
             _ if run.is_served() => {
-                format!("{code}: the MCP server that has the run {run_id} carries it out")
+                format!(
+                    "{code}: the MCP server that has the run {run_id} carries it out, once a client waits for the call"
+                )
             }
             _ if run.is_held(SystemClock.now()) => {
                 format!("{code}: the worker that has the run {run_id} carries it out")
@@ -234,7 +276,7 @@ fn tell(
         });
     }
     match state {
-        State::Ended(outcome) => Ok(Exit::of(*outcome)),
+        State::Ended(outcome) => Ok(exit_of(kind == DecisionKind::Denied, *outcome)),
         State::Waits => Ok(Exit::ApprovalRequired),
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),

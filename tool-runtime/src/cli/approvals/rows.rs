@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
+use crate::call::{ArgumentChange, ArgumentDigest, JsonText, NamedArgument, Question, Suspension};
 use crate::cli::approvals::waiting::{self, Found, Place};
 use crate::cli::call::json;
 use crate::cli::describe::describe;
@@ -14,9 +14,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{table, terminal};
 use crate::policy::ToolPolicy;
-use crate::store::{Clock as _, SystemClock};
 use crate::text::plain;
-use crate::tool::{Hash, ToolEffect};
+use crate::tool::ToolEffect;
 
 /// How many characters of a sentence a table has.
 const WHAT: usize = 60;
@@ -25,6 +24,8 @@ const WHAT: usize = 60;
 #[derive(Serialize)]
 struct Row<'a> {
     id: &'a str,
+    /// The question that it asks, which names the call as it was shown.
+    question: Question,
     run: &'a str,
     /// The conversation of the data folder. `None` for a run of the store.
     conversation: Option<&'a str>,
@@ -52,7 +53,7 @@ struct Row<'a> {
 struct Whole<'a> {
     #[serde(flatten)]
     row: Row<'a>,
-    argument_digest: Hash,
+    argument_digest: Option<ArgumentDigest>,
     changes: &'a [ArgumentChange],
     names: &'a [NamedArgument],
     labels: &'a [Arc<str>],
@@ -78,6 +79,7 @@ impl<'a> Row<'a> {
         };
         Self {
             id: call.call_id.as_str(),
+            question: call.question(),
             run: &call.run_id,
             conversation,
             title,
@@ -89,7 +91,7 @@ impl<'a> Row<'a> {
             tenant: call.tenant.as_deref(),
             created_at: format!("{:.0}", call.created_at),
             expires_at: format!("{:.0}", call.expires_at),
-            expired: call.expires_at <= SystemClock.now(),
+            expired: call.is_expired(found.now),
             arguments: match &call.graph {
                 Some(graph) => graph.shown_arguments.clone().unwrap_or_else(JsonText::null),
                 None => call.shown_arguments.clone(),
@@ -139,21 +141,25 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
             row.arguments = whole.into();
         }
         let ((_, changes, names), labels) = (call.decided_explanation(), &*call.labels);
-        let whole = Whole { row, argument_digest: call.argument_digest, changes, names, labels, deciders };
+        let whole = Whole { row, argument_digest: call.record_digest, changes, names, labels, deciders };
         terminal::line(&json(&whole)?);
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
     describe(&catalog, call, unmask).iter().for_each(|line| terminal::line(line));
-    terminal::line(&format!("   (arguments sha256 {})", call.argument_digest));
+    if let Some(digest) = call.record_digest {
+        terminal::line(&format!("   (arguments, digest {digest})"));
+    }
     if let Some(deciders) = &deciders {
         terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.told(call.principal.as_deref()))));
     }
     terminal::line(&match &found.place {
         Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
-        Place::Run(run) => format!("   (in the run {}, {})", terminal::safe(&call.run_id), waiting::held(run)),
+        Place::Run(run) => {
+            format!("   (in the run {}, {})", terminal::safe(&call.run_id), waiting::held(run, found.now))
+        }
         Place::Elsewhere => {
-            format!("   (in the run {}, which another program continues)", terminal::safe(&call.run_id))
+            format!("   (in the run {}, which no worker continues)", terminal::safe(&call.run_id))
         }
     });
     Ok(Exit::Done)

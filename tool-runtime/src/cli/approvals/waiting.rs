@@ -3,17 +3,24 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::call::CallId;
+use jiff::Timestamp;
+
+use crate::call::{CallId, Question};
 use crate::cli::exit::Failure;
 use crate::cli::saved::Desk;
 use crate::cli::session::Cli;
 use crate::cli::terminal;
 use crate::store::{Clock as _, Document, Key, PendingCall, PendingFilter, Store, StoredRun, SystemClock};
 
+/// The code of a call that does not wait.
+pub(super) const NOT_PENDING: &str = "not_pending";
+
 /// A call that waits, and where.
 pub(in crate::cli) struct Found {
     pub(in crate::cli) call: PendingCall,
     pub(super) place: Place,
+    /// The time of the store that has it, which says whether it expired.
+    pub(super) now: Timestamp,
 }
 
 /// Where a call that waits is decided.
@@ -22,7 +29,7 @@ pub(in crate::cli) enum Place {
     Document { id: String, title: String },
     /// In a run that workers share.
     Run(Box<StoredRun>),
-    /// In a run that another program keeps: only its records and calls are in the store.
+    /// In a run that an application continues by itself: only its records and calls are in the store.
     Elsewhere,
 }
 
@@ -55,10 +62,12 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Returns the call that an id names: a call, `PLACE/CALL`, or a conversation or run with one waiting call.
+/// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
 ///
 /// Of the store, the runs are read that the id can name, and all calls only for an id that names none of them.
 pub(in crate::cli) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
+    let question = id.parse::<Question>();
+    let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
     let mut found = of_documents(cli)?;
     let known = names(&found);
     found.retain(|found| id == found.call.call_id.as_str() || found.is_in(id));
@@ -75,6 +84,12 @@ pub(in crate::cli) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failu
             add(cli, &*store, &mut found, &everywhere, is_new).await?;
         }
     }
+    // The call may ask another question now; among several calls with the id, the question names one.
+    if let Ok(question) = &question
+        && let Some(at) = found.iter().position(|found| found.call.question() == *question)
+    {
+        return Ok(found.swap_remove(at));
+    }
     match found.len() {
         0 => Err(unknown(id)),
         1 => found.pop().ok_or_else(|| unknown(id)),
@@ -90,7 +105,11 @@ fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for saved in Desk::of(cli).all()? {
         let place = || Place::Document { id: saved.id.clone(), title: saved.title.clone() };
-        found.extend(saved.document.waiting().map(|call| Found { call: call.clone(), place: place() }));
+        found.extend(saved.document.waiting().map(|call| Found {
+            call: call.clone(),
+            place: place(),
+            now: SystemClock.now(),
+        }));
     }
     Ok(found)
 }
@@ -111,7 +130,7 @@ async fn add(
     filter: &PendingFilter,
     is_wanted: impl Fn(&PendingCall) -> bool,
 ) -> Result<(), Failure> {
-    let tenant = cli.party().tenant;
+    let (tenant, now) = (cli.party().tenant, store.now().await?);
     for call in store.pending_calls(filter).await? {
         if call.tenant != tenant || !is_wanted(&call) {
             continue;
@@ -120,7 +139,7 @@ async fn add(
             Some(Document::Run(run)) if run.tenant == tenant => Place::Run(run),
             _ => Place::Elsewhere,
         };
-        found.push(Found { call, place });
+        found.push(Found { call, place, now });
     }
     Ok(())
 }
@@ -131,10 +150,10 @@ pub(in crate::cli) fn unknown(id: &str) -> Failure {
     Failure::usage(format!(
         "no call `{id}` waits for that; it may have been decided already, or be too old (see `approvals list`)"
     ))
-    .code("not_pending")
+    .code(NOT_PENDING)
 }
 
 /// Who continues a run.
-pub(super) fn held(run: &StoredRun) -> &'static str {
-    if run.is_held(SystemClock.now()) { "which a worker has now" } else { "which no worker has now" }
+pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
+    if run.is_held(now) { "which a worker has now" } else { "which no worker has now" }
 }

@@ -18,6 +18,12 @@ pub(in crate::cli) enum Audit {
         #[command(flatten)]
         which: Which,
     },
+    /// List calls that began and have no record of their end: they run, or their process is gone
+    Open {
+        /// Of this run
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
     /// Check the chains of all runs and the anchors over them, and name the first thing that is wrong
     Verify {
         #[command(flatten)]

@@ -68,6 +68,9 @@ pub(in crate::cli) struct Endpoint {
     /// Send closed copies of the schemas where the format has a strict mode
     #[arg(long)]
     pub(in crate::cli) strict: bool,
+    /// Send more tools and longer descriptions than the provider's own API takes, to a compatible server that takes them
+    #[arg(long)]
+    pub(in crate::cli) no_provider_limits: bool,
     /// Ask for the answer in one piece
     #[arg(long)]
     pub(in crate::cli) no_stream: bool,

@@ -32,6 +32,9 @@ pub(in crate::cli) struct Add {
     /// for standard input, `@FILE` for a file; those of the call by default
     #[arg(long, value_name = "JSON")]
     pub(in crate::cli) matching: Option<String>,
+    /// For any arguments
+    #[arg(long, conflicts_with = "matching")]
+    pub(in crate::cli) any_arguments: bool,
     /// How many calls may run; any number by default, which a tool with external effects does not have
     #[arg(long, value_name = "N", conflicts_with = "deny")]
     pub(in crate::cli) uses: Option<u32>,

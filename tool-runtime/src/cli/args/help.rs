@@ -9,7 +9,7 @@ use crate::cli::{places, terminal};
 
 const EXIT: &str = "\
 Exit codes:
-  0  done
+  0  done; for chat: the model answered, whatever became of its calls
   1  the tool or the model failed
   2  usage, or input that cannot be read
   3  denied by the policy, a budget or a person
@@ -76,6 +76,11 @@ const EXAMPLES: &[(&str, &str)] = &[
          % --store sqlite:shared.db worker put \"Mark the task as done.\"\n\
          % --store sqlite:shared.db worker post RUN \"And the other one, too.\"\n\
          % --store sqlite:shared.db worker show RUN",
+    ),
+    (
+        "store",
+        "% store migrate --store sqlite:shared.db\n% store migrate --store-prefix orders_    # as the owner of the database\n\
+         % store restored --store sqlite:shared.db --anchors anchors.jsonl\n% store release --store sqlite:shared.db RUN",
     ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
     ("wire", "% wire decode anthropic < body.json\n% wire encode gemini --kind request < tools.json"),

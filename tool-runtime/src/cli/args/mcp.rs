@@ -8,11 +8,16 @@ use clap::Args;
 use clap::Subcommand;
 
 #[cfg(feature = "mcp-client")]
-use super::Command;
+use super::{Command, Policy};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum McpAction {
     /// Serve the tools: over standard input and output, to one client that started this process, or over HTTP
+    ///
+    /// A policy that can ask for an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
+    /// without one the server does not start. The policy says how long the request of a call that waits is held
+    /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session lasts
+    /// (`[mcp] window`, an hour by default). After that the same call, made again, gets what was decided.
     #[cfg(feature = "mcp-server")]
     Serve {
         /// Listen on a loopback address instead, under the path /mcp; port 0 is a free one
@@ -22,14 +27,18 @@ pub(in crate::cli) enum McpAction {
     /// Show what servers offer: each tool with its state under the policy, its pin, and why it is kept out
     #[cfg(feature = "mcp-client")]
     Tools(Servers),
-    /// Write the pins of tools into the policy file (`--policy`), after showing what changed in their definitions
+    /// Write the pins of the tools that the policy allows into its file (`--policy`), after showing what changed in their
+    /// definitions; a tool without an allowlist gets `redact = []`, to be filled in
     #[cfg(feature = "mcp-client")]
     Pin {
         #[command(flatten)]
         servers: Servers,
-        /// A tool to pin, by its name here; repeat it for several; all that are not kept out by default
+        /// A tool to pin, by its name here; repeat it for several; those that the policy allows by default
         #[arg(long = "tool", value_name = "NAME")]
         tools: Vec<String>,
+        /// Pin all tools that are not kept out
+        #[arg(long, conflicts_with = "tools")]
+        all: bool,
         /// Do not ask
         #[arg(long)]
         yes: bool,
@@ -60,26 +69,37 @@ pub(in crate::cli) struct Servers {
     pub(in crate::cli) command: Vec<String>,
 }
 
+/// The servers of the configuration file that a command waits for before it begins.
+#[cfg(feature = "mcp-client")]
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) enum Awaited<'a> {
+    /// All of them.
+    All,
+    /// The server of this tool; none if the tool is the application's own.
+    Of(&'a str),
+    /// None: they are brought in while the command runs.
+    Later,
+}
+
 #[cfg(feature = "mcp-client")]
 impl Command {
-    /// Whether the command looks at the catalog, which the servers of the configuration file belong to.
-    pub(in crate::cli) const fn is_about_tools(&self) -> bool {
-        #[cfg(feature = "mcp-server")]
-        if matches!(self, Self::Mcp { action: McpAction::Serve { .. } }) {
-            return true;
-        }
-        matches!(
-            self,
+    /// The servers that the command waits for; `None` for one that does not look at the catalog.
+    pub(in crate::cli) fn awaited(&self) -> Option<Awaited<'_>> {
+        match self {
+            #[cfg(feature = "mcp-server")]
+            Self::Mcp { action: McpAction::Serve { .. } } => Some(Awaited::Later),
+            Self::Call(call) => Some(Awaited::Of(&call.name)),
+            Self::Show { name, .. } => Some(Awaited::Of(name)),
+            Self::Policy { action: Policy::Explain(explain) } => Some(Awaited::Of(&explain.name)),
             Self::List
-                | Self::Show { .. }
-                | Self::Export { .. }
-                | Self::Check(_)
-                | Self::Call(_)
-                | Self::Chat(_)
-                | Self::Approvals { .. }
-                | Self::Policy { .. }
-                | Self::Worker(_)
-                | Self::Replay { .. }
-        )
+            | Self::Export { .. }
+            | Self::Check(_)
+            | Self::Chat(_)
+            | Self::Approvals { .. }
+            | Self::Policy { .. }
+            | Self::Worker(_)
+            | Self::Replay { .. } => Some(Awaited::All),
+            _ => None,
+        }
     }
 }

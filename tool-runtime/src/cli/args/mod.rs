@@ -11,6 +11,7 @@ mod help;
 mod mcp;
 mod pick;
 mod settings;
+mod store;
 mod values;
 mod worker;
 
@@ -23,8 +24,9 @@ pub(super) use grants::{Add, Grants, Scope};
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
 #[cfg(feature = "mcp-client")]
-pub(super) use mcp::Servers;
+pub(super) use mcp::{Awaited, Servers};
 pub(super) use pick::Pick;
+pub(super) use store::{StoreAction, StoreOptions, patience};
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -80,6 +82,8 @@ pub(super) struct Global {
     /// with a password belongs into the environment or the configuration file, because others can see the command line
     #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
+    #[command(flatten)]
+    pub(super) store_options: StoreOptions,
     /// The principal to act for, as the policy names it
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) principal: Option<String>,
@@ -179,6 +183,11 @@ pub(super) enum Command {
     },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<Worker>),
+    /// Make or migrate the tables of a store
+    Store {
+        #[command(subcommand)]
+        action: StoreAction,
+    },
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
         /// The provider's format

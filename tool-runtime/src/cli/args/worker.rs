@@ -26,6 +26,9 @@ pub(in crate::cli) struct Worker {
     /// least one second
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(in crate::cli) lease: Duration,
+    /// How long to wait for a database that is away when the worker starts
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
+    pub(in crate::cli) wait_for_store: Duration,
     #[command(flatten)]
     pub(in crate::cli) endpoint: Endpoint,
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::agent::{ClientAnswer, ModelTurn, Typed};
-use crate::call::{EventSink, RunSummary};
+use crate::call::{EventSink, Outcome, RunSummary};
 use crate::cli::args::Chat;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
@@ -68,7 +68,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let (party, spent) = (cli.party(), run.spent());
         let party = (party.tenant.as_ref(), party.principal.as_ref());
         let accounts = accounts::of_run(&*talk.gate.store, talk.gate.runner.policy(), spent, party).await?;
-        let document = Account { summary: run.summary(), accounts, turns: talk.conversation.turns() };
+        let (summary, gravest) = (run.summary(), talk.gravest_call());
+        let document = Account { summary, gravest, accounts, turns: talk.conversation.turns() };
         terminal::line(&super::call::json(&document)?);
     } else if interactive {
         terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.keeper.id()));
@@ -80,6 +81,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
 #[derive(Serialize)]
 struct Account<'a> {
     summary: RunSummary,
+    /// The gravest outcome of its calls. `None` if there were none.
+    gravest: Option<Outcome>,
     /// The budgets that the policy sets, with what was used of them.
     accounts: Vec<accounts::Account>,
     turns: &'a [ModelTurn],

@@ -26,6 +26,7 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
     let mut builder = HttpModel::builder(format, url, name)
         .stream(!endpoint.no_stream)
         .strict(endpoint.strict)
+        .provider_limits(!endpoint.no_provider_limits)
         .timeout(endpoint.timeout)
         .idle_timeout(endpoint.idle_timeout)
         .retries(endpoint.retries);

@@ -40,17 +40,26 @@ impl EventSink for Screen {
     fn emit(&self, event: Event) {
         match event {
             Event::TextDelta { text } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
-            Event::ToolCallStart { name, .. } => terminal::message(&format!("-> {}", terminal::safe(&name))),
+            Event::ToolCallStart { name, .. } => {
+                // The text of the turn ends here, in a file or a pipe too.
+                terminal::end_line();
+                terminal::message(&format!("-> {}", terminal::safe(&name)));
+            }
+            // A terminal shows how long it has been waiting.
+            Event::Status { text } if !terminal::is_watched() => terminal::note(&terminal::safe_lines(&text)),
             Event::ToolCallSuspended { name, outcome, prepared, .. } => {
                 terminal::message(&ending(outcome, &name));
                 self.value(prepared.as_ref(), false);
             }
-            Event::ToolCallResult { name, arguments, outcome, value, error, .. } => {
+            Event::ToolCallResult { name, arguments, outcome, value, error, left_out, .. } => {
                 self.value(arguments.as_ref(), true);
                 terminal::message(&ending(outcome, &name));
                 self.value(value.as_ref(), false);
                 if let Some(error) = error {
                     terminal::message(&format!("   {}", terminal::safe(&error.safe_message)));
+                }
+                if !left_out.is_none() {
+                    terminal::message(&format!("   {}", left_out.note()));
                 }
             }
             Event::File { media_type, url } => terminal::message(&file(&media_type, &url)),

@@ -1,6 +1,5 @@
 //! Which conversation `chat` continues, and where it is kept.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -59,7 +58,7 @@ pub(super) async fn conversation(
         },
         (None, false) => None,
     };
-    let queue = RunQueue::new(Arc::clone(&gate.store));
+    let queue = RunQueue::new(&gate.runner);
     let (own, saved) = match &id {
         Some(id) => {
             let taken = take(cli, &queue, id, chat.wait).await?;
@@ -125,6 +124,14 @@ async fn take(
                 }
             }
             Take::Held => return Err(held(id)),
+            Take::HeldBack => {
+                let text = format!(
+                    "the conversation `{}` is behind what it had done before the store was put back; look at what its \
+                     calls changed, then `store release` lets it go on",
+                    terminal::safe(id)
+                );
+                return Err(Failure::failed(text).code("run_held_back"));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 
 use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, Typed};
-use crate::call::{CallId, Decider, Outcome, Suspension};
+use crate::call::{Decider, Outcome, Question, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::ended::{exit, report};
 use crate::cli::chat::keeper::Keeper;
@@ -160,14 +160,19 @@ impl<'c> Talk<'c> {
         let run = self.conversation.run().clone();
         let Some(pending) = run.pending(&call.id).await? else { return Ok(None) };
         let decider = self.cli.decider(None, None);
-        if let Some(mismatch) = run.bars(&call.name, &decider) {
-            terminal::note(&format!("{} waits for somebody else: {mismatch}", terminal::safe(&call.name)));
-            return Ok(None);
+        let question = pending.question();
+        match run.may_decide(&question, &decider).await {
+            Ok(()) => {}
+            Err(ResumeError::Store(error)) => return Err(error.into()),
+            Err(refused) => {
+                terminal::note(&format!("{} waits for somebody else: {refused}", terminal::safe(&call.name)));
+                return Ok(None);
+            }
         }
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.keeper.claim()?;
-        let incoming = Incoming::new().decide(call.id.clone(), decision, &decider);
+        let incoming = Incoming::new().decide(&question, decision, &decider);
         let received = receive(&mut self.conversation, &mut self.keeper, incoming);
         let ended = attend(&run, self.interactive, Box::pin(received)).await;
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
@@ -176,14 +181,14 @@ impl<'c> Talk<'c> {
     /// A person decides from outside of the conversation. Without a model the results wait for the next `chat`.
     pub(in crate::cli) async fn resolve(
         &mut self,
-        call: &CallId,
+        question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
         offline: bool,
     ) -> Result<(), Failure> {
         self.keeper.claim()?;
         let run = self.conversation.run().clone();
-        let ended = attend(&run, false, Box::pin(self.conversation.decide(call, decision, decider))).await;
+        let ended = attend(&run, false, Box::pin(self.conversation.decide(question, decision, decider))).await;
         self.resolved(ended.transpose(), offline).await
     }
 
@@ -246,15 +251,23 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The gravest end of a turn or a call of this process. A call that waited and was decided has ended.
-    pub(in crate::cli) fn exit(&self) -> Exit {
+    /// The gravest end of a turn of this process. A call that failed on the way to an answer is the model's business.
+    pub(super) const fn exit(&self) -> Exit {
+        self.gravest
+    }
+
+    /// The gravest outcome of a call of this process. A call that waited and was decided has ended.
+    pub(in crate::cli) fn gravest_call(&self) -> Option<Outcome> {
         let waits = self.is_waiting();
-        counts(self.conversation.run())
-            .into_iter()
-            .filter(|(outcome, times)| *times > self.before.get(outcome).copied().unwrap_or_default())
-            .map(|(outcome, _)| Exit::of(outcome))
-            .filter(|exit| waits || !matches!(exit, Exit::ApprovalRequired | Exit::ClientRequired))
-            .fold(self.gravest, Exit::max)
+        let calls = counts(self.conversation.run()).into_iter();
+        let new = calls.filter(|(outcome, times)| *times > self.before.get(outcome).copied().unwrap_or_default());
+        let ended = new.map(|(outcome, _)| outcome).filter(|outcome| waits || !outcome.is_suspension());
+        ended.max_by_key(|outcome| Exit::of(*outcome))
+    }
+
+    /// How a decision from outside of the conversation ended: as the call that it was about, and what followed.
+    pub(in crate::cli) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
+        self.gravest_call().map_or(Exit::Done, decided).max(self.gravest)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Row;
+use crate::agent::RunQueue;
 use crate::call::Suspension;
 use crate::cli::approvals::{self, Found};
 use crate::cli::args::{Add, Scope};
@@ -11,27 +12,22 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{input, terminal};
 use crate::runner::{GrantError, Remember};
-use crate::store::{Clock as _, DecisionKind, GrantScope, Key, PendingCall, Store, SystemClock, Transaction, grants};
+use crate::store::{GrantScope, PendingCall};
 
-pub(super) async fn add(cli: &Cli<'_>, store: &dyn Store, asked: Add) -> Result<Exit, Failure> {
+pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     let Found { call, .. } = approvals::find(cli, &asked.id).await?;
-    let now = SystemClock.now();
+    let now = cli.store().await?.now().await?;
     if call.suspension != Suspension::Approval || call.is_expired(now) {
         return Err(approvals::unknown(&asked.id));
     }
     let decider = cli.named_decider(&call, &asked.who)?;
     let remember = remember(&asked, &call)?;
-    let effect = approvals::may_decide(cli, store, &call, DecisionKind::Remembered, &decider).await?;
-    let (grant, record) = remember.grant(&call, effect, &decider, now).map_err(|error| unfit(&asked, &error))?;
-    let keys = vec![Key::run(Arc::clone(&call.run_id)), Key::of_waiting(&call), grant.key()];
-    let (change, given) = crate::store::transaction::returning({
-        let grant = grant.clone();
-        move |transaction: &mut Transaction| grants::give(transaction, &grant, &call, &record)
-    });
-    store.update(keys, change).await?;
-    if !given()? {
-        return Err(approvals::unknown(&asked.id));
-    }
+    let queue = RunQueue::new(&cli.open().await?.runner);
+    let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
+        Ok(grant) => grant,
+        Err(GrantError::Resume(error)) => return Err(approvals::refused(&asked.id, error.into())),
+        Err(error) => return Err(unfit(&asked, &error)),
+    };
     let row = Row::of(&grant);
     terminal::line(&if cli.settings.json { json(&row)? } else { row.told() });
     Ok(Exit::Done)
@@ -55,6 +51,9 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
         let conditions = input::json_value(conditions)?;
         remember = remember.matching(&conditions).map_err(|error| unfit(asked, &error))?;
     }
+    if asked.any_arguments {
+        remember = remember.any_arguments();
+    }
     if let Some(uses) = asked.uses {
         remember = remember.uses(uses);
     }
@@ -66,6 +65,7 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
 
 fn unfit(asked: &Add, error: &GrantError) -> Failure {
     let hint = match error {
+        GrantError::Conditions(_) if asked.matching.is_some() => " (--any-arguments covers every call)",
         GrantError::Unbounded => ": --uses N --expires-in TIME",
         GrantError::Scope if asked.uses == Some(0) => "; write --uses 1 or more",
         GrantError::Scope if asked.expires_in.is_some_and(|time| time.is_zero()) => "; write --expires-in 1s or more",

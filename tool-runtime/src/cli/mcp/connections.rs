@@ -17,6 +17,7 @@ use crate::capability::{
 use crate::cli::app::Adapters;
 use crate::cli::exit::Failure;
 use crate::cli::session::Party;
+use crate::mcp::source::ProcessGroup;
 
 /// How long a command may take to print a token.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -122,20 +123,22 @@ impl Account {
         let (program, args) = command.split_first().ok_or("the command is empty")?;
         let names = ENVIRONMENT.into_iter().chain(self.env.iter().flatten().map(String::as_str));
         let variables = names.filter_map(|name| Some((name, std::env::var_os(name)?)));
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(args)
             .env_clear()
             .envs(variables)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| format!("`token_command` cannot be started: {error}"))?;
-        let stdout = child.stdout.take().ok_or("`token_command` has no standard output")?;
+            .stderr(Stdio::null());
+        // Dropping the group ends a running command however the call ends. A process that a successful command leaves
+        // behind, such as a key agent, stays.
+        let mut process =
+            ProcessGroup::start(&mut command).map_err(|error| format!("`token_command` cannot be started: {error}"))?;
+        let stdout = process.child().stdout.take().ok_or("`token_command` has no standard output")?;
         let ended = async {
             let text = read(stdout).await?;
-            Ok::<_, std::io::Error>((text, child.wait().await?))
+            Ok::<_, std::io::Error>((text, process.child().wait().await?))
         };
         match tokio::time::timeout(PATIENCE, ended).await {
             Ok(Ok((text, status))) if status.success() => {

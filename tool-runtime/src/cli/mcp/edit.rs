@@ -5,10 +5,35 @@ use std::collections::BTreeMap;
 use crate::policy::ToolPolicy;
 use crate::tool::Hash;
 
+/// The lines to write about a tool.
+pub(super) struct Pin {
+    pub(super) pin: Hash,
+    /// The fields that its allowlist can begin with, as its server calls them.
+    pub(super) fields: Vec<String>,
+}
+
+impl Pin {
+    /// The line of an allowlist that is to be filled in.
+    fn allowlist(&self) -> String {
+        let is_plain = |field: &&String| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+            !field.is_empty() && field.len() <= 64 && field.bytes().all(plain)
+        };
+        let fields: Vec<_> = self.fields.iter().filter(is_plain).take(20).map(String::as_str).collect();
+        match fields.join(", ") {
+            fields if fields.is_empty() => "redact = [] # shows nothing".to_owned(),
+            fields => format!("redact = [] # shows nothing; it can name: {fields}"),
+        }
+    }
+}
+
 /// The text with these pins; `None` if they cannot be written into it line by line, as into a table in one line.
-pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Hash>) -> Option<String> {
+pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<String> {
+    let before = ToolPolicy::from_toml(text).ok()?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for (name, pin) in pins {
+    for (name, tool) in pins {
+        let pin = tool.pin;
+        let allowlist = before.tool(name).is_none_or(|rule| rule.redact.is_none()).then(|| tool.allowlist());
         let header = |line: &String| table(line).is_some_and(|table| table == format!("tools.{name}"));
         let new = format!("pin = \"{pin}\"");
         match lines.iter().position(header) {
@@ -17,18 +42,31 @@ pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Hash>) -> Option<Str
                 let old = rest.enumerate().find(|(_, line)| {
                     line.trim_start().strip_prefix("pin").is_some_and(|rest| rest.trim_start().starts_with('='))
                 });
-                match old.map(|(below, _)| at + 1 + below) {
-                    Some(old) => lines[old] = new,
-                    None => lines.insert(at + 1, new),
+                let at = match old.map(|(below, _)| at + 1 + below) {
+                    Some(old) => {
+                        lines[old] = new;
+                        old
+                    }
+                    None => {
+                        lines.insert(at + 1, new);
+                        at + 1
+                    }
+                };
+                if let Some(allowlist) = allowlist {
+                    lines.insert(at + 1, allowlist);
                 }
             }
-            None => lines.extend([String::new(), format!("[tools.{name}]"), new]),
+            None => {
+                lines.extend([String::new(), format!("[tools.{name}]"), new]);
+                lines.extend(allowlist);
+            }
         }
     }
     let edited = lines.join("\n") + "\n";
     // What was written is read again: it is the policy of before with these pins, or it is not written.
-    let (before, after) = (ToolPolicy::from_toml(text).ok()?, ToolPolicy::from_toml(&edited).ok()?);
-    (before.with_pins(pins) == after).then_some(edited)
+    let after = ToolPolicy::from_toml(&edited).ok()?;
+    let pins = pins.iter().map(|(name, tool)| (name.clone(), tool.pin)).collect();
+    (before.with_pins(&pins) == after).then_some(edited)
 }
 
 /// The name of the table that a line begins, without quotation marks.
@@ -42,15 +80,24 @@ mod tests {
     use super::*;
 
     fn edited(text: &str) -> Option<String> {
-        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Hash([0xab; 32]))]))
+        let fields = ["text", "line\nbreak", "", "a.b"].map(str::to_owned).to_vec();
+        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Pin { pin: Hash([0xab; 32]), fields })]))
     }
 
     #[test]
     fn pins_are_written_where_they_belong() {
         let pin = "pin = \"".to_owned() + "ab".repeat(32).as_str() + "\"";
         let old = "pin = \"".to_owned() + "0".repeat(64).as_str() + "\"";
+        let empty = "redact = [] # shows nothing; it can name: text, a.b";
         for (text, expected) in [
-            ("# mine\nparallel = 2\n".to_owned(), format!("# mine\nparallel = 2\n\n[tools.mcp__s__a]\n{pin}\n")),
+            (
+                format!("[tools.mcp__s__a]\neffect = \"read_only\"\n{old}\nmodel = []\n"),
+                format!("[tools.mcp__s__a]\neffect = \"read_only\"\n{pin}\n{empty}\nmodel = []\n"),
+            ),
+            (
+                "# mine\nparallel = 2\n".to_owned(),
+                format!("# mine\nparallel = 2\n\n[tools.mcp__s__a]\n{pin}\n{empty}\n"),
+            ),
             (
                 format!("[tools.mcp__s__a]\n# why\n{old}\nredact = []\n"),
                 format!("[tools.mcp__s__a]\n# why\n{pin}\nredact = []\n"),

@@ -20,7 +20,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 
 #[cfg(feature = "mcp-client")]
-pub(super) use servers::connect;
+pub(super) use servers::{note, start};
 
 pub(super) async fn mcp(cli: &Cli<'_>, action: McpAction) -> Result<Exit, Failure> {
     match action {
@@ -29,6 +29,6 @@ pub(super) async fn mcp(cli: &Cli<'_>, action: McpAction) -> Result<Exit, Failur
         #[cfg(feature = "mcp-client")]
         McpAction::Tools(servers) => tools::tools(cli, &servers).await,
         #[cfg(feature = "mcp-client")]
-        McpAction::Pin { servers, tools, yes } => pin::pin(cli, &servers, &tools, yes).await,
+        McpAction::Pin { servers, tools, all, yes } => pin::pin(cli, &servers, (&tools, all), yes).await,
     }
 }

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use crate::cli::args::Servers;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::mcp::edit;
+use crate::cli::mcp::edit::{self, Pin};
 use crate::cli::mcp::servers::source;
 use crate::cli::session::Cli;
 use crate::cli::{input, replace, terminal};
 use crate::mcp::source::McpTool;
+use crate::policy::ToolPolicy;
 use crate::schema;
 use crate::text::nearest;
 use crate::tool::Hash;
@@ -20,7 +21,10 @@ use crate::tool::Hash;
 /// The definitions that the pins of a policy are of, in a file beside it.
 type Kept = BTreeMap<String, Value>;
 
-pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes: bool) -> Result<Exit, Failure> {
+/// The tools to pin: their names, or all.
+type Wanted<'a> = (&'a [String], bool);
+
+pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, yes: bool) -> Result<Exit, Failure> {
     let Some(path) = cli.settings.policy.clone().filter(|path| path.extension().is_some_and(|end| end == "toml"))
     else {
         return Err(Failure::usage("name the policy that the pins are written to with `--policy FILE.toml`"));
@@ -32,10 +36,10 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
     for (server, note) in notes {
-        terminal::message(&terminal::safe(&format!("the server `{server}`: {note}")));
+        terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
     }
     let mut pins = BTreeMap::new();
-    for tool in chosen(&tools, names)? {
+    for tool in chosen(&tools, wanted, &policy)? {
         let (Some(name), Some(pin), Some(definition)) = (tool.name(), tool.pin(), tool.definition()) else { continue };
         let old = policy.tool(name).and_then(|rule| rule.pin);
         if old == Some(pin) {
@@ -48,7 +52,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
         if let Some(changes) = changes {
             terminal::message(&terminal::safe_lines(&changes.to_string()));
         }
-        pins.insert(name.to_owned(), pin);
+        pins.insert(name.to_owned(), Pin { pin, fields: fields(definition) });
         kept.insert(name.to_owned(), definition.clone());
     }
     if pins.is_empty() {
@@ -65,7 +69,8 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
         }
     }
     let Some(edited) = edit::with_pins(&text, &pins) else {
-        let lines: Vec<_> = pins.iter().map(|(name, pin)| format!("tools.{name}.pin = \"{pin}\"")).collect();
+        let lines: Vec<_> =
+            pins.iter().map(|(name, Pin { pin, .. })| format!("tools.{name}.pin = \"{pin}\"")).collect();
         let lines = lines.join("\n");
         return Err(Failure::usage(format!("the policy does not have a table for each tool; write by hand:\n{lines}")));
     };
@@ -76,13 +81,27 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
     for name in pins.keys().filter(|name| !policy.mentions(name)) {
         terminal::note(&format!("`{name}` stays denied until `allowed_tools` names it"));
     }
+    for name in pins.keys().filter(|name| policy.tool(name).is_none_or(|rule| rule.redact.is_none())) {
+        terminal::note(&format!("`{name}` shows nothing until `redact` of its table names fields"));
+    }
     Ok(Exit::Done)
 }
 
-/// The tools that are named, or all.
-fn chosen<'a>(tools: &'a [McpTool], names: &[String]) -> Result<Vec<&'a McpTool>, Failure> {
+/// Returns the named tools, all tools with `--all`, or the tools that the policy allows.
+fn chosen<'a>(
+    tools: &'a [McpTool],
+    (names, all): Wanted<'_>,
+    policy: &ToolPolicy,
+) -> Result<Vec<&'a McpTool>, Failure> {
     if names.is_empty() {
-        return Ok(tools.iter().collect());
+        let is_allowed = |tool: &&McpTool| tool.name().is_some_and(|name| policy.mentions(name));
+        let chosen: Vec<_> = tools.iter().filter(|tool| all || is_allowed(tool)).collect();
+        if chosen.is_empty() && !tools.is_empty() {
+            let message = "the policy allows none of these tools; add them to `allowed_tools`, or name them with `--tool NAME` \
+                           or `--all`";
+            return Err(Failure::usage(message));
+        }
+        return Ok(chosen);
     }
     let all = || tools.iter().filter_map(McpTool::name);
     let find = |name: &String| {
@@ -92,6 +111,15 @@ fn chosen<'a>(tools: &'a [McpTool], names: &[String]) -> Result<Vec<&'a McpTool>
         })
     };
     names.iter().map(find).collect()
+}
+
+/// The fields that an allowlist of the tool can begin with.
+fn fields(definition: &Value) -> Vec<String> {
+    let properties = definition.get("outputSchema").map(|schema| schema.get("properties").and_then(Value::as_object));
+    match properties {
+        None => ["text", "resources.text"].map(str::to_owned).to_vec(),
+        Some(properties) => properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect(),
+    }
 }
 
 /// The definitions that were pinned before. None of them enables anything: the policy does.

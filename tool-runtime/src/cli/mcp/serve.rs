@@ -20,6 +20,15 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
         )));
     }
     let gate = cli.open().await?;
+    let rules = gate.runner.asking_rules();
+    if cli.settings.store.is_none() && !rules.is_empty() {
+        return Err(Failure::usage(format!(
+            "calls can wait for a person ({}), and no person can reach them: name a store that `approvals` shares, such as \
+             --store sqlite:shared.db",
+            rules.join("; ")
+        ))
+        .code("mcp_unreachable"));
+    }
     let options = gate.options(None);
     let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
         .name(cli.app.name, cli.app.version)

@@ -1,10 +1,13 @@
 //! The servers that a command is about.
 
+use std::collections::BTreeMap;
+
 use crate::cli::args::Servers;
 use crate::cli::exit::Failure;
 use crate::cli::mcp::settings;
 use crate::cli::session::Cli;
-use crate::mcp::source::{RemoteServer, SourceError, ToolSource};
+use crate::cli::terminal;
+use crate::mcp::source::{RemoteServer, ToolSource};
 
 /// Connects to the servers that a command names, or to those of the configuration file.
 pub(super) async fn source(cli: &Cli<'_>, named: &Servers) -> Result<ToolSource, Failure> {
@@ -17,11 +20,19 @@ pub(super) async fn source(cli: &Cli<'_>, named: &Servers) -> Result<ToolSource,
                        configuration file";
         return Err(Failure::usage(message));
     }
-    connect(servers).await
+    let source = start(servers)?;
+    source.wait_for_all().await;
+    Ok(source)
 }
 
-/// Connects to servers. One that cannot be reached is noted by the commands that are about it.
-pub(in crate::cli) async fn connect(servers: Vec<RemoteServer>) -> Result<ToolSource, Failure> {
-    let wrong = |error: SourceError| Failure::usage(error.to_string()).code("config");
-    ToolSource::connect(servers).await.map_err(wrong)
+/// Starts to connect to servers. One that cannot be reached is noted by the commands that need it.
+pub(in crate::cli) fn start(servers: Vec<RemoteServer>) -> Result<ToolSource, Failure> {
+    ToolSource::start(servers).map_err(|error| Failure::usage(error.to_string()).code("config"))
+}
+
+/// Prints what operators should know of servers.
+pub(in crate::cli) fn note(notes: &BTreeMap<String, String>) {
+    for (server, note) in notes {
+        terminal::note(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
+    }
 }

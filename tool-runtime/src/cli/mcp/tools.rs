@@ -23,6 +23,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
         let why = match &state {
             McpToolState::Quarantined(why) => format!("{}: {why}", why.code()),
             McpToolState::Discovered if tool.pin().is_some() => claims(tool),
+            McpToolState::Unready(why) => format!("{}: {why}", why.code()),
             McpToolState::Drifted => "the policy pins another definition, or the server switched back".to_owned(),
             _ => claims(tool),
         };
@@ -33,7 +34,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
                 "name": tool.name(),
                 "state": state.as_str(),
                 "pin": tool.pin(),
-                "why": matches!(state, McpToolState::Quarantined(_)).then_some(&why),
+                "why": matches!(state, McpToolState::Quarantined(_) | McpToolState::Unready(_)).then_some(&why),
                 "definition": tool.definition(),
             });
             terminal::line(&terminal::safe_json(&row.to_string()));
@@ -48,7 +49,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     }
     let is_down = notes.values().any(|note| note.starts_with("down: "));
     for (server, note) in notes {
-        terminal::message(&terminal::safe(&format!("the server `{server}`: {note}")));
+        terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
     }
     Ok(if is_down { Exit::Failed } else { Exit::Done })
 }

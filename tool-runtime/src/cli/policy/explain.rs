@@ -37,10 +37,19 @@ struct Rule {
 }
 
 #[derive(Serialize)]
+struct Cause {
+    code: &'static str,
+    why: String,
+}
+
+#[derive(Serialize)]
 struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
     stages: Vec<Stage>,
+    /// Why no call can run, whatever the stages say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unready: Option<Cause>,
     /// What was asked about and is not known here, such as a label that no rule names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -82,8 +91,14 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     }
     let name = entry.spec.name.as_str();
     let effect = policy.effect_of(name, entry.spec.effect).as_str();
-    let exit = stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done);
-    let explained = Explained { tool: name, effect, stages, notes: unknown(asked, &found, &policy) };
+    let unready = found.unready(&policy, name).map(|why| Cause { code: why.code(), why: why.to_string() });
+    // As the call would.
+    let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
+        Exit::Denied => Exit::Denied,
+        _ if unready.is_some() => Exit::Failed,
+        exit => exit,
+    };
+    let explained = Explained { tool: name, effect, stages, unready, notes: unknown(asked, &found, &policy) };
     if cli.settings.json {
         terminal::line(&json(&explained)?);
     } else {
@@ -104,6 +119,9 @@ fn print(explained: &Explained<'_>) {
         for Rule { verdict, name, why } in &stage.also {
             terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", "  also")));
         }
+    }
+    if let Some(Cause { code, why }) = &explained.unready {
+        terminal::line(&terminal::safe(&format!("{:<12}{:<18}{code}: {why}", "the call", "cannot run")));
     }
 }
 

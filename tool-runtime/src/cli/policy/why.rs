@@ -3,7 +3,7 @@
 use crate::call::{Decision, Verdict};
 use crate::catalog::Entry;
 use crate::cli::args::Explain;
-use crate::policy::ToolPolicy;
+use crate::policy::{ToolPolicy, Unready};
 
 /// The sentence for the rule of a decision.
 pub(super) fn of(decision: &Decision, policy: &ToolPolicy, entry: &Entry, asked: &Explain) -> String {
@@ -28,7 +28,8 @@ pub(super) fn of(decision: &Decision, policy: &ToolPolicy, entry: &Entry, asked:
         ("roles" | "principals" | "attributes" | "tenants", _) => format!("`{table}.{subject}` may not use it"),
         ("labels", _) => format!("the run has the label `{subject}`, and the effect is `{effect}`"),
         ("tags", _) => format!("the tool has the tag `{rest}`"),
-        ("tools", "pin") => "its definition is not the one that the policy pins".to_owned(),
+        ("tools", "pin") if policy.tool(name).is_none_or(|rule| rule.pin.is_none()) => Unready::NotPinned.to_string(),
+        ("tools", "pin") => Unready::Drifted.to_string(),
         ("tools", _) => argument(rest, policy, name),
         ("require_approval_for_tools", _) => "calls of this tool wait for a person".to_owned(),
         ("require_approval_for_effects", _) => format!("calls of the effect `{effect}` wait for a person"),

@@ -125,25 +125,40 @@ fn mentions(text: &str, id: &str) -> bool {
     })
 }
 
+/// Arguments that must have been seen and were not.
+#[derive(Default)]
+pub(in crate::hydrate) struct Unseen {
+    pub(in crate::hydrate) violations: Vec<Violation>,
+    /// The pointers of those for which the hint names a tool that the model can call to list such ids.
+    pub(in crate::hydrate) lists: Vec<String>,
+}
+
+/// What to do about an id that a tool lists.
+pub(in crate::hydrate) fn list_with(lister: &str) -> String {
+    format!("call `{lister}` to see the ids there are")
+}
+
+/// What to do about an id that no tool lists.
+pub(in crate::hydrate) const ASK: &str = "ask the user for it";
+
 /// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the
 /// tool that lists such ids; the hint names that tool if `lists` says that the model can call it.
 #[must_use]
-pub(crate) fn check_evidence(
+pub(in crate::hydrate) fn check_evidence(
     arguments: &Tree<'_>,
     rules: &BTreeMap<String, String>,
     seen: &EvidenceSet,
     lists: &dyn Fn(&str) -> bool,
-) -> Vec<Violation> {
-    let mut violations = Vec::new();
+) -> Unseen {
+    let mut unseen = Unseen::default();
     for (name, lister) in rules {
         let Some(argument) = arguments.get(name) else { continue };
-        let hint = if lists(lister) {
-            format!("call `{lister}` to see the ids there are")
-        } else {
-            "ask the user for it".to_owned()
-        };
+        let listed = lists(lister);
+        let hint = if listed { list_with(lister) } else { ASK.to_owned() };
+        let Unseen { violations, lists } = &mut unseen;
         let mut refuse = |pointer: String, value: &Tree<'_>| {
             if violations.len() < MOST_REFUSED && !value.is_null() && !seen.contains(value) {
+                lists.extend(listed.then(|| pointer.clone()));
                 let violation = Violation::new(pointer, "evidence", "an id that a tool returned or the user wrote");
                 violations.push(violation.with_hint(hint.clone()));
             }
@@ -157,5 +172,5 @@ pub(crate) fn check_evidence(
             value => refuse(pointer::segment(name), value),
         }
     }
-    violations
+    unseen
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::{EvidenceSet, check_evidence, check_require_any};
+use crate::hydrate::semantic::{EvidenceSet, Unseen, check_evidence, check_require_any};
 use crate::json::{Limits, Tree, parse};
 use crate::schema::{IdArguments, is_placeholder};
 
@@ -74,6 +74,7 @@ fn ids_are_found_by_name_wherever_they_are() {
         "properties": {
             "id": {"type": "string"}, "parent_id": {"type": ["string", "null"]}, "userId": {}, "label_ids": {},
             "linkIds": {}, "kind_id": {"enum": ["none", "one"]}, "device_id": {"default": "null"}, "paid": {}, "Identity": {}, "text": {},
+            "projectID": {}, "memberIDs": {}, "ID": {},
             "target": {"$ref": "#/$defs/Target"}, "rows": {"items": {"properties": {"row_id": {}}}},
         },
         "$defs": {"Target": {"properties": {"project_id": {"type": "string"}}}},
@@ -91,6 +92,7 @@ fn ids_are_found_by_name_wherever_they_are() {
         (r#"{"target": {"project_id": ": "}}"#, &["/target/project_id"]),
         (r#"{"rows": [{"row_id": "7"}, {"row_id": "\t"}]}"#, &["/rows/1/row_id"]),
         (r#"{"headers": {"x_id": ""}}"#, &[]),
+        (r#"{"projectID": ": ", "memberIDs": ["m", "None"], "ID": "-"}"#, &["/projectID", "/memberIDs/1", "/ID"]),
     ] {
         assert_eq!(refused(text), places, "{text}");
     }
@@ -144,11 +146,11 @@ fn no_more_ids_are_looked_for_than_a_call_is_refused_for() {
     (0..400).for_each(|at| seen.insert_text(&format!("task-{at} {}", "words ".repeat(100))));
     let ids: Vec<_> = (0..5_000).map(|at| format!("unknown-{at}")).collect();
     let text = json!({"ids": ids}).to_string();
-    let refused = check_evidence(&read_long(&text), &rules, &seen, &|_| true);
+    let refused = check_evidence(&read_long(&text), &rules, &seen, &|_| true).violations;
     assert_eq!((refused.len(), refused[99].pointer.as_str()), (100, "/ids/99"));
     let known: Vec<_> = (0..400).map(|at| format!("task-{at}")).collect();
     let text = json!({"ids": known}).to_string();
-    assert!(check_evidence(&read_long(&text), &rules, &seen, &|_| true).is_empty());
+    assert!(check_evidence(&read_long(&text), &rules, &seen, &|_| true).violations.is_empty());
 }
 
 fn read_long(text: &str) -> Tree<'_> {
@@ -206,15 +208,19 @@ fn ids_that_were_seen_are_evidence() {
 
     let rules = ["task", "many"].map(|name| (name.to_owned(), "tasks__list".to_owned())).into();
     let asked = r#"{"task": "task-9", "many": ["task-1", "secret", null]}"#;
-    let violations = check_evidence(&read(asked), &rules, &seen, &|_| true);
+    let Unseen { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| true);
+    assert_eq!(lists, ["/many/1", "/task"]);
     let places: Vec<_> = violations.iter().map(|one| one.pointer.as_str()).collect();
     assert_eq!(places, ["/many/1", "/task"]);
     assert!(violations.iter().all(|one| one.keyword == "evidence" && !format!("{one:?}").contains("secret")));
     assert_eq!(violations[0].hint.as_deref(), Some("call `tasks__list` to see the ids there are"));
-    let violations = check_evidence(&read(asked), &rules, &seen, &|_| false);
+    let Unseen { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| false);
+    assert!(lists.is_empty());
     assert_eq!(violations[0].hint.as_deref(), Some("ask the user for it"));
-    assert!(check_evidence(&read(r#"{"task": "task-1", "many": [42]}"#), &rules, &seen, &|_| true).is_empty());
-    assert!(check_evidence(&read("{}"), &rules, &seen, &|_| true).is_empty());
+    assert!(
+        check_evidence(&read(r#"{"task": "task-1", "many": [42]}"#), &rules, &seen, &|_| true).violations.is_empty()
+    );
+    assert!(check_evidence(&read("{}"), &rules, &seen, &|_| true).violations.is_empty());
 }
 
 #[test]

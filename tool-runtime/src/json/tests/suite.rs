@@ -165,7 +165,11 @@ fn errors_say_where_and_never_quote() {
         ("{\"a\": -Infinity}", (1, 8), "expected a number; `Infinity` is none in JSON"),
         ("{\"a\": 'secret'}", (1, 7), "expected a value; strings are written in double quotes"),
         ("{\"secret\": 1, \"secret\": 2}", (1, 15), "a property name occurs twice in one object"),
-        ("{\"a\": 99999999999999999999}", (1, 7), "an integer outside -2^63 to 2^64-1; send it as a string"),
+        (
+            "{\"a\": 99999999999999999999}",
+            (1, 7),
+            "an integer outside -2^63 to 2^64-1; send it as a string if the argument takes one",
+        ),
         ("{\"a\": 1,}", (1, 9), "expected a property name in double quotes"),
         ("{\"a\" 1}", (1, 6), "expected `:` after a property name"),
         ("{\"a\": 1", (1, 8), "the JSON ends too early"),

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::call::{Outcome, SafeError, ToolExecResult};
 use crate::mcp::serve::handler::broken;
@@ -23,10 +23,31 @@ pub(super) fn answer(
         _ if result.is_concealed() => Err(unknown(name)),
         (Outcome::Ok, _) | (_, None) => success(result, offered, objects_only),
         (Outcome::Panicked | Outcome::InstantiateFailed, _) => Err(broken()),
-        // The author's sentence is written to be read as it is.
-        (Outcome::ExecutionError, Some(SafeError { safe_message, .. })) => Ok(failure(safe_message)),
+        // The author's sentence goes out unchanged. The remarks and codes beside it are the same as for the
+        // application's model.
+        (Outcome::ExecutionError, Some(SafeError { safe_message, .. })) => {
+            let said = if safe_message.is_empty() { outcome.safe_message() } else { safe_message };
+            let mut failure = failure(said);
+            failure.content.extend(result.remarks().chain(codes(result)).map(ContentBlock::text));
+            Ok(failure)
+        }
         _ => Ok(failure(&result.to_model())),
     }
+}
+
+/// The text of an error for a model, without its sentences.
+fn codes(result: &ToolExecResult) -> Option<String> {
+    let mut codes: Map<String, Value> = serde_json::from_str(&result.to_model()).ok()?;
+    codes.remove("message");
+    codes.remove("note");
+    Some(Value::Object(codes).to_string())
+}
+
+/// Returns the answer to the request of a waiting call that is not held any longer.
+pub(super) fn waits() -> CallToolResult {
+    let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
+                to get its result: that is not a second call.";
+    failure(&json!({"ok": false, "errorCode": Outcome::ApprovalRequired, "message": said}).to_string())
 }
 
 pub(super) fn unknown(name: &str) -> ErrorData {
@@ -40,14 +61,10 @@ fn failure(text: &str) -> CallToolResult {
 
 fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Result<CallToolResult, ErrorData> {
     let value = result.value().map_or("null", |value| value.get());
-    let mut value: Value = serde_json::from_str(value).map_err(|_| broken())?;
-    let mut missing = 0;
+    let value: Value = serde_json::from_str(value).map_err(|_| broken())?;
     if !offered.fits(&value) {
-        // A result that was too long ends its arrays with a note, which no schema knows.
-        missing = without_markers(&mut value);
-        if !offered.fits(&value) {
-            return Ok(failure(&result_too_large()));
-        }
+        // A shortened result may no longer match its schema.
+        return Ok(failure(&result_too_large()));
     }
     let mut content = Vec::new();
     let shown = result.shown_media();
@@ -63,9 +80,6 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     if withheld > 0 {
         content.push(ContentBlock::text(format!("[{} that the tool returned may not be shown.]", files(withheld))));
     }
-    if missing > 0 {
-        content.push(ContentBlock::text(format!("[{missing} more items did not fit into the result.]")));
-    }
     let mut answer = CallToolResult::success(content);
     answer.structured_content = match offered.value {
         Shape::Other if objects_only => Some(json!({"result": value})),
@@ -80,24 +94,6 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
 fn result_too_large() -> String {
     let outcome = Outcome::ResultTooLarge;
     json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()
-}
-
-/// Removes the markers of cut arrays, and counts what they stand for.
-fn without_markers(value: &mut Value) -> usize {
-    match value {
-        Value::Array(items) => {
-            let marked = items
-                .last()
-                .and_then(Value::as_str)
-                .and_then(|last| last.strip_prefix('[')?.strip_suffix(" more items]")?.parse::<usize>().ok());
-            if marked.is_some() {
-                items.pop();
-            }
-            items.iter_mut().map(without_markers).sum::<usize>() + marked.unwrap_or(0)
-        }
-        Value::Object(members) => members.values_mut().map(without_markers).sum(),
-        _ => 0,
-    }
 }
 
 /// A file as a block of content: what has a URI is a resource, what a URL leads to is a link.
@@ -123,18 +119,5 @@ fn block(media: &Media) -> ContentBlock {
             ContentBlock::resource_link(link)
         }
         (Source::Id { .. }, _) => ContentBlock::text(format!("[{}, stored by a provider]", media.label())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cut_array_loses_its_marker() {
-        let mut value =
-            json!({"rows": [{"names": ["a", "[3 more items]"]}, "[12 more items]"], "text": "[2 more items]"});
-        assert_eq!(without_markers(&mut value), 15);
-        assert_eq!(value, json!({"rows": [{"names": ["a"]}], "text": "[2 more items]"}));
     }
 }

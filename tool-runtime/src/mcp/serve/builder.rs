@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 
@@ -12,15 +13,22 @@ use crate::mcp::serve::admit::Admit;
 use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::listing::Listing;
 use crate::mcp::serve::shutdown::Calls;
-use crate::mcp::serve::tasks::Tasks;
+use crate::mcp::serve::tasks::{Limits, Tasks};
 use crate::mcp::serve::{McpServer, Served};
+use crate::policy::Window;
 use crate::runner::ToolRunner;
 
 /// How many calls run at a time, unless the application says otherwise.
 const MAX_CALLS: usize = 1024;
 
+/// How many of them one principal may have.
+const MAX_CALLS_EACH: usize = 512;
+
 /// How many calls wait as tasks at a time, unless the application says otherwise.
 const MAX_TASKS: usize = 1024;
+
+/// How long the run of a session lasts, unless the policy says otherwise.
+const WINDOW: Duration = Duration::from_secs(60 * 60);
 
 /// How many of them one principal has, unless the application says otherwise.
 const MAX_TASKS_EACH: usize = 64;
@@ -34,6 +42,7 @@ pub struct McpServerBuilder {
     instructions: Option<String>,
     exposed: BTreeMap<String, String>,
     max_calls: usize,
+    max_calls_each: usize,
     max_tasks: usize,
     max_tasks_each: usize,
     ask_clients: bool,
@@ -49,6 +58,7 @@ impl McpServerBuilder {
             instructions: None,
             exposed: BTreeMap::new(),
             max_calls: MAX_CALLS,
+            max_calls_each: MAX_CALLS_EACH,
             max_tasks: MAX_TASKS,
             max_tasks_each: MAX_TASKS_EACH,
             ask_clients: false,
@@ -61,7 +71,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets what a client may tell its model of the server; nothing by default.
+    /// Sets the server's instructions, which a client may pass to its model; by default the policy's `[mcp]
+    /// instructions`.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -80,16 +91,24 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls may wait as tasks at a time, of all clients together; 1,024 by default. With 0 the server has
-    /// no tasks. One more ends as `approval_required`, as for a client that knows no tasks.
+    /// Sets how many calls one principal of a tenant may run at a time, and how many changes of the list it may listen to;
+    /// 512 of each by default, at least one. One more is refused like one more of all clients.
+    pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
+        self.max_calls_each = calls.max(1);
+        self
+    }
+
+    /// Sets how many calls may wait at a time, of all clients together; 1,024 by default. One more is withdrawn, and
+    /// refused with the error -32000, `"code": "too_many_tasks"` and the limit. With 0 the server has no tasks, and 1,024
+    /// calls may wait all the same.
     pub fn max_tasks(mut self, tasks: usize) -> Self {
         self.max_tasks = tasks;
         self
     }
 
-    /// Sets how many tasks one principal of a tenant may have at a time; 64 by default. Those that ended less than ten
-    /// minutes ago count too. A call that would be one more is withdrawn, and refused with the error -32000,
-    /// `"code": "too_many_tasks"` and the limit.
+    /// Sets how many calls of one principal of a tenant may wait at a time; 64 by default. Tasks that ended less than ten
+    /// minutes ago count too, and so do results that their client has not fetched. A call beyond the limit is withdrawn
+    /// and refused, as one beyond the limit of all clients is.
     pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
         self.max_tasks_each = tasks;
         self
@@ -107,19 +126,26 @@ impl McpServerBuilder {
     ///
     /// # Errors
     /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
-    /// or two tools have one name.
+    /// two tools have one name; or calls can wait for a person, and the runner has no store that was set.
     pub fn build(self) -> Result<McpServer, McpServerError> {
         let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;
-        let Self { max_calls, max_tasks, max_tasks_each, ask_clients, .. } = self;
-        let listing = Listing::of(&runner, &exposed)?;
+        let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
+        let listing = Listing::of(&runner, exposed)?;
+        let rules = runner.asking_rules();
+        if runner.keeps_to_itself() && !ask_clients && !rules.is_empty() {
+            return Err(McpServerError::Unreachable { rules });
+        }
+        let rule = &runner.policy().data().mcp;
+        let (hold, window) = (rule.hold.map(Window::length), rule.window.map_or(WINDOW, Window::length));
         // Logging is deprecated in 2026-07-28, and still part of it.
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging();
         let may_change = runner.catalog().may_change();
         let capabilities = if may_change { capabilities.enable_tool_list_changed() } else { capabilities };
         let capabilities = if max_tasks > 0 { capabilities.enable_tasks().build() } else { capabilities.build() };
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
-        config.instructions = instructions;
-        let (calls, tasks) = (Calls::new(max_calls), Tasks::new(max_tasks, max_tasks_each, ask_clients));
+        config.instructions = instructions.or_else(|| rule.instructions.clone());
+        let limits = Limits { tasks: max_tasks, each: max_tasks_each, asks: ask_clients, hold };
+        let (calls, tasks) = (Calls::new(max_calls, max_calls_each), Tasks::new(limits));
         Ok(McpServer(Arc::new(Served {
             runner,
             admit,
@@ -127,6 +153,7 @@ impl McpServerBuilder {
             config,
             calls,
             tasks,
+            window,
             looks_after: AtomicBool::new(false),
         })))
     }

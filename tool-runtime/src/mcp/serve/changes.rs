@@ -1,52 +1,90 @@
-//! Changes of the list, for clients that ask to hear of them (`subscriptions/listen`).
+//! Changes of the list, for clients that have a session or ask to hear of them (`subscriptions/listen`).
 //!
-//! A catalog does not change, and neither does what a run may see. Where a catalog has tools of servers, though, what a
-//! later run may see does: since 2026-07-28 each request over HTTP is a run of its own.
+//! A party's tool list changes only if the catalog has tools of servers: a tool is added with its server's first list,
+//! and a changed tool is denied.
 
 use std::time::Duration;
 
 use rmcp::model::ErrorData;
-use rmcp::service::SubscriptionContext;
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::time::sleep;
 
-use crate::mcp::serve::Served;
 use crate::mcp::serve::handler::full;
+use crate::mcp::serve::{McpServer, Served};
 use crate::runner::RunOptions;
+use crate::tool::ToolName;
 
 /// How often is looked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Says when what the party may see changes, until the client cancels it or the server closes. `is_one_run` is true for a
-/// connection whose list stays as it is.
+/// Watches a party's tool list for changes.
+struct Watch<'s> {
+    served: &'s Served,
+    party: &'s RunOptions,
+    changes: u64,
+    known: Vec<ToolName>,
+}
+
+impl<'s> Watch<'s> {
+    fn new(served: &'s Served, party: &'s RunOptions) -> Self {
+        // Counted first, so that a change in between is one.
+        let changes = served.runner.catalog().changes();
+        let mut watch = Self { served, party, changes, known: Vec::new() };
+        watch.known = watch.seen();
+        watch
+    }
+
+    fn seen(&self) -> Vec<ToolName> {
+        let run = self.served.runner.run(self.party.clone());
+        run.catalog().specs().map(|spec| spec.name.clone()).collect()
+    }
+
+    /// Returns the current list if it differs from the known one.
+    fn changed(&mut self) -> Option<Vec<ToolName>> {
+        let now = self.served.runner.catalog().changes();
+        if std::mem::replace(&mut self.changes, now) == now {
+            return None;
+        }
+        Some(self.seen()).filter(|seen| *seen != self.known)
+    }
+}
+
+/// Notifies the client of changes to the party's tool list, until the client cancels or the server closes.
 pub(super) async fn listen(
     served: &Served,
     party: &RunOptions,
     context: &SubscriptionContext,
-    is_one_run: bool,
 ) -> Result<(), ErrorData> {
-    let _room = served.calls.listen().map_err(full)?;
-    let catalog = served.runner.catalog();
-    let seen = || {
-        let run = served.runner.run(party.clone());
-        run.catalog().specs().map(|spec| spec.name.clone()).collect::<Vec<_>>()
-    };
-    // Counted first, so that a change in between is one.
-    let (mut changes, mut known) = (catalog.changes(), seen());
+    let _room = served.calls.listen().and_then(|room| room.of(party)).map_err(full)?;
+    let mut watch = Watch::new(served, party);
     loop {
         tokio::select! {
             () = context.cancelled() => return Ok(()),
             () = served.calls.closing().cancelled() => return Ok(()),
-            () = sleep(INTERVAL), if !is_one_run => {}
+            () = sleep(INTERVAL) => {}
         }
-        let now = catalog.changes();
-        if now == changes {
-            continue;
-        }
-        changes = now;
-        let now = seen();
         // A client that is gone cancels it.
-        if now != known && context.sink().notify_tool_list_changed().await.is_ok() {
-            known = now;
+        if let Some(seen) = watch.changed()
+            && context.sink().notify_tool_list_changed().await.is_ok()
+        {
+            watch.known = seen;
+        }
+    }
+}
+
+/// Says it to a client with a session, until the session ends or the server closes.
+pub(super) async fn announce(server: McpServer, party: RunOptions, peer: Peer<RoleServer>) {
+    let served = &server.0;
+    let mut watch = Watch::new(served, &party);
+    while !peer.is_transport_closed() {
+        tokio::select! {
+            () = served.calls.closing().cancelled() => return,
+            () = sleep(INTERVAL) => {}
+        }
+        if let Some(seen) = watch.changed()
+            && peer.notify_tool_list_changed().await.is_ok()
+        {
+            watch.known = seen;
         }
     }
 }

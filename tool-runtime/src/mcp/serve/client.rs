@@ -7,25 +7,24 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationSchema, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ServerRequest,
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
-use rmcp::service::{RequestContext, RoleServer, ServiceError};
+use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::capability::{Capabilities, ClientError, Elicit, Notices, Progress, Sample};
-use crate::json::{self, Limits};
+use crate::capability::{Capabilities, Elicit, Notices, Progress, Sample};
 use crate::mcp::serve::session::{Session, rank};
 use crate::runner::Run;
-use crate::tool::Schema;
 
+mod asks;
 #[cfg(test)]
 mod tests;
+
+use asks::Asks;
+pub(super) use asks::{filled, fills_in_forms};
 
 type Peer = rmcp::service::Peer<RoleServer>;
 
@@ -37,6 +36,15 @@ const WAITING: usize = 64;
 
 /// How long the last messages of a call may hold up its answer.
 const LAST: Duration = Duration::from_secs(1);
+
+/// The capabilities that the client of a request offers to its call.
+#[derive(Default)]
+pub(super) struct Offers {
+    pub(super) all: Capabilities,
+    /// Two of them, for the server itself.
+    pub(super) progress: Option<Arc<dyn Progress>>,
+    pub(super) elicit: Option<Arc<dyn Elicit>>,
+}
 
 /// The messages of one call on their way to its client.
 pub(super) struct Outbox {
@@ -52,28 +60,31 @@ impl Outbox {
         session: &Session,
         context: &RequestContext<RoleServer>,
         logger: &str,
-    ) -> (Capabilities, Self) {
+    ) -> (Offers, Self) {
         let modern =
             context.protocol_version().is_some_and(|one| one.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         // Since 2026-07-28 each request says which lines it wants; none if it says nothing.
         let wanted = if modern { context.meta.log_level().map(rank) } else { Some(session.level()) };
         let queue = Arc::new(Queue::default());
-        let mut offers = Capabilities::new();
+        let mut offers = Offers::default();
         if let Some(token) = context.meta.get_progress_token() {
-            let reports = Reports { queue: Arc::clone(&queue), token };
-            offers = offers.with::<dyn Progress>(Arc::new(reports));
+            let reports: Arc<dyn Progress> = Arc::new(Reports { queue: Arc::clone(&queue), token });
+            offers.all = offers.all.with::<dyn Progress>(Arc::clone(&reports));
+            offers.progress = Some(reports);
         }
         if let Some(wanted) = wanted {
-            offers = offers.with::<dyn Notices>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
+            offers.all = offers.all.with::<dyn Notices>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
         }
         // Since 2026-07-28 a server asks nothing while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
             let asks = || Asks { peer: context.peer.clone(), run: run.clone() };
             if fills_in_forms(&declared) {
-                offers = offers.with::<dyn Elicit>(Arc::new(asks()));
+                let elicit: Arc<dyn Elicit> = Arc::new(asks());
+                offers.all = offers.all.with::<dyn Elicit>(Arc::clone(&elicit));
+                offers.elicit = Some(elicit);
             }
             if declared.sampling.is_some() {
-                offers = offers.with::<dyn Sample>(Arc::new(asks()));
+                offers.all = offers.all.with::<dyn Sample>(Arc::new(asks()));
             }
         }
         (offers, Self { peer: context.peer.clone(), queue, logger: logger.to_owned() })
@@ -234,67 +245,5 @@ impl Notices for Lines {
         if rank(level) >= self.wanted {
             self.queue.change(|waiting| waiting.push(Message::Line { level, line }));
         }
-    }
-}
-
-struct Asks {
-    peer: Peer,
-    run: Run,
-}
-
-#[async_trait]
-impl Elicit for Asks {
-    async fn ask(&self, message: &str, form: &Value) -> Result<Value, ClientError> {
-        let requested_schema: ElicitationSchema =
-            serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
-        let message = message.to_owned();
-        let question = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
-        let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
-        let ClientResult::ElicitResult(answer) = self.peer.send_request(request).await.map_err(failed)? else {
-            return Err(ClientError::Answer);
-        };
-        filled(&self.run, form, answer)
-    }
-}
-
-/// Whether a client asks its person to fill in forms.
-pub(super) fn fills_in_forms(declared: &ClientCapabilities) -> bool {
-    declared.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
-}
-
-/// What a person filled in, held to the form.
-pub(super) fn filled(run: &Run, form: &Value, answer: ElicitResult) -> Result<Value, ClientError> {
-    match answer.action {
-        ElicitationAction::Accept => {}
-        ElicitationAction::Decline => return Err(ClientError::Declined),
-        _ => return Err(ClientError::Cancelled),
-    }
-    let filled = answer.content.ok_or(ClientError::Answer)?;
-    let text = filled.to_string();
-    let tree = json::parse_value(&text, &Limits::UNBOUNDED).map_err(|_| ClientError::Answer)?;
-    let form = Schema::from_text(form.to_string());
-    run.check_value(&form, &tree).map_err(|_| ClientError::Answer)?;
-    Ok(filled)
-}
-
-#[async_trait]
-impl Sample for Asks {
-    async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError> {
-        let message = rmcp::model::SamplingMessage::user_text(prompt);
-        let question = rmcp::model::CreateMessageRequestParams::new(vec![message], max_tokens);
-        let answer = self.peer.create_message(question).await.map_err(failed)?;
-        let block = answer.message.content.first().ok_or(ClientError::Answer)?;
-        Ok(block.as_text().ok_or(ClientError::Answer)?.text.clone())
-    }
-}
-
-/// Why a question was not answered. A client that says no does so with an error, too.
-fn failed(error: ServiceError) -> ClientError {
-    match error {
-        ServiceError::McpError(error) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => {
-            ClientError::Unsupported
-        }
-        ServiceError::McpError(_) => ClientError::Declined,
-        _ => ClientError::Cancelled,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::mcp::serve::{McpServer, Served};
-use crate::store::close_deserted;
+use crate::store::{LedgerEntry, close_deserted};
 
 /// How often a server looks.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ async fn look_after(server: Weak<Served>) {
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
-        match close_deserted(&**served.runner.store(), served.runner.now()).await {
+        match close_deserted(&**served.runner.store(), LedgerEntry::ends_with_process).await {
             Ok(0) => {}
             Ok(calls) => tracing::warn!(calls, "nobody saw the end of calls whose process is gone"),
             Err(error) => tracing::warn!(error = error.code(), "calls whose process is gone could not be looked for"),

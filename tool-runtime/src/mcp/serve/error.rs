@@ -47,6 +47,11 @@ pub enum McpServerError {
         /// The scope.
         scope: String,
     },
+    /// Calls can wait for a person, and no person can reach them: the runner keeps them in memory of its own.
+    Unreachable {
+        /// The rules of the policy by which calls wait.
+        rules: Vec<String>,
+    },
     /// The client did not begin as the protocol says.
     Handshake,
 }
@@ -69,6 +74,7 @@ impl McpServerError {
             Self::Listen { .. } => "mcp_listen",
             Self::Resource { .. } => "mcp_resource",
             Self::Scope { .. } => "mcp_scope",
+            Self::Unreachable { .. } => "mcp_unreachable",
             Self::Handshake => "mcp_handshake",
         }
     }
@@ -102,6 +108,12 @@ impl fmt::Display for McpServerError {
                 f,
                 "`{}` is not a scope; write printable ASCII without spaces, `\"` and `\\`, one scope at a time",
                 scope.escape_debug()
+            ),
+            Self::Unreachable { rules } => write!(
+                f,
+                "calls can wait for a person ({}), and no person can reach them: set a store that others share with \
+                 `RunnerBuilder::store`, or `approvals(false)`",
+                rules.join("; ")
             ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }

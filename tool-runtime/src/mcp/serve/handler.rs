@@ -2,40 +2,50 @@
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
 use std::borrow::Cow;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, CreateTaskResult, ErrorCode,
-    ErrorData, GetTaskParams, GetTaskResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerConfig,
-    SetLevelRequestParams, SubscriptionFilter, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerConfig, SetLevelRequestParams, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
-use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use serde_json::{Value, json};
 
-use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
-use crate::mcp::serve::answer::{answer, unknown};
 use crate::mcp::serve::changes;
-use crate::mcp::serve::client::{Outbox, fills_in_forms};
-use crate::mcp::serve::raw;
+use crate::mcp::serve::params;
 use crate::mcp::serve::session::Session;
 use crate::mcp::serve::shutdown::Full;
-use crate::mcp::serve::tasks::{Answered, Running, Waiting, asking};
-use crate::runner::{CallClient, Run, RunOptions};
+use crate::runner::{Run, RunOptions};
 
 /// What JSON-RPC leaves to servers for errors of their own.
 pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
+/// The method of a call.
+const CALL: &str = "tools/call";
+
+/// The other methods of this server.
+const KNOWN: [&str; 7] = [
+    "initialize",
+    "tools/list",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "logging/setLevel",
+    "subscriptions/listen",
+];
+
 /// One connection to a client, or one request of a client without a session.
 #[derive(Clone)]
 pub(super) struct Handler {
-    server: McpServer,
-    session: Arc<Session>,
+    pub(super) server: McpServer,
+    pub(super) session: Arc<Session>,
 }
 
 impl Handler {
@@ -44,7 +54,7 @@ impl Handler {
     }
 
     /// Whom a request acts for.
-    async fn party(&self, context: &RequestContext<RoleServer>) -> Result<RunOptions, ErrorData> {
+    pub(super) async fn party(&self, context: &RequestContext<RoleServer>) -> Result<RunOptions, ErrorData> {
         let peer = Peer::of(&context.extensions);
         match awaited(|| self.server.0.admit.admit(&peer)).await {
             Ok(options) => options.ok_or_else(not_admitted),
@@ -56,85 +66,10 @@ impl Handler {
     }
 
     /// The run of the session.
-    fn run(&self, party: RunOptions) -> Result<Run, ErrorData> {
-        self.session.run(&self.server.0.runner, party).ok_or_else(not_admitted)
-    }
-
-    /// Takes a call through the gate.
-    async fn exec(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    pub(super) fn run(&self, party: RunOptions) -> Result<Run, ErrorData> {
         let served = &self.server.0;
-        let running = served.calls.begin().map_err(full)?;
-        let party = self.party(context).await?;
-        let run = self.run(party.clone())?;
-        let offered = served.listing.get(&request.name);
-        let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
-        let name = offered.map_or(&*request.name, |offered| &*offered.tool);
-        let mut call = ToolCall::object(CallId::generate(), name, arguments);
-        call.origin.provider = Some(Cow::Borrowed("mcp"));
-        call.origin.provider_call_id = Some(context.id.to_string());
-        let cancellation = Arc::new(run.cancellation().child_token());
-        let (mut offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
-        let declared = context.client_capabilities().filter(ClientCapabilities::supports_tasks);
-        // A client of an older revision is asked while it waits for the answer.
-        let questions =
-            declared.as_ref().filter(|_| !objects_only(context)).and_then(|one| served.tasks.questions(one));
-        if let Some(questions) = &questions {
-            offers = asking(offers, questions, &run);
-        }
-        let id = call.id.clone();
-        let client = CallClient { is_offered: offered.is_some(), offers, cancellation: Arc::clone(&cancellation) };
-        // On the heap: a connection has as many of these as its client makes calls.
-        let result = Box::pin(run.exec_for(client, call));
-        let result = match questions {
-            None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
-            Some(questions) => {
-                let (run, party, call, name) = (run.clone(), party.clone(), id, request.name.to_string());
-                let (quiet, server, token) =
-                    (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
-                let ended = tokio::spawn(async move {
-                    // It counts until it ends, whatever became of its request.
-                    let (_running, calls) = (running, &server.0.calls);
-                    outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
-                });
-                let running = Running { run, party, call, name, questions, cancellation: token, quiet, ended };
-                match served.tasks.answered(&self.server, running, &context.ct).await? {
-                    Answered::Ended(result) => result,
-                    Answered::Asks(task) => return Ok(CreateTaskResult::new(task).into()),
-                }
-            }
-        };
-        let Some(offered) = offered else { return Err(unknown(&request.name)) };
-        if result.outcome() == Outcome::ApprovalRequired
-            && let Some(declared) = declared
-        {
-            let (call, name, asks) = (result.call_id(), &*request.name, fills_in_forms(&declared));
-            let waiting = Waiting { run: &run, party, call, name, asks };
-            if let Some(task) = served.tasks.open(&self.server, waiting).await? {
-                return Ok(CreateTaskResult::new(task).into());
-            }
-        }
-        answer(&result, &request.name, offered, objects_only(context)).map(CallToolResponse::from)
+        self.session.run(&served.runner, party, served.window).ok_or_else(not_admitted)
     }
-}
-
-/// Takes a call to its end. One that is cancelled still ends by itself, with its record.
-async fn unless(
-    mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
-    cancellation: &CancellationToken,
-    cancelled: &CancellationToken,
-    stopped: &CancellationToken,
-) -> ToolExecResult {
-    tokio::select! {
-        result = &mut work => return result,
-        () = cancelled.cancelled() => {}
-        () = stopped.cancelled() => {}
-    }
-    cancellation.cancel();
-    work.await
 }
 
 impl ServerHandler for Handler {
@@ -155,13 +90,74 @@ impl ServerHandler for Handler {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("The cursor is not one of this server.", None));
         }
-        let run = self.run(self.party(&context).await?)?;
-        let tools = self.server.0.listing.visible(run.catalog(), objects_only(&context));
+        let party = self.party(&context).await?;
+        let run = self.run(party.clone())?;
+        let served = &self.server.0;
+        // A client without subscriptions gets a notification of every change after its first list.
+        if served.runner.catalog().may_change() && objects_only(&context) && self.session.is_first_list() {
+            tokio::spawn(changes::announce(self.server.clone(), party, context.peer.clone()));
+        }
+        let tools = served.listing.visible(&run.catalog_now(), objects_only(&context));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
+    /// Without what `rmcp` would compare headers with: it does not see the arguments as they are written.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        Some(self.server.0.listing.get(name)?.described(false).clone())
+        let offered = self.server.0.listing.get(name)?;
+        let mut tool = offered.described(false).clone();
+        if !offered.params.is_empty() {
+            let mut schema = Value::Object((*tool.input_schema).clone());
+            params::without(&mut schema);
+            tool.input_schema = Arc::new(schema.as_object().cloned().unwrap_or_default());
+        }
+        Some(tool)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    /// What `rmcp` knows no request for: another method, or parameters that are not those of the method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == CALL {
+            return Err(self.refuse(request.params.unwrap_or_default(), &context).await);
+        }
+        if KNOWN.contains(&&*request.method) {
+            return Err(ErrorData::invalid_params("The parameters are not those of this method.", None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "This server has no such method.", None))
     }
 
     async fn call_tool(
@@ -212,8 +208,8 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let request = context.request_context();
-        let (party, is_http) = (self.party(request).await?, Peer::of(&request.extensions).is_http());
-        changes::listen(&self.server.0, &party, &context, !is_http).await
+        let party = self.party(request).await?;
+        changes::listen(&self.server.0, &party, &context).await
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -223,7 +219,7 @@ impl ServerHandler for Handler {
 }
 
 /// Whether the client knows results and output schemas that are objects only.
-fn objects_only(context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn objects_only(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str())
 }
 

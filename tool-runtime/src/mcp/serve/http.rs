@@ -1,19 +1,20 @@
 //! [`HttpService`]: the streamable HTTP transport, for a server of the application's own.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use rmcp::model::Extensions;
+use rmcp::model::{ErrorData, Extensions, RequestId};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -24,24 +25,27 @@ use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::auth::Authorization;
+use crate::mcp::serve::delivery::{Delivery, Sending};
 use crate::mcp::serve::expiry::Lasting;
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
-use crate::mcp::serve::raw;
+use crate::mcp::serve::seats::{Place, with};
+use crate::mcp::serve::sessions::{Begins, Parties, is_ambiguous, is_without_sessions};
+use crate::mcp::serve::{params, raw, strict};
 use crate::runner::RunOptions;
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The header with the revision of the protocol.
-const REVISION: &str = "mcp-protocol-version";
+const FULL: &str = "The server has as many sessions as it may.";
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
 /// The streamable HTTP transport as a `tower` service, for a router of the application, whose layers authenticate.
 /// Cheap to clone. [`McpServer::bind`] serves without a router.
 ///
-/// A request whose `Origin` or `Host` is not allowed gets 403, a body that is too large 413, and a session too many 503.
+/// A request whose `Origin` or `Host` is not allowed gets 403, one that names several 400, a body that is too large 413, one
+/// that does not come in time 408, a session too many 503, and one too many of its principal 429.
 /// A session belongs to whom it began for: a request of another party gets 404. With
 /// [`HttpOptions::authorization`] a request without a valid token gets 401, before anything else of it is looked at, and
 /// what a request gets ends when its token expires.
@@ -60,9 +64,13 @@ pub struct HttpService {
     server: McpServer,
     inner: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    parties: Arc<Mutex<HashMap<String, RunOptions>>>,
+    pub(super) parties: Arc<Mutex<Parties>>,
+    /// The requests of sessions that are answered, each by its session and its id.
+    pub(super) running: Arc<Mutex<HashSet<(String, RequestId)>>>,
     max_sessions: usize,
+    max_sessions_each: usize,
     max_body: usize,
+    body_time: Duration,
     authorization: Option<Authorization>,
 }
 
@@ -89,8 +97,11 @@ impl McpServer {
             inner,
             sessions,
             parties: Arc::default(),
+            running: Arc::default(),
             max_sessions: options.max_sessions,
+            max_sessions_each: options.max_sessions_each,
             max_body: options.max_body,
+            body_time: options.body_time,
             authorization: options.authorization.clone(),
         }
     }
@@ -104,6 +115,12 @@ impl HttpService {
         B::Error: fmt::Display,
     {
         self.server.look_after();
+        if is_ambiguous(request.uri(), request.headers()) {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "Bad Request: the request names several hosts, origins or sessions",
+            );
+        }
         let Some(authorization) = &self.authorization else { return self.authorized(request).await };
         let (mut parts, body) = request.into_parts();
         let (verified, lasts) = match authorization.check(&self.server, &mut parts.headers).await {
@@ -130,11 +147,11 @@ impl HttpService {
         let party = self.party(&parts).await;
         let request = Request::from_parts(parts, body);
         let is_owner = |owner: &RunOptions| party.as_ref().is_some_and(|party| party.is_party_of(owner));
-        if !self.parties.lock().unwrap_or_else(PoisonError::into_inner).get(&id).is_some_and(is_owner) {
+        if !self.parties().sessions.get(&id).is_some_and(is_owner) {
             // The same as for a session that has ended.
             return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
         }
-        self.handle(request).await
+        self.handle(request, Some(id)).await
     }
 
     /// Answers a request that names no session. It may begin one.
@@ -145,14 +162,31 @@ impl HttpService {
     {
         let begins = request.method() == Method::POST && !is_without_sessions(request.headers());
         if begins && self.sessions.sessions.read().await.len() >= self.max_sessions {
-            return refused(StatusCode::SERVICE_UNAVAILABLE, "The server has as many sessions as it may.");
+            return refused(StatusCode::SERVICE_UNAVAILABLE, FULL);
         }
         let (parts, body) = request.into_parts();
         let party = if begins { self.party(&parts).await } else { None };
-        let response = self.handle(Request::from_parts(parts, body)).await;
+        let mut begun = None;
+        if let Some(party) = &party {
+            let sessions = self.sessions.sessions.read().await;
+            let mut parties = self.parties();
+            parties.sessions.retain(|id, _| sessions.contains_key(id.as_str()));
+            // Those that begin now count: each of them may still wait for its body.
+            if sessions.len() + parties.begin.len() >= self.max_sessions {
+                return refused(StatusCode::SERVICE_UNAVAILABLE, FULL);
+            }
+            let theirs = parties.sessions.values().chain(&parties.begin).filter(|one| one.is_principal_of(party));
+            if theirs.count() >= self.max_sessions_each {
+                return refused(StatusCode::TOO_MANY_REQUESTS, "The principal has as many sessions as it may.");
+            }
+            parties.begin.push(party.clone());
+            begun = Some(Begins { parties: &self.parties, party });
+        }
+        let response = self.handle(Request::from_parts(parts, body), None).await;
         let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) else { return response };
-        if let Some(party) = party {
-            self.keep(id.to_owned(), party).await;
+        if let Some(party) = &party {
+            self.parties().sessions.insert(id.to_owned(), party.clone());
+            drop(begun);
             return response;
         }
         // Nobody could use it: that of somebody who is not let in, or of a request whose header names a revision without
@@ -164,28 +198,50 @@ impl HttpService {
     }
 
     /// Hands a request on, with the arguments of a call as its client wrote them.
-    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    async fn handle<B>(&self, request: Request<B>, session: Option<String>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Error: fmt::Display,
     {
-        if request.method() != Method::POST {
-            return self.inner.handle(request).await;
-        }
         let (mut parts, body) = request.into_parts();
+        let place = parts.extensions.remove::<Place>();
+        let answered = move |response: Response<Body>, place: Option<Place>| match place.map(Place::answered) {
+            Some(answered) => response.map(|body| with(body, answered)),
+            None => response,
+        };
+        if parts.method != Method::POST {
+            return answered(self.inner.handle(Request::from_parts(parts, body)).await, place);
+        }
         let body = Limited::new(Box::pin(body.map_err(|error| error.to_string())), self.max_body);
-        let body = match body.collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
+        let body = match timeout(self.body_time, body.collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return refused(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large");
             }
-            Err(_) => return refused(StatusCode::BAD_REQUEST, "Bad Request"),
+            Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "Bad Request"),
+            Err(_) => {
+                let mut late = refused(StatusCode::REQUEST_TIMEOUT, "Request Timeout");
+                late.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                return late;
+            }
         };
-        // Headers that repeat arguments are compared with them.
-        let repeats = parts.headers.keys().any(|name| name.as_str().starts_with("mcp-param-"));
-        let carried = if repeats { None } else { raw::carried(&body) };
+        let place = place.map(Place::answered);
+        let runs = match session.map(|session| self.begin(session, &body)) {
+            Some(Err(id)) => return unanswered(&id, &strict::repeated()),
+            Some(Ok(runs)) => runs,
+            None => None,
+        };
+        if let Err(response) = params::check(&self.server, &parts.headers, &body) {
+            return *response;
+        }
         parts.headers.remove(CONTENT_LENGTH);
-        self.inner.handle(Request::from_parts(parts, Full::new(carried.map_or(body, Bytes::from)))).await
+        let body = raw::carried(&body).map_or(body, Bytes::from);
+        let delivery = Delivery::default();
+        parts.extensions.insert(delivery.clone());
+        // Dropping this future marks the answer as undelivered.
+        let sending = Sending(delivery);
+        let response = self.inner.handle(Request::from_parts(parts, Full::new(body))).await;
+        response.map(|body| sending.with(with(body, (place, runs))))
     }
 
     /// Answers a request to another path than that of the server.
@@ -209,20 +265,19 @@ impl HttpService {
         awaited(|| self.server.0.admit.admit(&peer)).await.ok().flatten()
     }
 
-    /// Remembers whose a session is, and forgets those that have ended.
-    async fn keep(&self, id: String, party: RunOptions) {
-        let sessions = self.sessions.sessions.read().await;
-        let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
-        if parties.len() >= self.max_sessions {
-            parties.retain(|id, _| sessions.contains_key(id.as_str()));
-        }
-        parties.insert(id, party);
+    fn parties(&self) -> MutexGuard<'_, Parties> {
+        self.parties.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a request is of a revision that has no sessions.
-fn is_without_sessions(headers: &HeaderMap) -> bool {
-    headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28")
+/// Refuses the request of this id, which is JSON.
+pub(super) fn unanswered(id: &str, error: &ErrorData) -> Response<Body> {
+    let error = serde_json::to_string(error).unwrap_or_default();
+    let said = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+    let mut response = Response::new(Full::new(said).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 pub(super) fn refused(status: StatusCode, text: &'static str) -> Response<Body> {

@@ -4,8 +4,11 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::{CONNECTION, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,7 +16,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::serve::heads::Heads;
 use crate::mcp::serve::http::HttpService;
+use crate::mcp::serve::seats::{Seats, Sits};
 use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
 
 /// The path that clients call.
@@ -40,7 +45,7 @@ pub struct HttpListener {
     service: HttpService,
     /// Ends the sessions.
     ended: CancellationToken,
-    max_connections: usize,
+    seats: Arc<Seats>,
 }
 
 impl McpServer {
@@ -56,8 +61,8 @@ impl McpServer {
         let origins: Vec<_> = own.into_iter().chain(options.origins.iter().cloned()).collect();
         let ended = CancellationToken::new();
         let service = self.service(options, &origins, ended.clone());
-        let max_connections = options.max_connections.max(1);
-        Ok(HttpListener { server: self.clone(), listener, address, service, ended, max_connections })
+        let seats = Seats::new(options.max_connections.max(1), options.max_connections_each.max(1));
+        Ok(HttpListener { server: self.clone(), listener, address, service, ended, seats })
     }
 }
 
@@ -70,7 +75,7 @@ impl HttpListener {
 
     /// Serves until the server is [closed](McpServer::close), and returns when the last connection has ended.
     pub async fn serve(self) {
-        let Self { server, listener, service, ended, max_connections, .. } = self;
+        let Self { server, listener, service, ended, seats, .. } = self;
         let calls = &server.0.calls;
         let ending = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -78,10 +83,14 @@ impl HttpListener {
             tokio::select! {
                 () = calls.closing().cancelled() => break,
                 Some(_) = connections.join_next() => {}
-                taken = listener.accept(), if connections.len() < max_connections => match taken {
-                    Ok((stream, _)) => {
-                        connections.spawn(connection(stream, service.clone(), ending.clone()));
-                    }
+                () = seats.freed() => {}
+                taken = listener.accept(), if seats.has_room() => match taken {
+                    Ok((stream, peer)) => match seats.take(peer.ip()) {
+                        Some(sits) => {
+                            connections.spawn(connection(stream, service.clone(), ending.clone(), sits));
+                        }
+                        None => tracing::debug!("an address has as many connections as it may"),
+                    },
                     Err(error) => {
                         tracing::warn!(error = %error.kind(), "an MCP client could not be taken");
                         tokio::time::sleep(RETRY).await;
@@ -105,22 +114,31 @@ async fn all(connections: &mut JoinSet<()>) {
 }
 
 /// Serves one connection; after `ending` it takes no further request.
-async fn connection(stream: TcpStream, service: HttpService, ending: CancellationToken) {
-    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+async fn connection(stream: TcpStream, service: HttpService, ending: CancellationToken, sits: Sits) {
+    let place = sits.place();
+    let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
         let service = service.clone();
+        // Where such a body ends is not looked at, so nothing comes behind it.
+        let is_last = request.headers().contains_key(TRANSFER_ENCODING);
+        request.extensions_mut().insert(place.clone());
         async move {
-            Ok::<_, Infallible>(if request.uri().path() == PATH {
+            let mut response = if request.uri().path() == PATH {
                 service.answer(request).await
             } else {
                 service.elsewhere(request.method(), request.uri().path())
-            })
+            };
+            if is_last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
         }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    let mut serving = pin!(server.serve_connection(TokioIo::new(stream), service));
+    let mut serving = pin!(server.serve_connection(TokioIo::new(Heads::new(stream)), service));
     tokio::select! {
         _ = &mut serving => return,
+        () = sits.seat.leaves.cancelled() => return,
         () = ending.cancelled() => {}
     }
     serving.as_mut().graceful_shutdown();

@@ -1,7 +1,7 @@
 //! [`Listing`]: the tools of a catalog under the names that clients know, as the protocol describes them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
@@ -12,20 +12,29 @@ use crate::json::{self, Limits};
 use crate::mcp::effect::Hints;
 use crate::mcp::name::is_name;
 use crate::mcp::serve::error::McpServerError;
+use crate::mcp::serve::params;
 use crate::runner::ToolRunner;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 use crate::tool::Execution;
 
 /// The tools of a server, by the names that clients know.
 pub(super) struct Listing {
-    /// Sorted, so that every list has one order.
-    offered: BTreeMap<String, Offered>,
+    runner: ToolRunner,
+    /// The names that the application chose, by tool.
+    exposed: BTreeMap<String, String>,
+    offered: BTreeMap<String, Arc<Offered>>,
+    /// The tools of servers that came after the catalog was built.
+    late: Mutex<BTreeMap<String, Arc<Offered>>>,
 }
 
 /// One tool as clients see it.
 pub(super) struct Offered {
     /// The name in the catalog.
     pub(super) tool: String,
+    /// Whether its calls can wait for a person.
+    pub(super) waits: bool,
+    /// The arguments that headers repeat.
+    pub(super) params: Vec<(Vec<String>, String)>,
     /// What its results have beside files.
     pub(super) value: Shape,
     /// Checks that a value is what clients are told of it; `None` if they are told nothing.
@@ -51,9 +60,10 @@ pub(super) enum Shape {
 
 impl Listing {
     /// Names and describes the tools of the catalog.
-    pub(super) fn of(runner: &ToolRunner, exposed: &BTreeMap<String, String>) -> Result<Self, McpServerError> {
+    pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
         for tool in exposed.keys() {
             match runner.catalog().get(tool) {
+                None if runner.catalog().missing(tool).is_some() => {}
                 None => return Err(McpServerError::Unknown { tool: tool.clone() }),
                 Some(spec) if spec.execution == Execution::Client => {
                     return Err(McpServerError::Client { tool: tool.clone() });
@@ -62,31 +72,76 @@ impl Listing {
             }
         }
         let mut offered = BTreeMap::new();
-        for entry in runner.catalog().entries().filter(|entry| entry.spec.execution == Execution::Server) {
+        let fixed = runner.catalog().fixed_entries();
+        for entry in fixed.iter().filter(|entry| entry.spec.execution == Execution::Server) {
             let tool = entry.spec.name.as_str();
             let name = exposed.get(tool).map_or(tool, String::as_str);
             if !is_name(name) {
                 return Err(McpServerError::Name { tool: tool.to_owned() });
             }
-            if offered.insert(name.to_owned(), Offered::of(runner, entry, name)).is_some() {
+            if offered.insert(name.to_owned(), Arc::new(Offered::of(runner, entry, name))).is_some() {
                 return Err(McpServerError::Taken { name: name.to_owned() });
             }
         }
-        Ok(Self { offered })
+        let runner = runner.clone();
+        Ok(Self { runner, exposed, offered, late: Mutex::default() })
     }
 
     pub(super) fn len(&self) -> usize {
         self.offered.len()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Offered> {
-        self.offered.get(name)
+    /// The tool that clients know by this name.
+    pub(super) fn get(&self, name: &str) -> Option<Arc<Offered>> {
+        let known = self.offered.get(name).cloned();
+        known.or_else(|| {
+            let entry = self.runner.catalog().entry(self.tool_of(name))?;
+            self.late(entry)
+        })
+    }
+
+    /// Waits for the server of a tool that the policy may allow and that no server has listed yet.
+    pub(super) async fn arrival(&self, name: &str) {
+        let tool = self.tool_of(name);
+        if !self.offered.contains_key(name)
+            && self.runner.policy().mentions(tool)
+            && let Some(server) = self.runner.catalog().missing(tool)
+        {
+            // A server that does not come has no tools, like one that never was.
+            let _ = server.ready().await;
+        }
     }
 
     /// The tools that a run may see, by name.
     pub(super) fn visible(&self, view: &CatalogView, objects_only: bool) -> Vec<Tool> {
-        let seen = self.offered.values().filter(|offered| view.get(&offered.tool).is_some());
-        seen.map(|offered| offered.described(objects_only).clone()).collect()
+        let late = view.entries().filter_map(|entry| self.late(entry));
+        let fixed = self.offered.values().filter(|offered| view.get(&offered.tool).is_some()).cloned();
+        let mut seen: Vec<_> = fixed.chain(late).collect();
+        // Every list has one order.
+        seen.sort_by(|one, other| one.described(objects_only).name.cmp(&other.described(objects_only).name));
+        seen.into_iter().map(|offered| offered.described(objects_only).clone()).collect()
+    }
+
+    /// The name in the catalog, which a tool need not have.
+    fn tool_of<'n>(&'n self, name: &'n str) -> &'n str {
+        self.exposed.iter().find(|(_, exposed)| *exposed == name).map_or(name, |(tool, _)| tool)
+    }
+
+    /// A tool that came late, described once. `None` for any other, and for one whose name clients need not take or know as
+    /// that of another tool.
+    fn late(&self, entry: &Entry) -> Option<Arc<Offered>> {
+        let tool = entry.spec.name.as_str();
+        let name = self.exposed.get(tool).map_or(tool, String::as_str);
+        if entry.deferred.is_none() || !is_name(name) || self.offered.contains_key(name) {
+            return None;
+        }
+        let late = || self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = late().get(tool) {
+            return Some(Arc::clone(known));
+        }
+        let offered = Arc::new(Offered::of(&self.runner, entry, name));
+        late().insert(tool.to_owned(), Arc::clone(&offered));
+        Some(offered)
     }
 }
 
@@ -102,7 +157,9 @@ impl Offered {
             .destructive(destructive)
             .idempotent(idempotent)
             .open_world(open_world);
-        let input = object(spec.input_schema.to_value());
+        let input = spec.input_schema.to_value();
+        let params = params::of(&input);
+        let input = object(input);
         let mut tool = Tool::new(name.to_owned(), spec.description.to_string(), Arc::new(closed(input)));
         tool = tool.with_annotations(annotations);
         if let Some(title) = &spec.title {
@@ -122,7 +179,15 @@ impl Offered {
             (Shape::Other, Some(schema)) => (with(&tool, schema.clone()), with(&tool, wrapped_schema(schema))),
             _ => (tool.clone(), tool),
         };
-        Self { tool: spec.name.to_string(), value, check, described, described_before }
+        Self {
+            tool: spec.name.to_string(),
+            waits: runner.can_wait(entry),
+            params,
+            value,
+            check,
+            described,
+            described_before,
+        }
     }
 
     /// Whether a value is what clients are told of it.

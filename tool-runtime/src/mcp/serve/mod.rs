@@ -32,11 +32,13 @@
 //! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. What it gets is what everyone may see
 //! of a result (`redact`); what only the model of the application may read stays here. A client, and the call it makes,
 //! have no part in who they are: [`Admit`] says it for each request. A call that needs an approval becomes a task
-//! (SEP-2663) if its client knows tasks, and ends as `approval_required` otherwise; an operator decides on it, and the
-//! client only where [`McpServerBuilder::ask_clients`] and the policy let it.
+//! (SEP-2663) if its client knows tasks. The request of any other client is held for as long as the policy says
+//! (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An operator
+//! decides on it, and the client only where [`McpServerBuilder::ask_clients`] and the policy let it.
 //!
-//! A connection over standard input and output, or a session over HTTP, is one run. In the revision 2026-07-28 of the
-//! protocol HTTP has no sessions, and each request is a run of its own.
+//! A connection over standard input and output, or a session over HTTP, is one run after the other, each for as long as the
+//! policy says (`[mcp] window`). In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a
+//! run of its own.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values filters its target `rmcp`.
@@ -45,24 +47,32 @@ mod admit;
 mod answer;
 mod auth;
 mod builder;
+mod calls;
 mod changes;
 mod client;
+mod delivery;
 mod deserted;
 mod error;
 mod expiry;
 mod handler;
+mod heads;
 mod http;
 mod listener;
 mod listing;
 mod options;
+mod params;
 mod raw;
+mod seats;
 mod session;
+mod sessions;
 mod shutdown;
+mod strict;
 mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 pub use admit::{Admit, Peer};
 pub use auth::{Authorization, Verified, VerifyToken};
@@ -80,6 +90,7 @@ use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::listing::Listing;
 use crate::mcp::serve::raw::Lines;
 use crate::mcp::serve::shutdown::Calls;
+use crate::mcp::serve::strict::Strict;
 use crate::mcp::serve::tasks::Tasks;
 use crate::runner::ToolRunner;
 
@@ -100,6 +111,8 @@ struct Served {
     config: ServerConfig,
     calls: Calls,
     tasks: Tasks,
+    /// How long the run of a session lasts.
+    window: Duration,
     /// Whether it looks after calls of processes that are gone.
     looks_after: AtomicBool,
 }
@@ -132,6 +145,7 @@ impl McpServer {
         self.look_after();
         let transport =
             AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
+        let transport = Strict::new(transport);
         let closed = self.0.calls.closed().child_token();
         let served =
             Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;

@@ -1,5 +1,7 @@
 //! [`HttpOptions`]: what a server over HTTP lets in.
 
+use std::time::Duration;
+
 use crate::mcp::serve::auth::Authorization;
 
 /// The limits of a server over HTTP, and the hosts and origins that it answers to.
@@ -16,7 +18,10 @@ pub struct HttpOptions {
     pub(super) origins: Vec<String>,
     pub(super) max_body: usize,
     pub(super) max_sessions: usize,
+    pub(super) max_sessions_each: usize,
     pub(super) max_connections: usize,
+    pub(super) max_connections_each: usize,
+    pub(super) body_time: Duration,
     pub(super) authorization: Option<Authorization>,
 }
 
@@ -34,7 +39,10 @@ impl HttpOptions {
             origins: Vec::new(),
             max_body: 1024 * 1024,
             max_sessions: 2048,
+            max_sessions_each: 512,
             max_connections: 2048,
+            max_connections_each: 1024,
+            body_time: Duration::from_secs(20),
             authorization: None,
         }
     }
@@ -70,8 +78,31 @@ impl HttpOptions {
         self
     }
 
+    /// Sets how many of them one principal of a tenant may have; 512 by default. One more is refused with 429.
+    pub const fn max_sessions_per_principal(mut self, sessions: usize) -> Self {
+        self.max_sessions_each = sessions;
+        self
+    }
+
+    /// Sets how long the body of a request may take once its head has come; 20 seconds by default. A request that takes
+    /// longer is refused with 408, and its connection ends. A head has 10 seconds.
+    pub const fn body_time(mut self, time: Duration) -> Self {
+        self.body_time = time;
+        self
+    }
+
+    /// Sets how many of the connections of [`McpServer::bind`](crate::mcp::serve::McpServer::bind) one address may have;
+    /// 1,024 by default. For one more, the one of the address ends that has waited longest for its client; if all of them
+    /// have requests that are answered, it is closed. Behind a proxy all clients have one address. All addresses of one
+    /// IPv6 network of 64 bits count as one.
+    pub const fn max_connections_per_address(mut self, connections: usize) -> Self {
+        self.max_connections_each = connections;
+        self
+    }
+
     /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) takes at a time; 2,048 by
-    /// default. More wait in the queue of the system.
+    /// default. For one more, the one ends that has waited longest for its client, for a request or for the rest of one.
+    /// If none waits, it stays in the queue of the system.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self

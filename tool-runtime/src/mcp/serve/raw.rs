@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::mcp::scan::IdScan;
 use crate::mcp::serve::MAX_MESSAGE_BYTES;
 
 /// The key of the text. A client that knew it could write arguments that nothing in front of this server reads.
@@ -65,7 +66,13 @@ pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
     }
 }
 
-/// A stream of lines, each of which is [carried], but for those that are too long: they are dropped.
+/// The method of the request that stands for one that was too long. No client knows it.
+pub(super) fn is_too_long(method: &str) -> bool {
+    method == KEY.as_str()
+}
+
+/// A stream of lines, each of which is [carried]. In the place of a request that is too long stands one that
+/// [says so](is_too_long); other lines that are too long are dropped.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Box<[u8]>,
@@ -73,14 +80,15 @@ pub(super) struct Lines<R> {
     line: Vec<u8>,
     /// What can be read, from here on.
     ready: (Vec<u8>, usize),
-    is_long: bool,
+    /// Reads a line that is too long.
+    long: Option<IdScan>,
     is_over: bool,
 }
 
 impl<R> Lines<R> {
     pub(super) fn new(stream: R) -> Self {
         let (line, ready) = (Vec::new(), (Vec::new(), 0));
-        Self { stream, buffer: vec![0; CHUNK].into(), line, ready, is_long: false, is_over: false }
+        Self { stream, buffer: vec![0; CHUNK].into(), line, ready, long: None, is_over: false }
     }
 
     /// Takes what was read from the stream.
@@ -89,21 +97,33 @@ impl<R> Lines<R> {
         self.is_over = read.is_empty();
         let out = &mut self.ready.0;
         for part in read.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(part);
-            if part.last() == Some(&b'\n') {
-                match carried(&self.line) {
-                    _ if self.is_long => {}
-                    Some(line) => out.extend_from_slice(line.as_bytes()),
-                    None => out.append(&mut self.line),
-                }
+            match &mut self.long {
+                Some(scan) => scan.push(part),
+                None => self.line.extend_from_slice(part),
+            }
+            let is_end = part.last() == Some(&b'\n');
+            if self.line.len() > MAX_MESSAGE_BYTES + usize::from(is_end) {
+                let mut scan = IdScan::default();
+                scan.push(&self.line);
+                self.long = Some(scan);
                 self.line.clear();
-                self.is_long = false;
-            } else if self.is_long || self.line.len() > MAX_MESSAGE_BYTES {
-                self.is_long = true;
+            }
+            if is_end {
+                match (self.long.take(), carried(&self.line)) {
+                    (Some(scan), _) => {
+                        if let Some(id) = scan.request_id() {
+                            let refused = json!({"jsonrpc": "2.0", "method": KEY.as_str()}).to_string();
+                            out.extend_from_slice(refused.replacen('{', &format!("{{\"id\":{id},"), 1).as_bytes());
+                            out.push(b'\n');
+                        }
+                    }
+                    (None, Some(line)) => out.extend_from_slice(line.as_bytes()),
+                    (None, None) => out.append(&mut self.line),
+                }
                 self.line.clear();
             }
         }
-        if self.is_over && !self.is_long {
+        if self.is_over && self.long.is_none() {
             out.append(&mut self.line);
         }
         if self.line.is_empty() {
@@ -176,11 +196,15 @@ mod tests {
     async fn lines_are_carried_one_by_one() {
         let call = "{\"method\":\"tools/call\",\"params\":{\"arguments\":{\"a\":1,\"a\":2}}}\n";
         let long = format!("{{\"x\":\"{}\"}}\n", "y".repeat(MAX_MESSAGE_BYTES + CHUNK));
-        let text = format!("{{}}\n{call}{long}{call}no line");
+        let asked = format!("{{\"id\":\"a b\",\"x\":\"{}\",\"method\":\"m\"}}\n", "y".repeat(MAX_MESSAGE_BYTES));
+        let text = format!("{{}}\n{call}{long}{asked}{call}no line");
         let mut read = String::new();
         Lines::new(text.as_bytes()).read_to_string(&mut read).await.unwrap();
         let lines: Vec<_> = read.split_inclusive('\n').collect();
         let carried = carried(call.as_bytes()).unwrap();
-        assert_eq!(lines, ["{}\n", &carried, &carried, "no line"]);
+        assert_eq!(lines.len(), 5);
+        let refused: Value = serde_json::from_str(lines[2]).unwrap();
+        assert!(refused["id"] == "a b" && is_too_long(refused["method"].as_str().unwrap()), "{refused}");
+        assert_eq!([lines[0], lines[1], lines[3], lines[4]], ["{}\n", &carried, &carried, "no line"]);
     }
 }

@@ -1,31 +1,59 @@
 //! [`Session`]: what one client keeps between its requests.
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::LoggingLevel;
+use tokio::time::Instant;
 
 use crate::runner::{Run, RunOptions, ToolRunner};
 
 /// The run of a connection, and what its client wants to be told.
 pub(super) struct Session {
-    run: Mutex<Option<Run>>,
+    /// The run, and since when it is that of the session.
+    run: Mutex<Option<(Run, Instant)>>,
     level: AtomicU8,
+    /// Whether the client has asked for a list.
+    has_listed: AtomicBool,
 }
 
 impl Session {
     pub(super) fn new() -> Self {
-        Self { run: Mutex::new(None), level: AtomicU8::new(rank(LoggingLevel::Info)) }
+        let level = AtomicU8::new(rank(LoggingLevel::Info));
+        Self { run: Mutex::new(None), level, has_listed: AtomicBool::new(false) }
     }
 
     /// The run of the session, begun by its first request; `None` for a request that acts for somebody else.
-    pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions) -> Option<Run> {
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*run {
-            Some(run) => run.acts_for(&options).then(|| run.clone()),
-            None => Some(run.insert(runner.run(options.ends_with_process())).clone()),
+    ///
+    /// A process of a desktop's lives for days, so a run lasts for a window. The next one has the labels of the one before,
+    /// because the model has read what put them there.
+    pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
+        let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match &*kept {
+            Some((run, _)) if !run.acts_for(&options) => return None,
+            Some((run, since)) if since.elapsed() < window && !run.is_long() => return Some(run.clone()),
+            before => before.as_ref().map(|(run, _)| run.clone()),
+        };
+        let run = runner.run(options.ends_with_process());
+        if let Some(before) = before {
+            run.take_labels_of(&before);
         }
+        Some(kept.insert((run, Instant::now())).0.clone())
+    }
+
+    /// A call of this run has ended. If the session has another run meanwhile, that one gets its labels.
+    pub(super) fn heard(&self, run: &Run) {
+        let kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((now, _)) = &*kept {
+            now.take_labels_of(run);
+        }
+    }
+
+    /// Whether the client asks for its first list with this.
+    pub(super) fn is_first_list(&self) -> bool {
+        !self.has_listed.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn set_level(&self, level: LoggingLevel) {

@@ -1,12 +1,14 @@
 //! [`Calls`]: how many run at a time, and how they end when the server is closed.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::serve::McpServer;
+use crate::runner::RunOptions;
 
 /// How long cancelled calls may take to write their records.
 const RECORDS: Duration = Duration::from_secs(5);
@@ -14,12 +16,65 @@ const RECORDS: Duration = Duration::from_secs(5);
 /// The calls of a server, of all its clients together.
 pub(super) struct Calls {
     room: Arc<Semaphore>,
-    /// For subscriptions, of which there may be as many.
+    /// For subscriptions and requests that are held, of which there may be as many.
     listeners: Arc<Semaphore>,
     max: u32,
+    /// How many of them each principal has.
+    shares: Shares,
     closing: CancellationToken,
     stopped: CancellationToken,
     closed: CancellationToken,
+}
+
+/// How many calls each principal of a tenant has, and how many one may have.
+#[derive(Clone)]
+struct Shares {
+    taken: Arc<Mutex<HashMap<Party, usize>>>,
+    each: usize,
+}
+
+type Party = (Option<Arc<str>>, Option<Arc<str>>);
+
+impl Shares {
+    fn taken(&self) -> MutexGuard<'_, HashMap<Party, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The room of a call or a subscription, until it is dropped.
+pub(super) struct Room {
+    _permit: OwnedSemaphorePermit,
+    shares: Shares,
+    party: Option<Party>,
+}
+
+impl Room {
+    /// Counts it as one of a principal's, so that one of them leaves room for others.
+    pub(super) fn of(mut self, party: &RunOptions) -> Result<Self, Full> {
+        let party = party.named_party();
+        let mut taken = self.shares.taken();
+        let count = taken.entry(party.clone()).or_default();
+        if *count >= self.shares.each {
+            return Err(Full::Busy);
+        }
+        *count += 1;
+        drop(taken);
+        self.party = Some(party);
+        Ok(self)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let Some(party) = self.party.take() else { return };
+        let mut taken = self.shares.taken();
+        if let Some(count) = taken.get_mut(&party) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&party);
+            }
+        }
+    }
 }
 
 /// Why a call may not begin.
@@ -30,12 +85,13 @@ pub(super) enum Full {
 }
 
 impl Calls {
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize, each: usize) -> Self {
         let max = u32::try_from(max.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         Self {
             room: Arc::new(Semaphore::new(max as usize)),
             listeners: Arc::new(Semaphore::new(max as usize)),
             max,
+            shares: Shares { taken: Arc::default(), each },
             closing: CancellationToken::new(),
             stopped: CancellationToken::new(),
             closed: CancellationToken::new(),
@@ -43,16 +99,21 @@ impl Calls {
     }
 
     /// Lets a call begin. It counts until what is returned is dropped.
-    pub(super) fn begin(&self) -> Result<OwnedSemaphorePermit, Full> {
+    pub(super) fn begin(&self) -> Result<Room, Full> {
         if self.closing.is_cancelled() {
             return Err(Full::Closing);
         }
-        Arc::clone(&self.room).try_acquire_owned().map_err(|_| Full::Busy)
+        self.room(&self.room)
     }
 
-    /// Lets a subscription begin. It counts until what is returned is dropped.
-    pub(super) fn listen(&self) -> Result<OwnedSemaphorePermit, Full> {
-        Arc::clone(&self.listeners).try_acquire_owned().map_err(|_| Full::Busy)
+    /// Lets a subscription begin, or a request be held. It counts until the returned `Room` is dropped.
+    pub(super) fn listen(&self) -> Result<Room, Full> {
+        self.room(&self.listeners)
+    }
+
+    fn room(&self, of: &Arc<Semaphore>) -> Result<Room, Full> {
+        let permit = Arc::clone(of).try_acquire_owned().map_err(|_| Full::Busy)?;
+        Ok(Room { _permit: permit, shares: self.shares.clone(), party: None })
     }
 
     /// Fires when no new client is served.
@@ -70,9 +131,10 @@ impl Calls {
         &self.closed
     }
 
-    /// Waits until no call runs.
+    /// Waits until no call runs, and no subscription or held request is open.
     async fn idle(&self) {
         let _ = self.room.acquire_many(self.max).await;
+        let _ = self.listeners.acquire_many(self.max).await;
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(30),
+            connect: Duration::from_secs(10),
             call: Duration::from_secs(60),
             refresh: Duration::from_secs(60),
             message: 8 * 1024 * 1024,
@@ -126,8 +126,8 @@ impl RemoteServer {
         self
     }
 
-    /// Sets how long the server may take to start and answer the handshake, and again to list its tools; 30 seconds by
-    /// default.
+    /// Sets how long the server may take to start and answer `initialize`, and again to list its tools; 10 seconds by
+    /// default. A command that downloads its program first, such as `npx -y` or `uvx`, needs a minute the first time.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.limits.connect = timeout;
         self

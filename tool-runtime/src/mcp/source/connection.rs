@@ -14,6 +14,7 @@ use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::message;
+use crate::mcp::source::state::State;
 use crate::mcp::source::stdio::{Program, Stdio};
 use crate::mcp::source::tasks;
 
@@ -21,7 +22,7 @@ use crate::mcp::source::tasks;
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The revision without one: each request says who asks.
-const STATELESS: &str = "2026-07-28";
+pub(super) const STATELESS: &str = "2026-07-28";
 
 /// An open connection.
 pub(super) struct Connection {
@@ -39,20 +40,15 @@ enum Wire {
 
 impl Connection {
     /// Reaches a server and agrees on a revision with it, within the time to connect.
-    pub(super) async fn open(
-        server: &Arc<str>,
-        reach: &Reach,
-        http: Option<&Http>,
-        limits: &Limits,
-        hints: &Arc<Hints>,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(state: &State) -> Result<Self, Failure> {
+        let State { id, reach, http, limits, hints, diagnostics, .. } = state;
         let Reach::Command { program, args, env, folder } = reach else {
-            let http = http.ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
+            let http = http.as_ref().ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
             http.forget();
             return Self::agreed(Wire::Http(http.clone()), limits, true).await;
         };
         let program = Program { path: program, args, env, folder: folder.as_ref() };
-        let start = || Stdio::start(Arc::clone(server), &program, limits.message, Arc::clone(hints));
+        let start = || Stdio::start(Arc::clone(id), &program, limits.message, Arc::clone(hints), diagnostics);
         match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
             // It ended because it was asked for a handshake that its revision does not have.
             Err(Failure::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
@@ -95,6 +91,9 @@ impl Connection {
         match self.send("initialize", None, &params).await {
             Ok(result) => {
                 let initialized: Initialized<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+                if initialized.protocol_version == STATELESS {
+                    return self.confirm(initialized.capabilities.map_or("{}", RawValue::get)).await;
+                }
                 let agreed = WITH_HANDSHAKE.into_iter().find(|version| *version == initialized.protocol_version);
                 let version = agreed.ok_or(Failure::Protocol("the server speaks no revision that is spoken here"))?;
                 self.announces = initialized.capabilities.is_some_and(|offered| announces(offered.get()));
@@ -109,7 +108,9 @@ impl Connection {
                 Ok(())
             }
             // A server of the revision without a handshake does not know the request.
-            Err(Failure::Refused { .. } | Failure::Status(400 | 405 | 422)) => match self.discover().await {
+            Err(first @ (Failure::Refused { .. } | Failure::Status(400 | 405 | 422))) => match self.discover().await {
+                // The server refuses both; its first refusal names the cause.
+                Err(Failure::Refused { .. }) if matches!(first, Failure::Refused { .. }) => Err(first),
                 Err(Failure::Closed | Failure::NotSent(_)) if matches!(self.wire, Wire::Stdio(_)) => {
                     Err(Failure::NoHandshake)
                 }
@@ -119,14 +120,36 @@ impl Connection {
         }
     }
 
-    async fn discover(&mut self) -> Result<(), Failure> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Discovered<'a> {
-            supported_versions: Vec<String>,
-            #[serde(borrow)]
-            capabilities: Option<&'a RawValue>,
+    /// Continues with a server that answered the handshake with the revision that has none. One that cannot be discovered
+    /// either is taken at its word, in the session that it began.
+    async fn confirm(&mut self, capabilities: &str) -> Result<(), Failure> {
+        self.is_stateless = true;
+        self.announces = announces(capabilities);
+        if let Wire::Http(http) = &self.wire {
+            http.speak(STATELESS);
         }
+        match self.send("server/discover", None, &self.described(json!({}))).await {
+            Ok(result) => {
+                // A server with `server/discover` has no sessions.
+                if let Wire::Http(http) = &self.wire {
+                    http.forget();
+                    http.speak(STATELESS);
+                }
+                self.discovered(&result)
+            }
+            Err(Failure::Refused { .. } | Failure::Status(400 | 404 | 405 | 422)) => {
+                let text = message::notification("notifications/initialized", &json!({}));
+                match &self.wire {
+                    Wire::Stdio(stdio) => stdio.notify(text),
+                    Wire::Http(http) => http.tell(text).await?,
+                }
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn discover(&mut self) -> Result<(), Failure> {
         self.is_stateless = true;
         if let Wire::Http(http) = &self.wire {
             // A session that a refused handshake began is of no use.
@@ -134,7 +157,18 @@ impl Connection {
             http.speak(STATELESS);
         }
         let result = self.send("server/discover", None, &self.described(json!({}))).await?;
-        let discovered: Discovered<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+        self.discovered(&result)
+    }
+
+    fn discovered(&mut self, result: &str) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Discovered<'a> {
+            supported_versions: Vec<String>,
+            #[serde(borrow)]
+            capabilities: Option<&'a RawValue>,
+        }
+        let discovered: Discovered<'_> = serde_json::from_str(result).map_err(|_| Failure::Unreadable)?;
         if discovered.supported_versions.iter().any(|version| version == STATELESS) {
             self.announces = discovered.capabilities.is_some_and(|offered| announces(offered.get()));
             return Ok(());

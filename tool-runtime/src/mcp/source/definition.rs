@@ -1,6 +1,6 @@
 //! [`Listed`]: one entry of a server's list, read by itself, so that a bad one costs no other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -159,8 +159,11 @@ fn wants_headers(schema: &Value) -> bool {
     })
 }
 
-/// Keeps out all tools of one name, and all that a model would take for each other: none of them is the right one.
-pub(super) fn set_apart(listed: &mut [Listed]) {
+/// Keeps out all tools of one name, and all that a model would take for each other: none of them is the right one. One
+/// definition that is listed several times, as by a server that repeats a page, is one tool.
+pub(super) fn set_apart(listed: &mut Vec<Listed>) {
+    let mut pins = HashSet::new();
+    listed.retain(|one| one.admitted.as_ref().ok().is_none_or(|definition| pins.insert(definition.pin)));
     let (mut raws, mut names) = (HashMap::<&str, usize>::new(), HashMap::<String, usize>::new());
     for one in listed.iter() {
         *raws.entry(&one.raw).or_default() += 1;

@@ -2,6 +2,7 @@
 //! stream of events. Nothing is redirected and no proxy is read from the environment.
 
 mod hear;
+mod resume;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,10 +12,13 @@ use reqwest::{Client, RequestBuilder, Response, Url, redirect};
 
 use crate::agent::http::tls_config;
 use crate::capability::Secret;
+use crate::mcp::source::connection::STATELESS;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::wire::EventStream;
+
+use resume::Place;
 
 /// How long a notification may take.
 const NOTIFY: Duration = Duration::from_secs(5);
@@ -23,7 +27,8 @@ const NOTIFY: Duration = Duration::from_secs(5);
 const MAX_SESSION_BYTES: usize = 1024;
 
 /// Headers that this side writes.
-const OWN_HEADERS: [&str; 8] = [
+const OWN_HEADERS: [&str; 9] = [
+    "last-event-id",
     "accept",
     "content-type",
     "content-length",
@@ -161,7 +166,7 @@ impl Http {
         let is_stream = kind.starts_with("text/event-stream");
         let is_json = kind.starts_with("application/json");
         if status == 200 && is_stream {
-            return self.stream(id, &mut response).await;
+            return self.whole(id, response).await;
         }
         // An older server refuses what it does not know with a status and a JSON-RPC error.
         if is_json && matches!(status, 200 | 400..=499) {
@@ -186,10 +191,12 @@ impl Http {
         String::from_utf8(body).map_err(|_| Failure::Unreadable)
     }
 
-    async fn stream(&self, id: u64, response: &mut Response) -> Result<Box<str>, Failure> {
+    /// Reads a stream until the answer, or until it ends without one: `None`. `place` is where it ended.
+    async fn stream(&self, id: u64, response: &mut Response, place: &mut Place) -> Result<Option<Box<str>>, Failure> {
         let mut events = EventStream::new(self.0.max);
         let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
-        while let Some(chunk) = response.chunk().await.map_err(|_| Failure::Closed)? {
+        // A connection that broke off ended, too.
+        while let Ok(Some(chunk)) = response.chunk().await {
             let pushed = events.push(&chunk, &mut |frame| {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {
                     Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
@@ -201,11 +208,12 @@ impl Http {
             });
             pushed.map_err(|_| Failure::TooLarge)?;
             if ended || found.is_some() {
-                return found.unwrap_or(Err(Failure::Closed));
+                return found.unwrap_or(Err(Failure::Closed)).map(Some);
             }
+            place.is_now(&events);
             asked.drain(..).for_each(|(id, is_ping)| self.notify(message::answer(&id, is_ping)));
         }
-        Err(Failure::Closed)
+        Ok(None)
     }
 
     /// Sends a message that has no answer, and waits until the server has it.
@@ -244,15 +252,13 @@ impl Http {
     /// A request, with the headers by which it is routed.
     fn routed(&self, method: &str, name: Option<&str>, text: String) -> RequestBuilder {
         let request = self.post(text);
-        if self.session().id.is_some() {
+        if self.session().version.as_ref().is_some_and(|version| version != STATELESS) {
             return request;
         }
-        // The stateless revision wants to be routed without its body being read; older ones ignore it.
+        // The stateless revision wants to be routed without its body being read.
         let request = request.header("mcp-method", method);
-        match name.and_then(|name| HeaderValue::from_str(name).ok()) {
-            Some(name) => request.header("mcp-name", name),
-            None => request,
-        }
+        let name = name.and_then(|name| HeaderValue::from_str(name).ok());
+        name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
     }
 
     fn post(&self, text: String) -> RequestBuilder {

@@ -5,18 +5,20 @@
 //! a pin is over all that a server published.
 
 mod accounts;
+mod awaited;
 mod config;
 mod connection;
 mod definition;
+mod diagnostics;
 mod error;
 mod hints;
 mod http;
 mod list;
 mod listen;
 mod message;
+mod process;
 mod remote;
 mod result;
-mod scan;
 mod server;
 mod servers;
 mod slug;
@@ -28,5 +30,7 @@ mod tool;
 pub use config::RemoteServer;
 pub use definition::Quarantine;
 pub use error::SourceError;
+#[cfg(feature = "cli")]
+pub(crate) use process::ProcessGroup;
 pub use servers::ToolSource;
 pub use tool::{McpTool, McpToolState};

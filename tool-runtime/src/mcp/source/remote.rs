@@ -12,7 +12,7 @@ use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::result;
-use crate::mcp::source::server::Server;
+use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::State;
 use crate::mcp::source::tasks;
 use crate::registration::{AccountHandler, DynamicHandler, NotReady, Published};
@@ -105,6 +105,6 @@ impl Published for Remote {
     }
 
     async fn ready(&self) -> Result<(), NotReady> {
-        self.server.ready(false).await
+        self.server.ready(Need::Fresh).await
     }
 }

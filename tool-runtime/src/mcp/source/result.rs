@@ -8,7 +8,7 @@ use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
 use crate::media::Media;
-use crate::text::cut;
+use crate::text::{cut, seen};
 
 /// The most blocks of a result that are read.
 const MAX_BLOCKS: usize = 256;
@@ -164,10 +164,10 @@ impl Blocks {
     }
 }
 
-/// A text without control characters other than tabs and line ends, so that no terminal obeys it.
+/// Removes invisible characters and all control characters but tabs and line ends. No terminal then executes the text,
+/// and a model reads the same text as a person who decides.
 fn plain(text: &str) -> String {
-    let keeps = |one: char| !one.is_control() || matches!(one, '\n' | '\t' | '\r');
-    if text.chars().all(keeps) { text.to_owned() } else { text.chars().filter(|one| keeps(*one)).collect() }
+    seen(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
 
 /// The same for every text of a value.

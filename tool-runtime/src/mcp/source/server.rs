@@ -1,6 +1,7 @@
 //! The task of one server: it connects, lists and reconnects, one thing at a time. Calls go past it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -8,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use crate::mcp::source::connection::Connection;
+use crate::mcp::source::error::Failure;
 use crate::mcp::source::list::list;
 use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::State;
@@ -34,13 +36,24 @@ pub(super) struct Server {
 
 enum Order {
     /// Connects and lists where that is due.
-    Ready { force: bool, done: oneshot::Sender<Result<(), NotReady>> },
+    Ready { need: Need, done: oneshot::Sender<Result<(), NotReady>> },
     /// Ends the connection in order.
     Shutdown(oneshot::Sender<()>),
 }
 
+/// The required age of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// That there is one, of whatever age.
+    Listed,
+    /// That it counts.
+    Fresh,
+    /// That it is read now.
+    Now,
+}
+
 impl Server {
-    /// Starts the task. Nothing is connected before the first order.
+    /// Starts the task. Nothing is connected before the first order, or before [`begin`](Self::begin).
     pub(super) fn start(state: State) -> Self {
         let state = Arc::new(state);
         let (orders, received) = mpsc::channel(ORDERS);
@@ -48,21 +61,32 @@ impl Server {
         Self { state, orders }
     }
 
-    /// Waits until the server answers and its list counts; with `force` it is read in any case.
-    pub(super) async fn ready(&self, force: bool) -> Result<(), NotReady> {
-        let gone = || NotReady("the source was shut down".to_owned());
+    /// Waits until the server answers and has the list that is needed.
+    pub(super) async fn ready(&self, need: Need) -> Result<(), NotReady> {
         let (done, answer) = oneshot::channel();
-        self.orders.send(Order::Ready { force, done }).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.orders.send(Order::Ready { need, done }).await.map_err(|_| shut_down())?;
+        answer.await.map_err(|_| shut_down())?
     }
 
-    /// Ends the connection and the task.
+    /// Connects and lists, without waiting for it.
+    pub(super) fn begin(&self) {
+        let (done, _) = oneshot::channel();
+        // The first order always has room.
+        let _ = self.orders.try_send(Order::Ready { need: Need::Listed, done });
+    }
+
+    /// Ends the connection and the task. A server that is connecting does not delay it.
     pub(super) async fn shutdown(&self) {
+        self.state.closing.cancel();
         let (done, ended) = oneshot::channel();
         if self.orders.send(Order::Shutdown(done)).await.is_ok() {
             let _ = ended.await;
         }
     }
+}
+
+fn shut_down() -> NotReady {
+    NotReady("the source was shut down".to_owned())
 }
 
 struct Task {
@@ -83,14 +107,17 @@ impl Task {
     }
 
     async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let state = Arc::clone(&self.state);
         loop {
             let due = self.due;
+            let is_missing = self.failed > 0 && state.is_awaited.load(Ordering::Relaxed) && !state.is_listed();
+            let again = self.next;
             tokio::select! {
                 order = orders.recv() => match order {
-                    Some(Order::Ready { force, done }) => {
-                        let ready = self.ready(force).await;
+                    Some(Order::Ready { need, done }) => {
+                        let ready = state.closing.run_until_cancelled(self.ready(need)).await;
                         // The call may have been dropped.
-                        let _ = done.send(ready);
+                        let _ = done.send(ready.unwrap_or_else(|| Err(shut_down())));
                     }
                     Some(Order::Shutdown(done)) => {
                         self.listening.end().await;
@@ -112,14 +139,20 @@ impl Task {
                 }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     // Operators learn from the state of the server why it failed.
-                    let _ = self.ready(true).await;
+                    let _ = state.closing.run_until_cancelled(self.ready(Need::Now)).await;
+                }
+                () = sleep_until(again), if is_missing => {
+                    let _ = state.closing.run_until_cancelled(self.ready(Need::Listed)).await;
                 }
             }
         }
         drop(self.state.down(None));
     }
 
-    async fn ready(&mut self, force: bool) -> Result<(), NotReady> {
+    async fn ready(&mut self, need: Need) -> Result<(), NotReady> {
+        if need == Need::Listed && self.state.is_listed() {
+            return Ok(());
+        }
         let connection = match self.state.connection() {
             Some(connection) => connection,
             None => self.connect().await?,
@@ -128,7 +161,7 @@ impl Task {
             sleep_until(due).await;
         }
         let is_fresh = self.listed.is_some_and(|listed| listed.elapsed() < self.state.limits.refresh);
-        if !force && self.due.is_none() && is_fresh {
+        if need != Need::Now && self.due.is_none() && is_fresh {
             return Ok(());
         }
         self.due = None;
@@ -140,29 +173,41 @@ impl Task {
                 self.state.up(connection);
                 Ok(())
             }
-            Err(failure) => Err(self.failed(&format!("its tools could not be listed: {failure}"))),
+            Err(failure) => {
+                drop(connection);
+                Err(self.failed("its tools could not be listed: ", &failure).await)
+            }
         }
     }
 
     async fn connect(&mut self) -> Result<Arc<Connection>, NotReady> {
         (self.listed, self.due, self.listening) = (None, None, Listening::default());
         if Instant::now() < self.next {
-            let why = self.state.note().unwrap_or_default();
-            return Err(NotReady(format!("the server `{}` is {why}; it is tried again soon", self.state.id)));
+            let why = self.state.is_down().unwrap_or_default();
+            return Err(NotReady(format!("the server `{}` is down: {why}; it is tried again soon", self.state.id)));
         }
-        let State { id, reach, http, limits, hints, .. } = &*self.state;
-        match Connection::open(id, reach, http.as_ref(), limits, hints).await {
+        match Connection::open(&self.state).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
-                self.listening = Listening::start(&connection, hints).await;
+                self.listening = Listening::start(&connection, &self.state.hints).await;
                 Ok(connection)
             }
-            Err(failure) => Err(self.failed(&failure.to_string())),
+            Err(failure) => Err(self.failed("", &failure).await),
         }
     }
 
     /// Marks the server as down, and says when it may be tried again.
-    fn failed(&mut self, why: &str) -> NotReady {
+    async fn failed(&mut self, what: &str, failure: &Failure) -> NotReady {
+        let State { id, diagnostics, .. } = &*self.state;
+        if matches!(failure, Failure::Closed | Failure::NotMcp | Failure::NoHandshake) {
+            diagnostics.settled().await;
+        }
+        let why = match failure {
+            Failure::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
+            failure => format!("{what}{failure}"),
+        };
+        let stderr = diagnostics.lines().unwrap_or_default();
+        tracing::warn!(server = &**id, why, stderr, "a server is down");
         let wait = FIRST_WAIT.saturating_mul(1 << self.failed.min(10)).min(LONGEST_WAIT);
         // Several processes do not come back at the same moment: the wait is between half of it and all.
         let (random, _) = Uuid::new_v4().as_u64_pair();
@@ -170,8 +215,7 @@ impl Task {
         self.next = Instant::now() + wait / 2 + (wait / 1024) * share;
         self.failed = self.failed.saturating_add(1);
         (self.listed, self.listening) = (None, Listening::default());
-        tracing::warn!(server = &*self.state.id, why, "a server is down");
-        drop(self.state.down(Some(why.to_owned())));
-        NotReady(format!("the server `{}`: {why}", self.state.id))
+        drop(self.state.down(Some(why)));
+        NotReady(format!("the server `{}`: {what}{failure}", self.state.id))
     }
 }

@@ -3,26 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogBuilder, look_alike};
+use crate::catalog::{CatalogBuilder, Gathered, look_alike};
+use crate::mcp::source::awaited::Awaited;
 use crate::mcp::source::config::{Reach, RemoteServer};
-use crate::mcp::source::definition::Definition;
 use crate::mcp::source::error::SourceError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
-use crate::mcp::source::remote::Remote;
-use crate::mcp::source::result;
-use crate::mcp::source::server::Server;
+use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::State;
 use crate::mcp::source::tool::McpTool;
-use crate::registration::{DynamicTool, OnAccount};
+use crate::registration::{DynamicTool, ToolServer as _};
 
 /// The servers of an application, as a source of tools that nobody trusts. Cheap to clone; clones share connections.
 ///
-/// A catalog takes the tools that the servers list when it is built ([`CatalogBuilder::source`]). It does not change,
-/// and neither does a policy: what a server changes later is denied until a policy pins it and a catalog has it. Each
-/// server has a task of its own, which connects, lists, and reconnects with growing waits; it ends with the last clone
-/// and the last catalog.
+/// A catalog takes the tools that the servers list when it is built ([`CatalogBuilder::source`]), and the first list of
+/// each server that has not answered by then. After that neither the catalog nor a policy changes: a tool that a server
+/// changes later is denied until a policy pins it and a catalog has it. Each server has a task of its own, which connects,
+/// lists, and reconnects with growing waits; all servers start at the same time. The task ends with the last clone and the
+/// last catalog.
+///
+/// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///
 /// ```no_run
 /// use tool_runtime::mcp::source::{RemoteServer, ToolSource};
@@ -45,12 +47,41 @@ use crate::registration::{DynamicTool, OnAccount};
 pub struct ToolSource(Arc<[Server]>);
 
 impl ToolSource {
-    /// Connects to all servers and lists their tools. One that cannot be reached is down, which is no error: its tools
-    /// come once it answers. Has to be called inside a tokio runtime, which runs the tasks of the servers.
+    /// Connects to all servers at the same time, and waits until each listed its tools or failed to. One that cannot be
+    /// reached is down, which is no error: its tools come once it answers. Has to be called inside a tokio runtime, which
+    /// runs the tasks of the servers.
     ///
     /// # Errors
     /// An id that is not one or that two servers have, or a URL or header that cannot be used.
     pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
+        let servers = Self::start(servers)?;
+        servers.wait_for_all().await;
+        Ok(servers)
+    }
+
+    /// Starts to connect to all servers, and waits for none of them. A catalog that is built meanwhile gets the tools of
+    /// each server when it lists them; runs that start afterwards, and sessions of an MCP server, see them. Has to be
+    /// called inside a tokio runtime, which runs the tasks of the servers. A graph names only tools that are listed when its
+    /// catalog is built, and a tool that comes later and that the rules of the policy do not fit does not run.
+    ///
+    /// ```no_run
+    /// use tool_runtime::mcp::source::{RemoteServer, ToolSource};
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let servers = ToolSource::start([RemoteServer::command("files", "server-filesystem"), RemoteServer::url("slow", "https://..")])?;
+    /// let catalog = ToolCatalog::builder().collect().source(&servers).build()?;
+    /// let runner = ToolRunner::builder(catalog, ToolPolicy::from_path("policy.toml")?).build()?;
+    /// // Calls of other tools run at once. Before a run that needs the files:
+    /// servers.wait_for("files").await;
+    /// # drop(runner);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn start(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
         let (mut ids, mut states) = (BTreeSet::new(), Vec::new());
         for server in servers {
             server.check()?;
@@ -60,19 +91,37 @@ impl ToolSource {
             states.push(state(server)?);
         }
         let servers = Self(states.into_iter().map(Server::start).collect());
-        servers.refresh().await;
+        servers.0.iter().for_each(Server::begin);
         Ok(servers)
+    }
+
+    /// Waits until each server listed its tools, or failed to.
+    pub async fn wait_for_all(&self) {
+        self.ready(Need::Listed).await;
+    }
+
+    /// Waits until the server with this id listed its tools, or failed to: for no longer than twice its
+    /// [`connect_timeout`](RemoteServer::connect_timeout). Returns whether it did; `false` if no server has the id.
+    pub async fn wait_for(&self, server: &str) -> bool {
+        match self.0.iter().find(|one| *one.state.id == *server) {
+            Some(server) => server.ready(Need::Listed).await.is_ok(),
+            None => false,
+        }
     }
 
     /// Lists the tools of all servers again, and connects to those that are down if their time has come. Catalogs and
     /// policies stay as they are.
     pub async fn refresh(&self) {
+        self.ready(Need::Now).await;
+    }
+
+    async fn ready(&self, need: Need) {
         let mut waiting = tokio::task::JoinSet::new();
         for server in self.0.iter() {
             let server = server.clone();
             waiting.spawn(async move {
                 // What goes wrong is in `notes`.
-                let _ = server.ready(true).await;
+                let _ = server.ready(need).await;
             });
         }
         while waiting.join_next().await.is_some() {}
@@ -113,16 +162,17 @@ impl ToolSource {
         while waiting.join_next().await.is_some() {}
     }
 
-    /// The tools that a catalog takes.
-    pub(crate) fn dynamic(&self) -> Vec<DynamicTool> {
-        let of = |server: &Server| {
-            let listed = server.state.tools();
-            let tools = listed
-                .iter()
-                .filter_map(|(listed, _)| Some(dynamic(server, &listed.raw, listed.admitted.as_ref().ok()?)));
-            tools.collect::<Vec<_>>()
-        };
-        self.0.iter().flat_map(of).collect()
+    /// Returns the listed tools and all servers, for a catalog.
+    pub(crate) fn gathered(&self) -> (Vec<DynamicTool>, Vec<Gathered>) {
+        let (mut tools, mut servers) = (Vec::new(), Vec::<Gathered>::new());
+        for server in self.0.iter() {
+            let gathered = Awaited::new(server.clone());
+            let listed = gathered.tools();
+            server.state.is_awaited.fetch_or(listed.is_none(), Ordering::Relaxed);
+            servers.push((Arc::new(gathered), listed.is_some()));
+            tools.extend(listed.into_iter().flatten());
+        }
+        (tools, servers)
     }
 }
 
@@ -139,36 +189,13 @@ fn state(server: RemoteServer) -> Result<State, SourceError> {
     Ok(State::new(id.into(), reach, http, limits, hints))
 }
 
-fn dynamic(server: &Server, raw: &str, definition: &Definition) -> DynamicTool {
-    let remote = Arc::new(Remote {
-        server: server.clone(),
-        raw: raw.to_owned(),
-        name: definition.name.clone(),
-        pin: definition.pin,
-        is_structured: definition.output.is_some(),
-    });
-    let id = &*server.state.id;
-    let slug =
-        definition.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(raw, |(_, slug)| slug);
-    let (description, input) = (definition.description.clone(), definition.input.clone());
-    let tool = DynamicTool::discovered(id, slug, description, input, Arc::clone(&remote) as _)
-        .output_schema(definition.output.clone().unwrap_or_else(result::plain_schema))
-        .published(definition.pin, Arc::clone(&remote) as _);
-    let tool = match server.state.kind() {
-        Some(kind) => tool.on_account(OnAccount { kind, handler: remote }),
-        None => tool,
-    };
-    match &definition.title {
-        Some(title) => tool.title(title),
-        None => tool,
-    }
-}
-
 impl CatalogBuilder {
-    /// Takes the tools that these servers list now, but for those that are kept out. All of them are denied until the
-    /// policy pins them.
+    /// Adds the tools that these servers list, except rejected ones. The first list of a server that has not answered
+    /// yet is added when it comes. All of these tools are denied until the policy pins them.
     pub fn source(self, servers: &ToolSource) -> Self {
-        servers.dynamic().into_iter().fold(self, Self::dynamic)
+        let (tools, servers) = servers.gathered();
+        let builder = tools.into_iter().fold(self, Self::dynamic);
+        servers.into_iter().fold(builder, Self::server)
     }
 }
 

@@ -1,13 +1,16 @@
 //! [`State`]: what is known of one server. Written by its task, read by calls and by those who list tools.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio_util::sync::CancellationToken;
 
 use crate::mcp::source::accounts::Accounts;
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Definition, Listed};
+use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::list::Listing;
@@ -27,8 +30,13 @@ pub(super) struct State {
     pub(super) limits: Limits,
     pub(super) accounts: Accounts,
     pub(super) hints: Arc<Hints>,
+    pub(super) diagnostics: Arc<Diagnostics>,
     /// How often something of what is known was written.
     pub(super) changes: Arc<AtomicU64>,
+    /// Whether a catalog waits for the first list, so that a server that is down is tried again without a call.
+    pub(super) is_awaited: AtomicBool,
+    /// Fires when the connection is to end, whatever it does.
+    pub(super) closing: CancellationToken,
     known: RwLock<Known>,
 }
 
@@ -36,6 +44,8 @@ pub(super) struct State {
 struct Known {
     connection: Option<Arc<Connection>>,
     tools: Vec<Arc<Listed>>,
+    /// Whether a list was read, ever.
+    is_listed: bool,
     by_name: HashMap<String, usize>,
     histories: HashMap<String, History>,
     /// Why the server is down.
@@ -53,8 +63,10 @@ struct History {
 
 impl State {
     pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, hints: Arc<Hints>) -> Self {
+        let diagnostics = Arc::new(Diagnostics::new(&reach));
         let (accounts, changes, known) = (Accounts::default(), Arc::default(), RwLock::default());
-        Self { id, reach, http, limits, accounts, hints, changes, known }
+        let (is_awaited, closing) = (AtomicBool::new(false), CancellationToken::new());
+        Self { id, reach, http, limits, accounts, hints, diagnostics, changes, is_awaited, closing, known }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
@@ -96,6 +108,7 @@ impl State {
     pub(super) fn apply(&self, listing: Listing) {
         let mut known = self.write();
         known.stopped = listing.stopped;
+        known.is_listed = true;
         known.by_name.clear();
         known.tools = listing.tools.into_iter().map(Arc::new).collect();
         let tools = known.tools.clone();
@@ -144,12 +157,20 @@ impl State {
         known.tools.iter().map(|one| (Arc::clone(one), moved(one))).collect()
     }
 
-    /// What operators should know of the server; `None` if there is nothing.
+    /// Whether the server listed its tools, ever.
+    pub(super) fn is_listed(&self) -> bool {
+        self.read().is_listed
+    }
+
+    /// What operators should know of the server, with its own last words; `None` if there is nothing.
     pub(super) fn note(&self) -> Option<String> {
-        let known = self.read();
-        let down = known.down.as_ref().map(|why| format!("down: {why}"));
-        let stopped = || known.stopped.as_ref().map(|why| format!("its list was not read to the end: {why}"));
-        down.or_else(stopped)
+        let stopped = || self.read().stopped.as_ref().map(|why| format!("its list was not read to the end: {why}"));
+        self.is_down().map(|why| self.diagnostics.noted(format!("down: {why}"))).or_else(stopped)
+    }
+
+    /// Why the server does not answer; `None` if it does, or was not asked yet.
+    pub(super) fn is_down(&self) -> Option<String> {
+        self.read().down.clone()
     }
 }
 

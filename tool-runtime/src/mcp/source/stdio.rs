@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::mcp::scan::IdScan;
+use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
-use crate::mcp::source::scan::IdScan;
+use crate::mcp::source::process::ProcessGroup;
 
 /// Messages that may wait for the server to read them. A server that reads nothing gets no more.
 const OUTGOING: usize = 64;
@@ -35,7 +37,7 @@ type Waiting = oneshot::Sender<Result<Box<str>, Failure>>;
 pub(super) struct Stdio {
     outgoing: mpsc::Sender<String>,
     shared: Arc<Shared>,
-    process: Process,
+    process: ProcessGroup,
 }
 
 /// What the tasks of a connection share.
@@ -47,24 +49,6 @@ pub(super) struct Shared {
     wrote: [AtomicBool; 2],
     ended: Notify,
     hints: Arc<Hints>,
-}
-
-/// A process that ends with its group when it is dropped.
-struct Process {
-    // Dropping it reaps the process.
-    _child: Child,
-    #[cfg(unix)]
-    group: Option<rustix::process::Pid>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The process was not waited for, so its id is still its own, and so is that of its group.
-        #[cfg(unix)]
-        if let Some(group) = self.group {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-    }
 }
 
 /// What is started.
@@ -82,26 +66,19 @@ impl Stdio {
         program: &Program<'_>,
         max_line: usize,
         hints: Arc<Hints>,
+        diagnostics: &Arc<Diagnostics>,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(program.path);
         command.args(program.args).env_clear().envs(program.env);
-        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped()).kill_on_drop(true);
+        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
         if let Some(folder) = program.folder {
             command.current_dir(folder);
         }
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command.spawn().map_err(|error| {
+        let mut process = ProcessGroup::start(&mut command).map_err(|error| {
             Failure::NotSent(format!("the command `{}` cannot be started: {error}", program.path.escape_debug()))
         })?;
+        let child = process.child();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        #[cfg(unix)]
-        let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
-        let process = Process {
-            _child: child,
-            #[cfg(unix)]
-            group,
-        };
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(Failure::NotSent("the process has no standard streams".to_owned()));
         };
@@ -115,7 +92,7 @@ impl Stdio {
         });
         let (outgoing, lines) = mpsc::channel(OUTGOING);
         tokio::spawn(write(stdin, lines));
-        tokio::spawn(drain(stderr, Arc::clone(&shared.server)));
+        tokio::spawn(Arc::clone(diagnostics).drain(stderr));
         let answers = outgoing.downgrade();
         let reading = Arc::clone(&shared);
         tokio::spawn(async move {
@@ -284,16 +261,5 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
         if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
-    }
-}
-
-/// Reads what the server writes for its operators, so that it never waits, and keeps none of it: it can hold values.
-async fn drain(mut stderr: impl AsyncRead + Unpin, server: Arc<str>) {
-    let (mut buffer, mut bytes) = ([0; 8 * 1024], 0_u64);
-    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        bytes += count as u64;
-    }
-    if bytes > 0 {
-        tracing::debug!(server = &*server, bytes, "the server wrote to its standard error");
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::catalog::{ToolChanges, compare_published};
 use crate::mcp::source::definition::{Listed, Quarantine};
-use crate::policy::ToolPolicy;
+use crate::mcp::source::result;
+use crate::policy::{ToolPolicy, Unready};
 use crate::tool::Hash;
 
 /// A tool that a server lists.
@@ -26,20 +27,23 @@ pub enum McpToolState {
     Discovered,
     /// It is kept out, whatever the policy says.
     Quarantined(Quarantine),
-    /// The policy allows it and pins this definition.
+    /// The policy allows it and pins this definition, and calls can run.
     Enabled,
+    /// The policy allows it and pins this definition, and no call can run; it says why.
+    Unready(Unready),
     /// The policy pins another definition, or the server switched between definitions: it is denied.
     Drifted,
 }
 
 impl McpToolState {
-    /// Returns the word in listings: `discovered`, `quarantined`, `enabled` or `drifted`.
+    /// Returns the word in listings: `discovered`, `quarantined`, `enabled`, `unready` or `drifted`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Discovered => "discovered",
             Self::Quarantined(_) => "quarantined",
             Self::Enabled => "enabled",
+            Self::Unready(_) => "unready",
             Self::Drifted => "drifted",
         }
     }
@@ -91,11 +95,14 @@ impl McpTool {
             Ok(definition) => definition,
             Err(why) => return McpToolState::Quarantined(why.clone()),
         };
-        let pinned = policy.tool(&definition.name).and_then(|rule| rule.pin);
-        match pinned {
+        let published = (!self.has_moved).then_some(definition.pin);
+        match policy.unpinned(&definition.name, Some(definition.pin), published) {
             _ if self.has_moved => McpToolState::Drifted,
-            Some(pin) if pin != definition.pin => McpToolState::Drifted,
-            Some(_) if policy.mentions(&definition.name) => McpToolState::Enabled,
+            Some(Unready::Drifted) => McpToolState::Drifted,
+            None if policy.mentions(&definition.name) => {
+                let output = definition.output.clone().unwrap_or_else(result::plain_schema);
+                policy.unshown(&definition.name, Some(&output)).map_or(McpToolState::Enabled, McpToolState::Unready)
+            }
             _ => McpToolState::Discovered,
         }
     }

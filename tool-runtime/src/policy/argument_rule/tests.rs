@@ -63,6 +63,8 @@ fn a_rule_says_one_thing() {
         ("pointer = '/to'\nequals = 1\nprefix = 'x'\nthen = 'deny'", "exactly one of `equals`"),
         ("pointer = '/to'\nequals = 1", "exactly one of `then`"),
         ("pointer = '/to'\nat_most = nan\nthen = 'deny'", "exactly one of `equals`"),
+        ("pointer = '/to'\nat_most = inf\notherwise = 'deny'", "finite number"),
+        ("pointer = '/to'\nprefix = ''\notherwise = 'deny'", "empty `prefix`"),
         ("pointer = '/to'\nequal = 1\nthen = 'deny'", "unknown field `equal`"),
     ] {
         let error = toml::from_str::<ArgumentRule>(rule).unwrap_err().to_string();

@@ -42,6 +42,33 @@ fn every_name_must_exist() {
 }
 
 #[test]
+fn a_name_is_what_it_looks_like() {
+    let grant = "denied_tools = ['core__add']";
+    check(&format!("[roles.\"a b\"]\n{grant}\n[principals.'Zo\u{eb}']\n{grant}"), &[]);
+    for (table, kind) in [
+        ("roles.''", "roles"),
+        ("roles.'reader '", "roles"),
+        ("roles.\"rea\\u200bder\"", "roles"),
+        ("principals.\"ada\\u0000\"", "principals"),
+        ("attributes.' '.x", "attributes"),
+        ("attributes.x.\"y\\u202e\"", "attributes"),
+        ("tenants.' acme'", "tenants"),
+        ("tenants.acme.roles.\"\\u3164\"", "roles"),
+    ] {
+        let known = [spec("core__add", ToolEffect::ReadOnly)];
+        let problems = ToolPolicy::from_toml(&format!("[{table}]\n{grant}")).unwrap().check(&known, []);
+        let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].starts_with(&format!("policy, `{kind}`: ")), "{table}: {said:?}");
+    }
+    check(
+        "approvals.tools.core__add.roles = ['', 'manager']",
+        &[
+            "policy, `approvals`: \"\" is empty, begins or ends with a space, or has characters that nobody sees; write it as the application does",
+        ],
+    );
+}
+
+#[test]
 fn an_authored_tool_is_not_talked_down() {
     check("tools.mail__send.effect = 'external_side_effect'\ntools.mcp__x__get.effect = 'read_only'", &[]);
     check(

@@ -16,6 +16,8 @@ pub(in crate::redact) struct Compound<'o, 'p> {
     arrays: u8,
     depth: u8,
     start: usize,
+    /// Where its bracket is: behind `start` in `{"variant":[..]}`.
+    bracket: usize,
     seen: usize,
     written: usize,
     missing: usize,
@@ -29,7 +31,8 @@ impl<'o, 'p> Compound<'o, 'p> {
         place.out.text.push('[');
         let arrays = place.arrays.saturating_add(1);
         let Place { out, plan, depth, .. } = place;
-        Self { out, plan: Some(plan), arrays, depth, start, seen: 0, written: 0, missing: 0, wrapped: false }
+        let bracket = start;
+        Self { out, plan: Some(plan), arrays, depth, start, bracket, seen: 0, written: 0, missing: 0, wrapped: false }
     }
 
     pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
@@ -38,14 +41,14 @@ impl<'o, 'p> Compound<'o, 'p> {
         out.text.push('{');
         quote(&mut out.text, variant);
         out.text.push_str(":[");
-        let plan = plan.variant(variant);
-        Self { out, plan, arrays: 1, depth, start, seen: 0, written: 0, missing: 0, wrapped: true }
+        let (plan, bracket) = (plan.variant(variant), out.text.len() - 1);
+        Self { out, plan, arrays: 1, depth, start, bracket, seen: 0, written: 0, missing: 0, wrapped: true }
     }
 
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
         self.seen += 1;
         let Some(plan) = self.plan else { return Ok(()) };
-        if self.missing > 0 || (self.written > 0 && self.out.is_full()) {
+        if self.missing > 0 || self.out.is_full(self.bracket) {
             self.missing += 1;
             return Ok(());
         }
@@ -55,7 +58,7 @@ impl<'o, 'p> Compound<'o, 'p> {
         }
         match value.serialize(Place { out: &mut *self.out, plan, arrays: self.arrays, depth: self.depth })? {
             Kept::Yes => self.written += 1,
-            Kept::No(_) => self.out.text.truncate(before),
+            Kept::No(_) => self.out.truncate(before),
         }
         Ok(())
     }
@@ -65,12 +68,11 @@ impl<'o, 'p> Compound<'o, 'p> {
         let shape = if self.wrapped { "{}" } else { "[]" };
         let emptied = self.written == 0 && self.seen > 0;
         if self.plan.is_none() || emptied {
-            self.out.text.truncate(self.start);
+            self.out.truncate(self.start);
             return Ok(Kept::No(shape));
         }
         if self.missing > 0 {
-            self.out.text.push(',');
-            self.out.mark_items(self.missing);
+            self.out.leave_out(self.bracket, self.missing);
         }
         self.out.text.push_str(if self.wrapped { "]}" } else { "]" });
         Ok(Kept::Yes)
@@ -92,6 +94,10 @@ pub(in crate::redact) struct Object<'o, 'p> {
     depth: u8,
     /// Where its text begins.
     start: usize,
+    /// Where its brace is: behind `start` in `{"variant":{..}}`.
+    brace: usize,
+    /// Entries of a map that are not written.
+    missing: usize,
     /// What ends it.
     closing: &'static str,
     seen: bool,
@@ -149,7 +155,8 @@ impl<'o, 'p> Members<'o, 'p> {
 impl<'o, 'p> Object<'o, 'p> {
     fn opened(out: &'o mut Out, plan: Option<&'p Plan>, depth: u8, start: usize, closing: &'static str) -> Self {
         let next = plan.map_or(0, Plan::first);
-        Self { out, plan, depth, start, closing, seen: false, written: 0, came: 0, next, key: None }
+        let brace = out.text.len() - 1;
+        Self { out, plan, depth, start, brace, missing: 0, closing, seen: false, written: 0, came: 0, next, key: None }
     }
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
@@ -170,6 +177,10 @@ impl<'o, 'p> Object<'o, 'p> {
                 self.out.text.push_str(member.quoted.get(first..).unwrap_or_default());
                 &member.plan
             }
+            Found::Any(_) if self.missing > 0 || self.out.is_full(self.brace) => {
+                self.missing += 1;
+                return Ok(());
+            }
             Found::Any(plan) => {
                 if self.written > 0 {
                     self.out.text.push(',');
@@ -181,7 +192,7 @@ impl<'o, 'p> Object<'o, 'p> {
         };
         match value.serialize(Place { out: &mut *self.out, plan, arrays: 0, depth: self.depth })? {
             Kept::Yes => self.written += 1,
-            Kept::No(_) => self.out.text.truncate(before),
+            Kept::No(_) => self.out.truncate(before),
         }
         Ok(())
     }
@@ -194,8 +205,11 @@ impl<'o, 'p> Object<'o, 'p> {
         }
         let emptied = self.written == 0 && self.seen;
         if self.plan.is_none() || emptied {
-            self.out.text.truncate(self.start);
+            self.out.truncate(self.start);
             return Ok(Kept::No("{}"));
+        }
+        if self.missing > 0 {
+            self.out.leave_out(self.brace, self.missing);
         }
         self.out.text.push_str(self.closing);
         Ok(Kept::Yes)

@@ -27,7 +27,10 @@ impl DynamicTool {
         let reserved = is_discovered(&lower) && !self.discovered;
         let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
         let taken = lower == name::SEARCH && !matches!(self.runs, Runs::BuiltIn(_));
-        let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
+        // A server's tools get their namespace from the server.
+        let keeps = self.discovered || self.foreign;
+        let name = if keeps { ToolName::foreign(&written) } else { ToolName::dynamic(&written) };
+        let name = name.and_then(|name| match self.discovered {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
             _ if taken => Err(name::BUILT_IN),

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -21,7 +23,7 @@ impl DynamicHandler for Sent {
 }
 
 #[tokio::test]
-async fn a_decision_that_was_posted_is_about_what_the_call_waited_for_then() {
+async fn a_decision_answers_the_question_that_the_call_asks_now() {
     let schema = json!({"type": "object"});
     let send =
         DynamicTool::new("letters__send", "Sends.", schema, ToolEffect::StateChange, Arc::new(Sent)).redact(["$"]);
@@ -34,28 +36,44 @@ async fn a_decision_that_was_posted_is_about_what_the_call_waited_for_then() {
     let asked = run.exec(ToolCall::text("c1", "letters__send", "{}")).await;
     assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
     let waits = run.pending(&"c1".into()).await.unwrap().unwrap();
+    assert_eq!(asked.question(), Some(&waits.question()));
+    let read: Question = serde_json::from_value(json!(waits.question())).unwrap();
+    assert_eq!(read, waits.question());
     // A graph that waits with its next call is not the one that waited with the call before.
     let with = |next: &str| {
-        let graph = json!({"path": "graph > tool", "tool": "tool", "call_id": next, "shown_arguments": null, "rule": null,
-            "refused": null, "run_id": "r", "begun": false, "document": ""});
+        let question = Question::unknown(&next.into());
+        let graph = json!({"path": "graph > tool", "tool": "tool", "call_id": next, "question": question,
+            "shown_arguments": null, "rule": null, "refused": null, "run_id": "r", "begun": false, "document": ""});
         PendingCall { graph: serde_json::from_value(graph).unwrap(), ..waits.clone() }
     };
     assert!(with("c1").is_same(&with("c1")) && !with("c1").is_same(&with("c2")) && !with("c1").is_same(&waits));
-    assert!(!posts::is_about(&[posts::finishes(&with("c1")).unwrap()], &with("c2")));
-    let (now, before) = (posts::finishes(&waits).unwrap(), PendingCall { created_at: jiff::Timestamp::MIN, ..waits });
-    let before = posts::finishes(&before).unwrap();
+    assert_eq!(with("c1").question(), with("c1").question());
+    let others = [
+        with("c1"),
+        with("c2"),
+        PendingCall { created_at: jiff::Timestamp::MIN, ..waits.clone() },
+        PendingCall { tenant: Some("other".into()), ..waits.clone() },
+        PendingCall { run_id: "other".into(), ..waits.clone() },
+        PendingCall { shown_arguments: crate::call::JsonText::null(), ..waits.clone() },
+    ]
+    .map(|other| other.question());
     let grace = Decider::new("grace");
-    for decision in [ApprovalDecision::Approve, ApprovalDecision::Deny(None)] {
-        let late = run.resume_for(None, "c1", decision, &grace, Some(std::slice::from_ref(&before))).await.unwrap();
+    for (at, other) in others.iter().enumerate() {
+        assert!(*other != waits.question() && !others[..at].contains(other), "{at}");
+        let decision = if at % 2 == 0 { ApprovalDecision::Approve } else { ApprovalDecision::Deny(None) };
+        let late = run.resume(other, decision, &grace).await.unwrap();
         assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalMismatch, false));
-        assert_eq!(late.error().and_then(|error| error.mismatch), Some(Mismatch::Posted));
+        assert_eq!(late.error().and_then(|error| error.mismatch), Some(Mismatch::Question));
+        assert!(run.may_decide(other, &grace).await.is_err());
+        assert_eq!(run.expire(other).await.unwrap().outcome(), Outcome::ApprovalMismatch);
         assert!(run.pending(&"c1".into()).await.unwrap().is_some(), "it still waits");
     }
-    let sent = run.resume_for(None, "c1", ApprovalDecision::Approve, &grace, Some(&[before, now])).await.unwrap();
+    run.may_decide(&waits.question(), &grace).await.unwrap();
+    let sent = run.resume(&waits.question(), ApprovalDecision::Approve, &grace).await.unwrap();
     assert_eq!(sent.outcome(), Outcome::Ok);
     let records = run.shared().store.records(&RecordFilter::default()).await.unwrap();
     let refused = records
         .iter()
         .filter(|sealed| matches!(&sealed.record, AuditRecord::Decision(decision) if decision.refused.is_some()));
-    assert_eq!(refused.count(), 2, "each has a record of its own");
+    assert_eq!(refused.count(), 2 * others.len(), "each has a record of its own");
 }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallId, Outcome, RecordedArguments, ToolInvocationRecord};
+use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, ToolInvocationRecord};
 use crate::runner::Run;
 use crate::runner::draft::{Called, Draft};
-use crate::tool::Hash;
 
 /// In a record until its arguments are read or digested. `OpenCall::read` does the one, [`Draft::give`] the other.
-const UNSEEN: RecordedArguments = RecordedArguments::Unread { length: 0, sha256: Hash([0; 32]) };
+const UNSEEN: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
 
 impl Draft {
     #[inline]
@@ -19,7 +18,9 @@ impl Draft {
             name: Arc::clone(called.name()),
             definition_hash: None,
             arguments: UNSEEN,
+            changes: Vec::new(),
             result: None,
+            left_out: LeftOut::default(),
             media: Vec::new(),
             outcome: Outcome::OutcomeUnknown,
             cause: None,
@@ -40,6 +41,8 @@ impl Draft {
             decision: None,
             validator: None,
             repair: None,
+            intervention: None,
+            void_grant: None,
         });
         Self::of(called, record)
     }
@@ -72,6 +75,7 @@ impl Draft {
             asked: None,
             record: Some(record),
             shown: None,
+            plain: None,
         }
     }
 }

@@ -1,16 +1,31 @@
 //! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
 
-use crate::call::{JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::call::{Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
-use crate::json::{self, Limits, Tree};
+use crate::runner::Run;
+use crate::runner::draft::Draft;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::seen::Taken;
-use crate::runner::telemetry;
+use crate::runner::{shows, telemetry};
 use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
+    /// Opens a call again that another process began and left.
+    pub(in crate::runner) fn taken_over(run: Run, record: ToolInvocationRecord) -> Self {
+        let draft = Draft::reopened(&run, record);
+        let started = run.shared().clock.now();
+        let mut open = Self::at(run, None, Taken::First, draft, started, None);
+        open.is_taken_over = true;
+        open
+    }
+
+    /// The call of a graph that this call waits for.
+    pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
+        self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
+    }
+
     /// Whether the ledger may know the call, and was not asked.
     pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
@@ -43,6 +58,12 @@ impl OpenCall {
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
         let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
+        if let Some(None) = known
+            && let Some(begun) = self.run.unfinished(&self.draft.id, Some(self.draft.name())).await?
+        {
+            // The gate refuses it here, so its tool is not asked.
+            self.run.close_abandoned(&begun).await?;
+        }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }
 
@@ -55,22 +76,16 @@ impl OpenCall {
     /// both was refused before its arguments were read, the tool has to do.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
         *record.name == *self.draft.name()
-            && match (&record.arguments, self.draft.recorded_arguments()) {
-                (RecordedArguments::Masked(theirs), Some(RecordedArguments::Masked(ours))) => is_same(theirs, &ours),
+            && match (&record.arguments, self.draft.recorded_arguments(&self.run.shared().digests)) {
+                (theirs @ RecordedArguments::Masked(_), Some(RecordedArguments::Masked(ours))) => shows(theirs, &ours),
                 (
-                    RecordedArguments::Unread { sha256: theirs, .. },
-                    Some(RecordedArguments::Unread { sha256: ours, .. }),
+                    RecordedArguments::Unread { digest: theirs, .. },
+                    Some(RecordedArguments::Unread { digest: ours, .. }),
                 ) => *theirs == ours,
                 // What can be read in one process can be read in all.
                 _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
             }
     }
-}
-
-/// A store may have written the members of an object in another order, and a model the numbers in another way.
-fn is_same(one: &JsonText, other: &JsonText) -> bool {
-    let read = |text: &'_ JsonText| json::parse(text.get(), &Limits::UNBOUNDED).map(Tree::into_owned);
-    one == other || read(one).ok().zip(read(other).ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// Whether a call could not have begun in any process: what is wrong is in the call itself.

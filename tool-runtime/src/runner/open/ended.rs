@@ -1,7 +1,8 @@
 //! What is made of a call that ended: its result, its record, and what the store is told.
 
-use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Cause, Outcome, ToolExecResult, ToolInvocationRecord};
 use crate::runner::accounts::{Held, size};
+use crate::runner::draft::Draft;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
@@ -11,9 +12,9 @@ use crate::tool::ToolEffect;
 impl OpenCall {
     /// The record of a call that is about to wait.
     pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
-        let prepared = suspended.prepared.clone();
-        let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared);
-        self.draft.clone().give(false, &result, None, None).map(|record| *record)
+        let (prepared, question) = (suspended.prepared.clone(), suspended.question.clone());
+        let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared, question);
+        self.draft.clone().give(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
     }
 
     /// The id towards the model.
@@ -25,21 +26,28 @@ impl OpenCall {
     #[inline]
     pub(super) fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
         let (id, executed) = (self.id().clone(), self.draft.executed());
-        let result = match ended {
-            Ok(Ending::Delivered(delivered)) => ToolExecResult::delivered(id, executed, delivered),
-            Ok(Ending::Suspended(suspended)) => ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared),
-            Ok(Ending::Elsewhere(result)) => *result,
-            Ok(Ending::NotTaken(_)) => Stop::new(Outcome::ApprovalMismatch).result(id, executed),
-            Err(stop) => return (stop.result(id, executed), Some(stop)),
+        let (mut result, stop) = match ended {
+            Ok(Ending::Delivered(delivered)) => (ToolExecResult::delivered(id, executed, delivered), None),
+            Ok(Ending::Suspended(suspended)) => {
+                let outcome = suspended.outcome();
+                (ToolExecResult::suspended(id, outcome, suspended.prepared, suspended.question), None)
+            }
+            // Its record knows a person's part in it.
+            Ok(Ending::Elsewhere(result)) => return (*result, None),
+            Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
+            Err(stop) => (stop.result(id, executed), Some(stop)),
         };
-        (result, None)
+        if let Some(intervention) = self.draft.intervention() {
+            result = result.with_intervention(Some(intervention));
+        }
+        (result, stop)
     }
 
     /// The record of a call that ends now, unless it is suspended. `None` if it was given away before.
     #[inline]
     pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
         self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
-        self.draft.give(self.run.is_heard(), result, stop, self.ended)
+        self.draft.give(&self.run.shared().digests, self.run.is_heard(), result, stop, self.ended)
     }
 
     /// Hands the record to the store, with what else is written about the call's end.
@@ -89,4 +97,12 @@ impl OpenCall {
             self.run.state().hand_out(&self.draft.id);
         }
     }
+}
+
+/// The end of a call that ran and has no record, where the policy wants one.
+pub(super) fn withheld(draft: &Draft) -> Stop {
+    let may_have_acted = draft.executed() && draft.effect() != Some(ToolEffect::ReadOnly);
+    let mut stop = Stop::new(if may_have_acted { Outcome::OutcomeUnknown } else { Outcome::Cancelled });
+    stop.cause = may_have_acted.then_some(Cause::Lost);
+    stop.message("No record of this call could be kept, so its result is withheld.")
 }

@@ -13,10 +13,11 @@ use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
+use crate::runner::suspend::frozen_call;
 use crate::runner::{ResumeError, settle, telemetry};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
-use crate::store::{Key, StoreError};
+use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
 use crate::tool::{Execution, ToolEffect};
 
 /// What becomes of a bound call that the store had to know of.
@@ -35,11 +36,11 @@ pub(in crate::runner) struct Entered {
 /// Begins a call of which the store need not know. `None` for any other: it is to be [entered](enter).
 ///
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
-/// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
-/// accounts of its principal and tenant first.
+/// it is entered only if it was approved, so that an approval is never lost, and a process that takes it over closes the
+/// entry. Whatever it does, it is booked on the accounts of its principal and tenant first.
 #[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
-    if is_harmless(open, bound) && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
+    if is_harmless(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
         open.begin();
         return Some(Entered { purpose: Purpose::Work });
     }
@@ -53,27 +54,39 @@ fn is_harmless(open: &OpenCall, bound: &Bound) -> bool {
     effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
+/// Whether a decision or a grant let it run, here or in the process that it is taken over from.
+const fn was_approved(open: &OpenCall) -> bool {
+    open.claim.is_some() || open.grant.is_some() || open.is_taken_over
+}
+
 /// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
 pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
     let harmless = is_harmless(open, bound);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
+    let is_unentered = harmless && !was_approved(open);
     let claim = open.claim.take();
     let grant = open.grant.take();
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
-    if harmless && claim.is_none() && grant.is_none() {
+    if is_unentered {
         let begun = match bill {
             None => Ok(Begun::Now(None)),
             Some(bill) => run.book(*bill).await,
         };
         return begun_with(open, begun, None);
     }
+    if open.draft.has_digests() {
+        run.digests().await;
+    }
     // A call that has its record does not begin.
-    let Some(unseen) = open.draft.unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
+    let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
+        return Err(Stop::new(Outcome::Cancelled));
+    };
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unheard::of),
     };
+    let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
         key: attempt.key.clone(),
         owner: Arc::clone(&attempt.owner),
@@ -81,8 +94,10 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         unseen,
         grant: grant.as_deref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
+        reconciles,
         worker: run.lease().map(|lease| lease.epoch),
         ends_with_process: run.options().ends_with_process,
+        waited,
         bill: bill.map(|bill| *bill),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
@@ -95,8 +110,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
             let Claim { waiting, decision, deciding } = *claim;
             open.claimed();
             let then = Then::Begin(Box::new(intent));
-            let (call, noted) = (waiting.call.clone(), decision.clone());
-            match run.take(Taken { call, decision: noted, ledger: None, then }, Some(attempt)).await {
+            let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
+            match run.take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, deciding }));
                     Ok(Begun::Exhausted(exceeded))
@@ -119,18 +134,51 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
             }
         }
     };
+    if matches!(begun, Ok(Begun::Replaced)) {
+        open.attempt = None;
+        let result = replaced(open).await;
+        return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
+    }
     let begun = match (begun, open.attempt.as_deref()) {
         (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
             run.confirm(attempt, asked).await.map(|()| begun)
         }
         (begun, _) => begun,
     };
+    if matches!(begun, Ok(Begun::Unseen)) {
+        // A look at the outside system that never ends would hold the run for ever.
+        bound.reserved.timeout.get_or_insert(run.shared().lease);
+    }
     let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
     if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
         // What waits counts once it is taken.
         bound.reserved.set_used(open, false);
     }
     Ok(beginning)
+}
+
+/// The call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call was not
+/// approved and its tool neither reconciles nor repeats it: no process could continue it.
+fn begins_as(
+    open: &OpenCall,
+    claim: Option<&Claim>,
+    bound: &Bound,
+    harmless: bool,
+) -> (Option<Box<PendingCall>>, bool) {
+    let (run, frozen) = (open.run(), &bound.reserved.hydrated.frozen);
+    let reconciles = frozen.entry.behaviour.may_reconcile();
+    let waited = match claim {
+        Some(claim) => {
+            // A person may have edited them.
+            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
+            let record_digest = Some(run.shared().digests.of(argument_digest));
+            Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
+        }
+        // The ledger has the state with which the earlier attempt began.
+        None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
+        None => Some(frozen_call(open, frozen, run.shared().clock.now())),
+    };
+    (waited.map(Box::new), reconciles)
 }
 
 /// Continues with what the store said.
@@ -154,15 +202,16 @@ fn begun_with(
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(settle::result(*record))))),
-        Ok(Begun::Elsewhere) => {
-            let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
-            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
-            Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
-        }
+        // The second is answered before.
+        Ok(Begun::Elsewhere | Begun::Replaced) => Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open))))),
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
             open.draft.asks(&call);
-            Ok(Beginning::End(Ending::Suspended(Suspended { suspension: call.suspension, prepared: None })))
+            Ok(Beginning::End(Ending::Suspended(Suspended {
+                question: Box::new(call.question()),
+                suspension: call.suspension,
+                prepared: None,
+            })))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;
@@ -175,6 +224,24 @@ fn begun_with(
             Err(exhausted(exceeded))
         }
         Err(error) => Err(not_entered(open, error)),
+    }
+}
+
+/// The call runs in another process.
+fn elsewhere(open: &OpenCall) -> ToolExecResult {
+    let message = "This call is still running elsewhere. Do not repeat it.";
+    ToolExecResult::unfinished(open.draft.id.clone(), Outcome::OutcomeUnknown, true, message)
+}
+
+/// The result of the call as a person let it run.
+pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
+    match open.run().look_up(&open.draft.id, None, |_| true).await {
+        Ok(Some(Some(result))) => result,
+        Ok(_) => elsewhere(open),
+        Err(error) => {
+            discard(telemetry::store_unread(open.run(), error));
+            elsewhere(open)
+        }
     }
 }
 

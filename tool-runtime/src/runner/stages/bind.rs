@@ -45,6 +45,11 @@ impl Bound {
         context_of(frozen, self.reserved.timeout, client)
     }
 
+    /// The name of the tool.
+    pub(super) fn tool(&self) -> &str {
+        self.reserved.hydrated.frozen.entry.spec.name.as_str()
+    }
+
     /// What ends the tool's work from outside.
     pub(super) fn bounds<'a>(&'a self, open: &'a OpenCall) -> Bounds<'a> {
         Bounds::new(self.reserved.timeout, open.cancellation(), &self.reserved.hydrated.frozen.ends)

@@ -1,8 +1,9 @@
 //! Conclude: delivers a projected output, or suspends the call for its client.
 
-use crate::call::{Delivered, JsonText, PendingGraph};
+use crate::call::{Delivered, JsonText, Outcome, PendingGraph};
 use crate::hydrate::Hydrated;
 use crate::runner::deliver::deliver;
+use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
@@ -17,22 +18,23 @@ pub(in crate::runner) enum Concluded {
     GraphWaits(Box<Hydrated>, Box<PendingGraph>),
 }
 
-/// Decides by where the tool executes.
+/// Decides by where the tool executes. A client never gets a truncated payload.
 #[inline]
-pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Concluded {
+pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Concluded, Stop> {
     let Reserved { hydrated, warning, .. } = bound.reserved;
     let projected = match left {
         Left::Output(projected) => projected,
         Left::Waits(pending) => {
             open.had_no_effect();
-            return Concluded::GraphWaits(Box::new(hydrated), pending);
+            return Ok(Concluded::GraphWaits(Box::new(hydrated), pending));
         }
     };
     match hydrated.frozen.entry.spec.execution {
+        Execution::Client if !projected.left_out().is_none() => Err(Stop::new(Outcome::ResultTooLarge)),
         Execution::Client => {
             open.had_no_effect();
-            Concluded::NeedsClient(Box::new(hydrated), projected.shown)
+            Ok(Concluded::NeedsClient(Box::new(hydrated), projected.shown))
         }
-        Execution::Server => Concluded::Delivered(deliver(open.run(), &hydrated.frozen.entry, projected, warning)),
+        Execution::Server => Ok(Concluded::Delivered(deliver(open.run(), &hydrated.frozen.entry, projected, warning))),
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolCall};
+use crate::call::{Outcome, ToolCall};
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
 use crate::policy::ToolLimits;
 use crate::runner::Run;
-use crate::runner::draft::Refused;
+use crate::runner::draft::{Refused, Shown};
 use crate::runner::ending::Stop;
+use crate::runner::mistakes::{clarification, mistake};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::admit::Admitted;
 use crate::runner::stages::resolve::resolve;
@@ -23,7 +24,7 @@ pub(in crate::runner) fn hydrate(
     let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
-            let shown = RecordedArguments::unread(call.arguments.as_str());
+            let shown = Shown::unread(call.arguments.as_str());
             return Err(Refused { stop, shown });
         }
     };
@@ -46,25 +47,36 @@ pub(in crate::runner) fn hydrate_waiting(
     pending: &PendingCall,
     call: ToolCall,
 ) -> Result<Hydrated, Refused> {
-    let shown = || RecordedArguments::Masked(pending.shown_arguments.clone());
+    hydrate_again(run, pending, call, true)
+}
+
+/// Hydrates a call that began in another process. Its evidence was proven then, in a run whose memory may be gone.
+pub(in crate::runner) fn hydrate_begun(run: &Run, begun: &PendingCall, call: ToolCall) -> Result<Hydrated, Refused> {
+    hydrate_again(run, begun, call, false)
+}
+
+fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool) -> Result<Hydrated, Refused> {
+    let shown = || Shown::Masked(pending.shown_arguments.clone());
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
     let limits = run.policy().limits_of(entry.spec.name.as_str());
-    hydrate::hydrate(call, Arc::clone(entry), &asked(run).settings(limits, false)).map_err(|unhydrated| {
-        let Unhydrated { call, error, .. } = *unhydrated;
-        let shown = shown_of(&call, &error);
-        let message = format!("{error} The call still waits.");
-        Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
-    })
+    hydrate::hydrate(call, Arc::clone(entry), &Asked { proves, ..asked(run) }.settings(limits, false)).map_err(
+        |unhydrated| {
+            let Unhydrated { call, error, .. } = *unhydrated;
+            let shown = shown_of(&call, &error);
+            let message = format!("{error} The call still waits.");
+            Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
+        },
+    )
 }
 
 /// What a record may show of arguments that could not be hydrated.
 #[cold]
-fn shown_of(call: &ToolCall, error: &HydrationError) -> RecordedArguments {
+fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
     match &error.masked {
-        Some(masked) => RecordedArguments::Masked(masked.clone()),
-        None => RecordedArguments::unread(call.arguments.as_str()),
+        Some(masked) => Shown::Masked(masked.clone()),
+        None => Shown::unread(call.arguments.as_str()),
     }
 }
 
@@ -90,11 +102,13 @@ struct Asked<'a, L, R> {
     run: &'a Run,
     lists: L,
     repairs: R,
+    /// Ids have to be shown to have been seen in the run.
+    proves: bool,
 }
 
 fn asked(run: &Run) -> Asked<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool> {
     let lists = |tool: &str| run.catalog().get(tool).is_some();
-    Asked { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer) }
+    Asked { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer), proves: true }
 }
 
 impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
@@ -110,13 +124,14 @@ impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
             lists: &self.lists,
             repairers: &shared.repairers,
             repairs: &self.repairs,
-            evidence: self.run.seen(),
+            evidence: self.proves.then(|| self.run.seen()),
             provenance,
         }
     }
 }
 
-/// Turns a failed hydration into what the model reads, with firmer wording on each consecutive failure.
+/// Turns a failed hydration into the model's message, with firmer wording for a mistake that it repeats. If a tool
+/// lists the missing values, the message does not send the model to the user.
 #[cold]
 fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     let mut stop = Stop::new(error.outcome).errors(error.violations);
@@ -124,16 +139,19 @@ fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
         stop = stop.message(message);
     }
     if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
-        match run.remembered().failed(tool) {
-            0 | 1 => {}
-            2 => {
-                let message = format!("{} This is the second time: ask the user for what is missing.", stop.message);
-                stop = stop.message(message);
-            }
-            _ => {
-                let message = format!("{} Stop calling this tool and ask the user.", stop.message);
-                stop = stop.message(message);
-            }
+        let located = stop.errors.iter().map(|violation| mistake(&violation.pointer, &violation.keyword));
+        // Arguments that cannot be read have no place.
+        let whole = stop.errors.is_empty().then(|| mistake("", error.outcome.code()));
+        let times = run.remembered().failed(tool, located.chain(whole), || clarification(tool, &stop.errors));
+        let firmer = match times {
+            _ if error.lists => None,
+            0 | 1 => None,
+            2 => Some("This is the second time: ask the user for what is missing."),
+            _ => Some("Stop calling this tool and ask the user."),
+        };
+        if let Some(firmer) = firmer {
+            let message = format!("{} {firmer}", stop.message);
+            stop = stop.message(message);
         }
     }
     stop

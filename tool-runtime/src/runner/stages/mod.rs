@@ -11,18 +11,20 @@ mod decide;
 mod freeze;
 mod hydrate;
 mod reach;
+mod recordable;
 mod reserve;
 mod resolve;
 mod run;
 
 pub(super) use admit::{admit, admit_hydrated};
-pub(super) use begin::{Beginning, begin, enter};
+pub(super) use begin::{Beginning, begin, enter, replaced};
 pub(super) use bind::{Connections, bind, connect};
 pub(super) use conclude::{Concluded, conclude};
 pub(super) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
 pub(super) use freeze::freeze;
-pub(super) use hydrate::{hydrate, hydrate_only, hydrate_waiting};
+pub(super) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting};
 pub(super) use reach::reach;
+pub(super) use recordable::recordable;
 pub(super) use reserve::reserve;
 pub(super) use run::{run, unprojected};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use crate::call::{Cause, Outcome, PendingGraph};
+use crate::call::{Cause, Outcome, PendingGraph, ToolContext};
 use crate::catalog::Entry;
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
@@ -42,6 +42,9 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 ///
 /// It borrows the call, because a future that takes it holds it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
+    if is_graph(bound.tool()) {
+        Box::pin(open.run().digests()).await;
+    }
     let Started { future, execution, forsaken } = start(open, bound, &entered)?;
     let bounds = bound.bounds(open);
     let running = invoke::contained(future, bounds);
@@ -83,11 +86,7 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
     let (frozen, instance) = reserved.hydrated.parts();
     let entry = &frozen.entry;
     let name = entry.spec.name.as_str();
-    let host = (is_graph(name) || name == SEARCH).then(|| {
-        Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
-            as Arc<dyn Any + Send + Sync>
-    });
-    let forsaken = host.as_ref().map(|_| Box::new(Forsaken::of(open.run(), &context)));
+    let (host, forsaken) = (is_graph(name) || name == SEARCH).then(|| hosted(open, &context)).unzip();
     let shared = open.run().shared();
     let bindings = Bindings {
         granted: &entry.requirements,
@@ -104,6 +103,15 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let execution = Execution::begin(open, &entry.spec, &frozen.call.id, effect(open, entry));
     Ok(Started { future, execution, forsaken })
+}
+
+/// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
+#[cold]
+fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Forsaken>) {
+    let continued = open.continued.take().map(|continued| *continued);
+    let run_id = continued.as_ref().map(|continued| Arc::clone(&continued.pending.run_id));
+    let forsaken = Box::new(Forsaken::of(open.run(), context, run_id));
+    (Arc::new(Host::new(open.run().clone(), continued)), forsaken)
 }
 
 /// As far as the policy takes the tool to reach.

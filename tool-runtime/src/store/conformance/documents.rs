@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::conformance::records::calls;
-use crate::store::conformance::{at, read, record, run, text, update};
+use crate::store::conformance::{ask, at, read, record, run, text, update};
 use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError, StoredRun, Transaction};
 
 pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
@@ -145,4 +145,11 @@ pub(super) async fn who_waits_is_woken(store: Arc<dyn Store>) {
     };
     update(&*store, &[key], write).await.expect("it writes");
     tokio::time::timeout(Duration::from_secs(10), woken).await.expect("it resolves in time").expect("it lists");
+}
+
+pub(super) async fn the_time_is_that_of_transactions(store: Arc<dyn Store>) {
+    let before = store.now().await.expect("a time");
+    let within = ask(&*store, Vec::new(), |transaction| Ok(transaction.now())).await.expect("a transaction");
+    let after = store.now().await.expect("a time");
+    assert!(before <= within && within <= after, "the store has one clock: {before}, {within}, {after}");
 }

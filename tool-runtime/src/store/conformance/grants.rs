@@ -9,7 +9,7 @@ use crate::store::conformance::ledger::{LONG, intent};
 use crate::store::conformance::{ask, at, read, several, update};
 use crate::store::grants::Covered;
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{Document, Grant, GrantScope, Key, Store, Transaction};
+use crate::store::{Document, Grant, GrantCaller, GrantScope, Key, Store, Transaction};
 use crate::tool::{Hash, ToolName};
 
 /// A grant of so many uses.
@@ -21,6 +21,7 @@ pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) 
         scope: GrantScope::Conversation("talk\0".into()),
         tenant: None,
         principal: Some("ada\\".into()),
+        caller: GrantCaller::Graph("helper".into()),
         labels: vec!["untrusted".into(), "".into()],
         verdict: Verdict::Allow,
         covers: Covered::Exactly(Hash([8; 32])),

@@ -25,8 +25,10 @@ pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
         unseen,
         grant: None,
         repeatable: false,
+        reconciles: false,
         worker: None,
         ends_with_process: false,
+        waited: None,
         bill: None,
         waits: None,
     }

@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, Caller, JsonText, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::call::{
+    CallId, Caller, DigestKey, JsonText, LeftOut, Outcome, RecordedArguments, Suspension, ToolInvocationRecord,
+};
 use crate::store::transaction::returning;
 use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
 use crate::tool::{Hash, ToolName};
@@ -59,7 +61,8 @@ cases! {
         records_of_a_run_keep_their_order;
     documents: a_change_is_whole_or_nothing, a_change_touches_what_it_named,
         changes_under_one_lock_follow_each_other, a_change_happens_though_its_receipt_is_dropped,
-        documents_are_listed_in_order, due_documents_are_listed, who_waits_is_woken;
+        documents_are_listed_in_order, due_documents_are_listed, who_waits_is_woken,
+        the_time_is_that_of_transactions;
     calls: calls_that_wait_are_found, what_is_written_reads_the_same;
     runs: runs_are_kept, a_run_has_one_worker, what_is_posted_is_taken_once;
     grants: grants_are_kept, a_grant_has_so_many_uses;
@@ -84,7 +87,9 @@ pub(super) fn record(run: &str, call: &str) -> ToolInvocationRecord {
         name: "core__add".into(),
         definition_hash: Some(Hash([7; 32])),
         arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
+        changes: Vec::new(),
         result: Some(raw("[1.5,\"x\u{1f980}\\u0000\"]")),
+        left_out: LeftOut::default(),
         media: Vec::new(),
         outcome: Outcome::Ok,
         cause: None,
@@ -105,6 +110,8 @@ pub(super) fn record(run: &str, call: &str) -> ToolInvocationRecord {
         decision: None,
         validator: None,
         repair: None,
+        intervention: None,
+        void_grant: None,
     }
 }
 
@@ -116,6 +123,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         definition_hash: Hash([7; 32]),
         arguments: FrozenArguments::new(r#"{"pin":"1234"}"#),
         argument_digest: Hash([8; 32]),
+        record_digest: Some(DigestKey::new([8; 32]).digest(Hash([8; 32]))),
         shown_arguments: raw(r#"{"pin":"[sensitive]"}"#),
         summary: Some("Adds “2”.".to_owned()),
         names: Vec::new(),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::call::Question;
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
 use crate::store::posts::Posted;
-use crate::store::runs::{Holder, Next, Progress};
+use crate::store::runs::{Due, Holder, Next, Progress};
 use crate::store::{Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction, posts, runs};
 
 pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
@@ -20,7 +21,7 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
         epoch: u64::MAX,
         news: u64::MAX,
         posts: u32::MAX,
-        finishes: vec!["'\0".into()],
+        answers: vec![Question::unknown(&"'\0".into())],
         failures: u32::MAX,
         ..StoredRun::new("run", "\0")
     };
@@ -77,7 +78,7 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
     let fenced = save(&*store, &gone, "late", None, Next::Keep).await.expect_err("its lease ended");
     assert_eq!(fenced.code(), StoreError::Fenced.code(), "a worker without its lease cannot write");
     save(&*store, &held, "0", None, Next::Keep).await.expect("it has the run");
-    let release = Next::Release { due: Some(at(0)), news: taken.news };
+    let release = Next::Release { due: Due::At(at(0)), news: taken.news };
     save(&*store, &held, "1", None, release).await.expect("it gives it back");
     let (_, run) = lease(&*store, "next".to_owned(), LONG).await.expect("it is due and nobody has it");
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
@@ -119,7 +120,7 @@ pub(super) async fn what_is_posted_is_taken_once(store: Arc<dyn Store>) {
     }
     assert_eq!(posted(&*store).await, [], "what was taken is gone");
     assert!(post(&*store, "d", None).await.expect("it answers"));
-    let release = Next::Release { due: None, news: before.news };
+    let release = Next::Release { due: Due::Never, news: before.news };
     save(&*store, &held, "2", None, release).await.expect("it has the run");
     let (_, after) = lease(&*store, "two".to_owned(), LONG).await.expect("what came meanwhile makes it due");
     assert_eq!((after.posts, &*after.document), (1, "2"));

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard};
 
-use crate::store::audit::Sealed;
+use crate::store::Sealed;
 use crate::store::memory::state::{State, Unsealed};
 use crate::store::{Chain, RecordFilter, StoreError};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
+use crate::store::{AuditRecord, Sealed};
 use crate::store::{Document, Key, StoreError};
 
 /// How much a store holds.
@@ -22,11 +22,11 @@ impl Default for Limits {
     }
 }
 
-/// How many decided calls are kept for each document that may be open. They are small.
+/// How many decided calls are kept for each document that may be open. They are small, and so is the key for digests.
 const DECIDED: usize = 16;
 
 fn is_decided(document: &Document) -> bool {
-    matches!(document, Document::Decided { .. })
+    matches!(document, Document::Decided { .. } | Document::DigestKey(_))
 }
 
 #[derive(Default)]

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::call::Decider;
 use crate::contain::attempted;
 use crate::store::sql::connection::{Connection, Value};
+use crate::store::sql::parts::{self, Found, Stored};
 use crate::store::sql::statement::select;
 use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
 use crate::store::{AuditRecord, Chain, Change, Document, Key, PendingCall, Sealed, StoreError, Transaction};
@@ -49,7 +50,7 @@ impl From<sqlx::Error> for Failed {
 pub(super) struct Written {
     /// A document that is due was written.
     pub(super) wakes: bool,
-    documents: Vec<(Key, Option<String>)>,
+    documents: Vec<(Key, Option<Stored>)>,
     /// The run, the place and the hash of the last record.
     record: Option<(String, i64, String)>,
 }
@@ -72,13 +73,13 @@ impl Written {
     /// were to be written need not be written again.
     pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
         if let Some((run, sequence, hash)) = &self.record {
-            let sql = "SELECT sequence FROM records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
+            let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
             let arguments = [run.as_str().into(), (*sequence).into(), hash.as_str().into()];
             return Ok(!connection.rows::<(i64,)>(sql, arguments).await?.is_empty());
         }
         let keys: Vec<_> = self.documents.iter().map(|(key, _)| key.clone()).collect();
-        let bodies = read(connection, &keys).await?;
-        Ok(bodies.iter().eq(self.documents.iter().map(|(_, body)| body)))
+        let found = read(connection, &keys).await?;
+        Ok(self.documents.iter().all(|(key, written)| found.stored(key) == written.as_ref()))
     }
 }
 
@@ -92,52 +93,33 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
         }
         Work::Update(keys, change) => (keys, change),
     };
-    let documents = read(connection, keys).await.map_err(Failed::Database)?;
-    let documents = documents.into_iter().map(|document| document.map(|text| parse(&text)).transpose());
-    let documents = documents.collect::<Result<Vec<_>, _>>().map_err(Failed::Refused)?;
+    let found = read(connection, keys).await.map_err(Failed::Database)?;
+    let documents: Result<Vec<_>, _> = keys.iter().map(|key| found.document(key)).collect();
+    let documents = documents.map_err(Failed::Refused)?;
     let mut transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
     let changed = attempted(|| change(&mut transaction)).unwrap_or(Err(StoreError::Panicked));
     changed.map_err(Failed::Refused)?;
     let writes = transaction.into_writes();
     written.wakes = writes.wakes(now);
     for (key, document) in writes.documents {
-        let body = set(connection, &key, document).await?;
-        written.documents.push((key, body));
+        let stored = set(connection, &key, document, found.stored(&key)).await?;
+        written.documents.push((key, stored));
     }
     append(connection, writes.records, &mut written).await?;
     Ok(written)
 }
 
-/// A row: space, scope, id and body.
-pub(super) type Body = (String, String, String, String);
-
-/// Bodies of documents by the columns that name them.
-pub(super) type Bodies = BTreeMap<(String, String, String), String>;
-
 /// How many documents one statement reads, so that no database refuses the number of arguments.
 pub(super) const MOST_KEYS: usize = 100;
 
-/// Reads the bodies of documents, in the order of the keys.
-async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Vec<Option<String>>, sqlx::Error> {
-    let mut found = Bodies::new();
+/// Reads documents.
+async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Found, sqlx::Error> {
+    let mut found = Found::default();
     for keys in keys.chunks(MOST_KEYS) {
         let (sql, arguments) = select(keys);
-        found.extend(connection.rows::<Body>(sql, arguments).await?.into_iter().map(by_place));
+        found.extend(connection.rows(sql, arguments).await?);
     }
-    Ok(bodies(keys, &found).into_iter().map(|body| body.map(str::to_owned)).collect())
-}
-
-pub(super) fn by_place((space, scope, id, body): Body) -> ((String, String, String), String) {
-    ((space, scope, id), body)
-}
-
-/// The bodies in the order of the keys. A key may be named twice.
-pub(super) fn bodies<'b>(keys: &[Key], found: &'b Bodies) -> Vec<Option<&'b str>> {
-    let body = |key: &Key| {
-        let (scope, id, _) = columns(key);
-        found.get(&(key.space().code().to_owned(), scope, id)).map(String::as_str)
-    };
-    keys.iter().map(body).collect()
+    Ok(found)
 }
 
 pub(super) fn parse(body: &str) -> Result<Document, StoreError> {
@@ -156,22 +138,38 @@ fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
     serde_json::to_string(value).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))
 }
 
-/// Returns the body that was written.
-async fn set(connection: &mut Connection, key: &Key, document: Option<Document>) -> Result<Option<String>, Failed> {
+/// Returns the written document. `old` is the previous one.
+async fn set(
+    connection: &mut Connection,
+    key: &Key,
+    document: Option<Document>,
+    old: Option<&Stored>,
+) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
     let space = key.space().code();
-    let Some(document) = document else {
-        let sql = "DELETE FROM documents WHERE space = $1 AND scope = $2 AND id = $3";
+    let split = match &document {
+        Some(Document::Run(run)) => parts::split(run),
+        _ => None,
+    };
+    let none = BTreeMap::new();
+    parts::write(connection, &scope, old, split.as_ref().map_or(&none, |(parts, ..)| parts)).await?;
+    let Some(document) = &document else {
+        let sql = "DELETE FROM tool_runtime_documents WHERE space = $1 AND scope = $2 AND id = $3";
         connection.execute(sql, [space.into(), scope.into(), id.into()]).await?;
         return Ok(None);
     };
-    let sql = "INSERT INTO documents (space, scope, id, name, due, body) VALUES ($1, $2, $3, $4, $5, $6) \
-               ON CONFLICT (space, scope, id) DO UPDATE SET due = excluded.due, body = excluded.body";
+    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (space, scope, id) \
+               DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts";
     let due = Value::Int(document.due().map(micros_from));
-    let body = text(&document)?;
-    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body.as_str().into()];
+    let stored = match split {
+        Some((_, parts, run)) => Stored { body: text(&Document::Run(Box::new(run)))?, parts: Some(parts) },
+        None => Stored { body: text(document)?, parts: None },
+    };
+    let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
+    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body, parts];
     connection.execute(sql, arguments).await?;
-    Ok(Some(body))
+    Ok(Some(stored))
 }
 
 /// Appends records, each to the chain of its run.
@@ -193,7 +191,7 @@ async fn append(connection: &mut Connection, records: Vec<AuditRecord>, written:
 
 /// Reads the end of a run's chain.
 async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
-    let sql = "SELECT sequence, hash FROM records WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1";
+    let sql = "SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1";
     let last = connection.rows::<(i64, String)>(sql, [run.into()]).await?;
     let Some((sequence, hash)) = last.first() else { return Ok(Chain::new()) };
     let corrupt = |error| Failed::Refused(StoreError::Corrupt(error));
@@ -217,7 +215,7 @@ pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
 }
 
 async fn insert(connection: &mut Connection, sealed: &Sealed) -> Result<i64, Failed> {
-    let sql = "INSERT INTO records \
+    let sql = "INSERT INTO tool_runtime_records \
                (run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let sequence =

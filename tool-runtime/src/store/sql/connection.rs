@@ -1,7 +1,11 @@
-//! [`Database`] and [`Connection`]: the same statements for SQLite and PostgreSQL.
+//! [`Database`] and [`Connection`]: the same statements for SQLite and PostgreSQL, and for tables of another prefix.
+
+use std::future::poll_fn;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, FromRow, Pool, raw_sql};
+use sqlx::{FromRow, Pool, raw_sql};
+
+use crate::store::sql::prefix::Prefix;
 
 #[cfg(feature = "postgres")]
 use sqlx::postgres::{PgRow, Postgres};
@@ -10,56 +14,69 @@ use sqlx::sqlite::{Sqlite, SqliteRow};
 
 /// A pool of connections.
 #[derive(Clone)]
-pub(super) enum Database {
+pub(super) enum Connections {
     #[cfg(feature = "sqlite")]
     Sqlite(Pool<Sqlite>),
     #[cfg(feature = "postgres")]
     Postgres(Pool<Postgres>),
 }
 
+/// The connections of a store, and how its tables begin.
+#[derive(Clone)]
+pub(super) struct Database {
+    pub(super) connections: Connections,
+    pub(super) prefix: Prefix,
+}
+
 impl Database {
     pub(super) async fn connection(&self) -> Result<Connection, sqlx::Error> {
-        Ok(match self {
+        let of = match &self.connections {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
+            Connections::Sqlite(pool) => Of::Sqlite(pool.acquire().await?),
             #[cfg(feature = "postgres")]
-            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
-        })
+            Connections::Postgres(pool) => Of::Postgres(pool.acquire().await?),
+        };
+        Ok(Connection { of, prefix: self.prefix.clone() })
     }
 
     /// How many transactions may run at the same time.
     pub(super) fn writers(&self) -> usize {
-        match self {
+        match &self.connections {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => 1,
+            Connections::Sqlite(_) => 1,
             #[cfg(feature = "postgres")]
-            Self::Postgres(pool) => pool.options().get_max_connections() as usize,
+            Connections::Postgres(pool) => pool.options().get_max_connections() as usize,
         }
     }
 
     /// How many writes may share a transaction. One transaction of SQLite is one wait for the disk, and nobody else
     /// could write meanwhile.
     pub(super) const fn batch(&self) -> usize {
-        match self {
+        match &self.connections {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => 64,
+            Connections::Sqlite(_) => 64,
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => 1,
+            Connections::Postgres(_) => 1,
         }
     }
 
     pub(super) const fn is_sqlite(&self) -> bool {
-        match self {
+        match &self.connections {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => true,
+            Connections::Sqlite(_) => true,
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => false,
+            Connections::Postgres(_) => false,
         }
     }
 }
 
 /// A connection. One on which anything failed is closed, so that no half transaction meets the next caller.
-pub(super) enum Connection {
+pub(super) struct Connection {
+    of: Of,
+    prefix: Prefix,
+}
+
+enum Of {
     #[cfg(feature = "sqlite")]
     Sqlite(PoolConnection<Sqlite>),
     #[cfg(feature = "postgres")]
@@ -117,9 +134,9 @@ macro_rules! on {
     ($connection:expr, $of:ident => $work:expr) => {
         match $connection {
             #[cfg(feature = "sqlite")]
-            Connection::Sqlite($of) => $work,
+            Of::Sqlite($of) => $work,
             #[cfg(feature = "postgres")]
-            Connection::Postgres($of) => $work,
+            Of::Postgres($of) => $work,
         }
     };
 }
@@ -127,14 +144,14 @@ macro_rules! on {
 impl Connection {
     /// Runs statements without arguments. They are this library's own text.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
-        let sql = AssertSqlSafe(sql.into());
-        on!(self, of => raw_sql(sql).execute(&mut **of).await.map(drop))
+        let sql = self.prefix.named(sql.into());
+        on!(&mut self.of, of => raw_sql(sql).execute(&mut **of).await.map(drop))
     }
 
     /// Runs statements without arguments and returns the last row. They are this library's own text.
     pub(super) async fn last<T: Row>(&mut self, sql: impl Into<String>) -> Result<T, sqlx::Error> {
-        let sql = AssertSqlSafe(sql.into());
-        on!(self, of => match raw_sql(sql).fetch_all(&mut **of).await?.last() {
+        let sql = self.prefix.named(sql.into());
+        on!(&mut self.of, of => match raw_sql(sql).fetch_all(&mut **of).await?.last() {
             Some(row) => T::from_row(row),
             None => Err(sqlx::Error::RowNotFound),
         })
@@ -146,8 +163,8 @@ impl Connection {
         sql: impl Into<String>,
         arguments: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<T>, sqlx::Error> {
-        let sql = AssertSqlSafe(sql.into());
-        on!(self, of => {
+        let sql = self.prefix.named(sql.into());
+        on!(&mut self.of, of => {
             let query = arguments.into_iter().fold(sqlx::query_as(sql), |query, value| match value {
                 Value::Int(value) => query.bind(value),
                 Value::Text(value) => query.bind(value),
@@ -156,13 +173,41 @@ impl Connection {
         })
     }
 
+    /// The same, as long as the rows together are not larger than `most`; there is at least one, if there are any. Returns
+    /// whether there may be more, too: then the connection has to be discarded.
+    pub(super) async fn page<T: Row>(
+        &mut self,
+        sql: String,
+        arguments: Vec<Value>,
+        (most, bytes): (usize, impl Fn(&T) -> usize),
+    ) -> Result<(Vec<T>, bool), sqlx::Error> {
+        let sql = self.prefix.named(sql);
+        on!(&mut self.of, of => {
+            let query = arguments.into_iter().fold(sqlx::query_as(sql), |query, value| match value {
+                Value::Int(value) => query.bind(value),
+                Value::Text(value) => query.bind(value),
+            });
+            let (mut stream, mut rows, mut size) = (query.fetch(&mut **of), Vec::new(), 0_usize);
+            while size <= most {
+                let Some(row) = poll_fn(|context| stream.as_mut().poll_next(context)).await else {
+                    return Ok((rows, false));
+                };
+                let row = row?;
+                size = size.saturating_add(bytes(&row));
+                rows.push(row);
+            }
+            Ok((rows, true))
+        })
+    }
+
     /// Runs a statement.
     pub(super) async fn execute(
         &mut self,
-        sql: &'static str,
+        sql: impl Into<String>,
         arguments: impl IntoIterator<Item = Value>,
     ) -> Result<(), sqlx::Error> {
-        on!(self, of => {
+        let sql = self.prefix.named(sql.into());
+        on!(&mut self.of, of => {
             let query = arguments.into_iter().fold(sqlx::query(sql), |query, value| match value {
                 Value::Int(value) => query.bind(value),
                 Value::Text(value) => query.bind(value),
@@ -173,6 +218,6 @@ impl Connection {
 
     /// Closes the connection. What was not committed is rolled back.
     pub(super) fn discard(self) {
-        on!(self, of => drop(of.detach()));
+        on!(self.of, of => drop(of.detach()));
     }
 }

@@ -1,26 +1,24 @@
 //! What a database's failures mean.
 
+use std::io::ErrorKind;
+
 use sqlx::Error;
 
 use crate::store::StoreError;
 
-/// Whether the same statement can succeed later without anybody's doing: the server was restarted, or it broke the tie
-/// of two transactions.
+/// Whether the same statement can succeed later without a change of the set-up: the server is restarted, also behind a
+/// proxy that takes connections meanwhile, or it broke the tie of two transactions.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error {
-        Error::Io(_) | Error::WorkerCrashed => true,
+        // A certificate that is refused is `InvalidData`; the files of a server that starts come with their names.
+        Error::Io(error) => !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied),
+        // A proxy without a server closes the connection before an answer, or answers for itself.
+        Error::Protocol(text) => !text.starts_with("unsupported authentication"),
+        Error::WorkerCrashed | Error::PoolTimedOut => true,
         Error::Database(error) => error.code().is_some_and(|code| {
             let transient = ["08", "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05", "25P03"];
             transient.iter().any(|prefix| code.starts_with(prefix)) && code.len() == 5
         }),
-        _ => false,
-    }
-}
-
-/// Whether a table does not exist.
-pub(super) fn is_missing(error: &Error) -> bool {
-    match error {
-        Error::Database(error) => matches!(error.code().as_deref(), Some("1" | "42P01")),
         _ => false,
     }
 }
@@ -41,6 +39,39 @@ impl From<Error> for StoreError {
             ("53100", _) | (_, 13) => Self::DiskFull(Box::new(error)),
             ("XX001" | "XX002", _) | (_, 11 | 26) => Self::Corrupt(Box::new(error)),
             _ => Self::Unavailable(Box::new(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_a_restart_looks_like_is_transient() {
+        let io = |kind: ErrorKind| Error::Io(io::Error::from(kind));
+        for error in [
+            Error::Protocol("unexpected response from SSLRequest: 0x00".to_owned()),
+            Error::Protocol("unknown message type: 'H'".to_owned()),
+            io(ErrorKind::UnexpectedEof),
+            io(ErrorKind::ConnectionReset),
+            io(ErrorKind::ConnectionRefused),
+            io(ErrorKind::NotFound),
+            Error::PoolTimedOut,
+        ] {
+            assert!(is_transient(&error), "{error:?}");
+        }
+        for error in [
+            Error::Protocol("unsupported authentication method: KerberosV5".to_owned()),
+            io(ErrorKind::InvalidData),
+            io(ErrorKind::PermissionDenied),
+            Error::Tls("server does not support TLS".into()),
+            Error::Configuration("unknown value".into()),
+            Error::RowNotFound,
+        ] {
+            assert!(!is_transient(&error), "{error:?}");
         }
     }
 }

@@ -2,60 +2,117 @@
 
 use crate::store::StoreError;
 use crate::store::sql::connection::{Connection, Database};
-use crate::store::sql::failure::is_missing;
+use crate::store::sql::problem::unlike;
 use crate::store::sql::write::number;
 
-/// What makes each version out of the one before: for SQLite, and for PostgreSQL. One that was released never changes.
-const MIGRATIONS: &[(&str, &str)] = &[
-    (include_str!("migrations/1.sqlite.sql"), include_str!("migrations/1.postgres.sql")),
-    (include_str!("migrations/2.sqlite.sql"), include_str!("migrations/2.postgres.sql")),
+/// The version that this library reads and writes.
+pub(super) const VERSION: i64 = 3;
+
+/// What makes the tables of a new database: of SQLite, and of PostgreSQL.
+const TABLES: [&str; 2] =
+    [include_str!("migrations/tables.sqlite.sql"), include_str!("migrations/tables.postgres.sql")];
+
+/// What makes version 3 out of versions 1 and 2, which no release wrote: their tables have no prefix. A migration that
+/// was released never changes.
+const RENAMED: [&str; 2] =
+    [include_str!("migrations/renamed.sqlite.sql"), include_str!("migrations/renamed.postgres.sql")];
+
+/// The comments on the tables in PostgreSQL.
+const COMMENTS: &str = include_str!("migrations/comments.postgres.sql");
+
+/// The expected tables. A different table of the same name is found before anything is written.
+const SHAPE: [(&str, &str); 3] = [
+    ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts"),
+    ("tool_runtime_parts", "scope, hash, body"),
+    (
+        "tool_runtime_records",
+        "number, run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body",
+    ),
 ];
 
-/// The version that this library reads and writes.
-pub(super) const VERSION: i64 = 2;
-
-const _: () = assert!(MIGRATIONS.len() == 2, "the version is how many migrations there are");
-
-/// Brings a database to this library's version.
-pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
+/// Brings a database to this library's version if it `may`, and refuses it otherwise.
+pub(super) async fn migrate(database: &Database, may: bool) -> Result<(), StoreError> {
     let mut connection = database.connection().await?;
-    // A database that needs nothing may be one that nobody can write to.
-    let found = match version(&mut connection).await {
-        Ok(found) => found,
-        Err(error) if is_missing(&error) => 0,
-        Err(error) => return Err(error.into()),
+    let migrated = match version(database, &mut connection).await {
+        // A database that needs nothing may be one that cannot be written to.
+        Ok(Some(VERSION)) => Ok(()),
+        Ok(_) if may => under_lock(database, &mut connection).await,
+        Ok(found) => Err(StoreError::Older { found: found.unwrap_or(0), known: VERSION }),
+        Err(error) => Err(error),
     };
-    if found == VERSION {
-        return Ok(());
-    }
-    let migrated = under_lock(&mut connection, database.is_sqlite()).await;
-    if migrated.is_err() {
+    let checked = match migrated {
+        Ok(()) => shape(&mut connection).await,
+        Err(error) => Err(error),
+    };
+    if checked.is_err() {
         connection.discard();
     }
-    migrated
+    checked
 }
 
-async fn version(connection: &mut Connection) -> Result<i64, sqlx::Error> {
-    let rows = connection.rows::<(i64,)>("SELECT version FROM tool_runtime_schema", []).await?;
-    Ok(rows.first().map_or(0, |(version,)| *version))
+/// The version of a database. `None` if it has no tables.
+async fn version(database: &Database, connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    // A statement on a table that is missing would end the transaction.
+    let exists = if database.is_sqlite() {
+        "SELECT COUNT(*) FROM sqlite_master WHERE name = 'tool_runtime_schema'"
+    } else {
+        "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('tool_runtime_schema')"
+    };
+    if connection.last::<(i64,)>(exists).await?.0 == 0 {
+        return Ok(None);
+    }
+    let table = database.prefix.name("tool_runtime_schema");
+    let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
+    let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
+    // A row that a newer library wrote counts, whatever else is there.
+    let oldest = if database.prefix.is_default() { 1 } else { VERSION };
+    match rows.as_slice() {
+        [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
+        [(found,)] if *found >= oldest => Ok(Some(*found)),
+        _ => Err(StoreError::misconfigured(format!(
+            "the table `{table}` does not hold one row with a version of this library: restore the database as a whole, \
+             or choose another prefix (`SqlOptions::table_prefix`) if the table is another application's"
+        ))),
+    }
 }
 
-/// Of several processes that open a new database, one makes the tables.
-async fn under_lock(connection: &mut Connection, is_sqlite: bool) -> Result<(), StoreError> {
-    if is_sqlite {
+/// Makes or renames the tables. Of several processes that open the same database, one does.
+async fn under_lock(database: &Database, connection: &mut Connection) -> Result<(), StoreError> {
+    let which = usize::from(!database.is_sqlite());
+    if database.is_sqlite() {
         connection.run("BEGIN IMMEDIATE").await?;
     } else {
         connection.run(format!("BEGIN; SELECT pg_advisory_xact_lock({})", number("schema"))).await?;
     }
-    connection.run("CREATE TABLE IF NOT EXISTS tool_runtime_schema (version BIGINT NOT NULL)").await?;
-    let found = version(connection).await?;
-    let known = usize::try_from(found).ok().filter(|found| *found <= MIGRATIONS.len());
-    let Some(done) = known else { return Err(StoreError::Newer { found, known: VERSION }) };
-    for (sqlite, postgres) in MIGRATIONS.iter().skip(done) {
-        connection.run(if is_sqlite { *sqlite } else { *postgres }).await?;
+    match version(database, connection).await? {
+        Some(VERSION) => return Ok(connection.run("ROLLBACK").await?),
+        Some(_) => {
+            if !database.is_sqlite() {
+                // The tables are where the version is, wherever new ones would be made. A process that read the version in a
+                // transaction ends that before, and one that reads it later sees the new one.
+                connection
+                    .run(
+                        "SELECT set_config('search_path', quote_ident(nspname), true) FROM pg_class JOIN pg_namespace \
+                         ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass('tool_runtime_schema'); \
+                         LOCK TABLE tool_runtime_schema IN ACCESS EXCLUSIVE MODE",
+                    )
+                    .await?;
+            }
+            connection.run(RENAMED[which]).await.map_err(unlike)?;
+        }
+        None => connection.run(TABLES[which]).await.map_err(unlike)?,
     }
-    connection.run("DELETE FROM tool_runtime_schema").await?;
-    connection.execute("INSERT INTO tool_runtime_schema (version) VALUES ($1)", [VERSION.into()]).await?;
+    if !database.is_sqlite() {
+        connection.run(COMMENTS).await?;
+    }
     connection.run("COMMIT").await?;
+    Ok(())
+}
+
+/// Refuses tables that have the names of this library's and are something else.
+async fn shape(connection: &mut Connection) -> Result<(), StoreError> {
+    for (table, columns) in SHAPE {
+        connection.run(format!("SELECT {columns} FROM {table} LIMIT 0")).await.map_err(unlike)?;
+    }
     Ok(())
 }

@@ -8,6 +8,10 @@ mod connection;
 mod failure;
 mod migrate;
 mod open;
+mod options;
+mod parts;
+mod prefix;
+mod problem;
 mod queue;
 mod read;
 mod statement;
@@ -33,10 +37,10 @@ use crate::store::{
     AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
 };
 
-pub use open::SqlOptions;
+pub use options::SqlOptions;
 
 /// The channel on which PostgreSQL tells that a document is due.
-const CHANNEL: &str = "tool_runtime";
+const CHANNEL: &str = "tool_runtime_changed";
 
 /// A store in a database: SQLite (feature `sqlite`) for the processes of one machine, PostgreSQL (feature `postgres`)
 /// for those of several. Its clones share the connections.
@@ -85,6 +89,9 @@ impl Shared {
 }
 
 impl SqlStore {
+    /// The version of the tables that this library reads and writes.
+    pub const VERSION: i64 = migrate::VERSION;
+
     fn write(&self, work: Work) -> Receipt {
         let (sender, receiver) = oneshot::channel();
         match self.0.queue.push(work, sender) {
@@ -121,6 +128,10 @@ impl Store for SqlStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         self.0.queue.drained().await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        read::now(&self.0).await
     }
 
     async fn changed(&self) {

@@ -1,92 +1,43 @@
 //! Opening a database.
 
+#[cfg(feature = "sqlite")]
+use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "sqlite")]
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
-use sqlx::pool::PoolOptions;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
 
 use crate::store::StoreError;
-use crate::store::sql::connection::Database;
+#[cfg(feature = "postgres")]
+use crate::store::sql::CHANNEL;
+use crate::store::sql::connection::{Connections, Database};
 use crate::store::sql::migrate::migrate;
+use crate::store::sql::options::SqlOptions;
+use crate::store::sql::write::PAUSE;
 use crate::store::sql::{Shared, SqlStore};
 
-/// How a store uses its database.
-///
-/// ```
-/// use std::time::Duration;
-/// use tool_runtime::store::SqlOptions;
-///
-/// let options = SqlOptions::new().connections(4).patience(Duration::from_secs(2));
-/// # drop(options);
-/// ```
-#[derive(Debug, Clone)]
-pub struct SqlOptions {
-    connections: u32,
-    patience: Duration,
-    may_lose: bool,
-}
-
-impl SqlOptions {
-    /// 16 connections, 10 seconds, and no database that may lose what was committed.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { connections: 16, patience: Duration::from_secs(10), may_lose: false }
-    }
-
-    /// How many connections are open at most; at least 1. PostgreSQL writes to as many runs at the same time.
-    #[must_use]
-    pub const fn connections(mut self, connections: u32) -> Self {
-        self.connections = if connections == 0 { 1 } else { connections };
-        self
-    }
-
-    /// How long to wait for a connection, for a lock and for a statement, and how long to try again while the database
-    /// is restarted, before an error is returned. At least a millisecond.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(86_400));
-        self
-    }
-
-    /// Whether a server may be opened whose settings let a crash lose what was committed: `fsync` or `full_page_writes`
-    /// is off. By default it is refused ([`StoreError::MayLose`]). Accept it where nothing of value is stored, or where
-    /// what is below the database keeps its promise, as a file system that never writes half a page does for
-    /// `full_page_writes`.
-    #[must_use]
-    pub const fn may_lose_commits(mut self, may_lose: bool) -> Self {
-        self.may_lose = may_lose;
-        self
-    }
-
-    fn pool<DB: sqlx::Database>(&self) -> PoolOptions<DB> {
-        // A connection that broke is found when it is used, so that no use costs a question more.
-        PoolOptions::new().max_connections(self.connections).acquire_timeout(self.patience).test_before_acquire(false)
-    }
-}
-
-impl Default for SqlOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl SqlStore {
-    /// Opens a database file of SQLite, and makes it if there is none. It belongs on a local disk: several processes of
-    /// one machine may share it.
+    /// Opens a database file of SQLite, and makes it if there is none, for its owner alone. It belongs on a local disk:
+    /// several processes of one machine may share it.
     ///
     /// It is opened in WAL mode with `synchronous=FULL` and, for macOS, `fullfsync`, so that a commit survives a power cut.
+    /// A file that other users may open is left as it is, and named in a warning of the log.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a database; it was made by a newer version of this library.
+    /// The file cannot be opened or is not a database; it was made by a newer version of this library, or has to be
+    /// migrated and [`SqlOptions::migrate`] forbids it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[cfg(feature = "sqlite")]
-    pub async fn sqlite(path: impl AsRef<std::path::Path>, options: SqlOptions) -> Result<Self, StoreError> {
+    pub async fn sqlite(path: impl AsRef<Path>, options: SqlOptions) -> Result<Self, StoreError> {
         use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
+        let (path, prefix) = (own_file(path.as_ref())?, options.prefix());
+        prefix.check()?;
         let connect = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -97,33 +48,63 @@ impl SqlStore {
             .pragma("checkpoint_fullfsync", "ON")
             .busy_timeout(options.patience)
             .disable_statement_logging();
-        let database = Database::Sqlite(options.pool().connect_with(connect).await?);
+        let connections = Connections::Sqlite(options.pool().connect_with(connect).await?);
+        let database = Database { connections, prefix };
         write_ahead(&database, options.patience).await?;
         Self::open(database, &options).await
     }
 
     /// Connects to a database of PostgreSQL, 13 or newer, by its URL. The tables are made in the first schema of its
-    /// `search_path`.
+    /// `search_path`. A server that is started meanwhile is waited for as long as [`SqlOptions::patience`].
     ///
     /// # Errors
-    /// The server cannot be reached; the database belongs to a newer version of this library; the server's settings let
-    /// a crash lose what was committed ([`SqlOptions::may_lose_commits`]).
+    /// The server cannot be reached, or refuses the URL; the database belongs to a newer version of this library, has
+    /// to be migrated and [`SqlOptions::migrate`] forbids it, has other tables of the same names, or another encoding
+    /// than UTF-8; the server's settings let a crash lose committed data ([`SqlOptions::may_lose_commits`]).
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[cfg(feature = "postgres")]
     pub async fn postgres(url: &str, options: SqlOptions) -> Result<Self, StoreError> {
-        let connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(StoreError::from)?;
+        let prefix = options.prefix();
+        prefix.check()?;
+        let connect: sqlx::postgres::PgConnectOptions =
+            url.parse().map_err(|error| crate::store::sql::problem::address(&error))?;
         let connect = connect.disable_statement_logging();
-        let database = Database::Postgres(options.pool().connect_with(connect).await?);
-        if !options.may_lose {
-            keeps_commits(&database).await?;
-        }
+        reached(&connect, &options).await?;
+        let connections = Connections::Postgres(options.pool().connect_lazy_with(connect));
+        let database = Database { connections, prefix };
+        keeps_text_and_commits(&database, options.may_lose).await?;
+        Self::open(database, &options).await
+    }
+
+    /// Uses the connections of an application's own pool, whose size and time to wait for a connection stand in the place of
+    /// [`SqlOptions::connections`]. The store's transactions are its own: they share none with the application.
+    ///
+    /// ```no_run
+    /// use tool_runtime::store::{SqlOptions, SqlStore};
+    ///
+    /// # async fn open(pool: sqlx::PgPool) -> Result<(), tool_runtime::store::StoreError> {
+    /// let store = SqlStore::postgres_pool(pool.clone(), SqlOptions::new()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`postgres`](Self::postgres).
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[cfg(feature = "postgres")]
+    pub async fn postgres_pool(pool: sqlx::PgPool, options: SqlOptions) -> Result<Self, StoreError> {
+        let prefix = options.prefix();
+        prefix.check()?;
+        let database = Database { connections: Connections::Postgres(pool), prefix };
+        keeps_text_and_commits(&database, options.may_lose).await?;
         Self::open(database, &options).await
     }
 
     async fn open(database: Database, options: &SqlOptions) -> Result<Self, StoreError> {
-        migrate(&database).await?;
+        migrate(&database, options.migrate).await?;
         Ok(Self(Arc::new(Shared {
             database,
             handle: Handle::current(),
@@ -139,19 +120,82 @@ impl SqlStore {
     }
 }
 
-/// Refuses a server that can lose what it committed. `synchronous_commit` is set by each transaction.
+/// Makes the file for its owner alone, unless it exists. SQLite gives the files beside it the same mode. Returns the whole
+/// path: SQLite takes some relative names for something else than files.
+#[cfg(feature = "sqlite")]
+fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
+    use crate::store::private_file;
+
+    let shown = path.display();
+    if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
+        let problem = "a store of SQLite is a file: name one, or take a `MemoryStore`".to_owned();
+        return Err(StoreError::misconfigured(problem));
+    }
+    let is_there = private_file::is_there(path);
+    let made = if is_there { Ok(()) } else { private_file::options().open(path).map(drop) };
+    made.map_err(|error| {
+        let problem = match path.parent().filter(|folder| !private_file::is_there(folder)) {
+            Some(folder) if !folder.as_os_str().is_empty() => {
+                format!("the folder {} of the store does not exist: make it, or name another", folder.display())
+            }
+            _ => format!("the file {shown} of the store cannot be made: look who may write to its folder"),
+        };
+        StoreError::Unreachable { problem, source: Box::new(error) }
+    })?;
+    if let Some(mode) = private_file::shared_mode(path) {
+        tracing::warn!("{}", private_file::warning(path, mode));
+    }
+    std::path::absolute(path).map_err(|error| StoreError::Unavailable(Box::new(error)))
+}
+
+/// Makes one connection, to find errors of the address, and waits for a server that starts.
 #[cfg(feature = "postgres")]
-async fn keeps_commits(database: &Database) -> Result<(), StoreError> {
-    let sql =
-        "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting <> 'on' ORDER BY name";
-    let off = database.connection().await?.rows::<(String,)>(sql, []).await?;
-    off.into_iter().next().map_or(Ok(()), |(setting,)| Err(StoreError::MayLose { setting }))
+async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOptions) -> Result<(), StoreError> {
+    use crate::store::sql::failure::is_transient;
+
+    let address = crate::store::sql::problem::Address::of(connect);
+    let end = Instant::now() + options.patience;
+    loop {
+        let error = match tokio::time::timeout_at(end, connect.connect()).await {
+            Ok(Ok(connection)) => {
+                // Nothing was done on it that its end could undo.
+                drop(sqlx::Connection::close(connection).await);
+                return Ok(());
+            }
+            Ok(Err(error)) => error,
+            Err(_) => sqlx::Error::PoolTimedOut,
+        };
+        if !is_transient(&error) || address.lacks_file(&error) || Instant::now() >= end {
+            return Err(address.refused(error));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Refuses a database that cannot store every character, and a server that can lose committed data. Each transaction
+/// sets `synchronous_commit`.
+#[cfg(feature = "postgres")]
+async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(), StoreError> {
+    let sql = "SELECT name, setting FROM pg_settings WHERE name = 'server_encoding' AND setting <> 'UTF8' OR name IN \
+               ('fsync', 'full_page_writes') AND setting <> 'on' ORDER BY name";
+    for (setting, value) in database.connection().await?.rows::<(String, String)>(sql, []).await? {
+        if setting == "server_encoding" {
+            return Err(StoreError::misconfigured(format!(
+                "the database has the encoding {value}, and a store needs UTF8: make another with CREATE DATABASE .. \
+                 ENCODING 'UTF8' TEMPLATE template0"
+            )));
+        }
+        if !may_lose {
+            return Err(StoreError::MayLose { setting });
+        }
+    }
+    Ok(())
 }
 
 /// Switches a file to WAL mode. While another process does the same, SQLite refuses without waiting.
 #[cfg(feature = "sqlite")]
 async fn write_ahead(database: &Database, patience: Duration) -> Result<(), StoreError> {
-    let end = tokio::time::Instant::now() + patience;
+    let end = Instant::now() + patience;
     loop {
         let mut connection = database.connection().await?;
         let error = match connection.last::<(String,)>("PRAGMA journal_mode = WAL").await {
@@ -161,9 +205,7 @@ async fn write_ahead(database: &Database, patience: Duration) -> Result<(), Stor
         };
         connection.discard();
         match StoreError::from(error) {
-            StoreError::Locked(_) if tokio::time::Instant::now() < end => {
-                tokio::time::sleep(crate::store::sql::write::PAUSE).await;
-            }
+            StoreError::Locked(_) if Instant::now() < end => sleep(PAUSE).await,
             error => return Err(error),
         }
     }
@@ -173,19 +215,20 @@ async fn write_ahead(database: &Database, patience: Duration) -> Result<(), Stor
 #[cfg(feature = "postgres")]
 pub(super) fn listen(shared: &Arc<Shared>) {
     #[cfg_attr(not(feature = "sqlite"), expect(irrefutable_let_patterns, reason = "there is another database"))]
-    let Database::Postgres(pool) = &shared.database else { return };
+    let Connections::Postgres(pool) = &shared.database.connections else { return };
     let mut listener = shared.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if listener.is_none() {
-        *listener = Some(shared.handle.spawn(hear(pool.clone(), Arc::downgrade(shared))));
+        *listener =
+            Some(shared.handle.spawn(hear(pool.clone(), shared.database.prefix.name(CHANNEL), Arc::downgrade(shared))));
     }
 }
 
 /// Wakes those who wait, at each notification and whenever one may have been lost.
 #[cfg(feature = "postgres")]
-async fn hear(pool: sqlx::Pool<sqlx::Postgres>, shared: std::sync::Weak<Shared>) {
+async fn hear(pool: sqlx::Pool<sqlx::Postgres>, channel: String, shared: std::sync::Weak<Shared>) {
     loop {
         if let Ok(mut listener) = sqlx::postgres::PgListener::connect_with(&pool).await
-            && listener.listen(crate::store::sql::CHANNEL).await.is_ok()
+            && listener.listen(&channel).await.is_ok()
         {
             while let Ok(Some(_)) = listener.try_recv().await {
                 let Some(shared) = shared.upgrade() else { return };
@@ -195,7 +238,7 @@ async fn hear(pool: sqlx::Pool<sqlx::Postgres>, shared: std::sync::Weak<Shared>)
         let Some(shared) = shared.upgrade() else { return };
         shared.changed.wake();
         drop(shared);
-        tokio::time::sleep(crate::store::sql::write::PAUSE).await;
+        sleep(PAUSE).await;
     }
 }
 

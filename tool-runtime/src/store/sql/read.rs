@@ -1,24 +1,46 @@
 //! Reading, and reading again when a connection broke.
 
+use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use crate::store::chain::{Broken, ChainError};
+use crate::store::chain::{Broken, ChainError, is_as_written};
 use crate::store::sql::Shared;
-use crate::store::sql::apply::{Bodies, Body, MOST_KEYS, bodies, by_place, filed, parse};
+use crate::store::sql::apply::{MOST_KEYS, filed};
 use crate::store::sql::connection::{Row, Value};
 use crate::store::sql::failure::is_transient;
+use crate::store::sql::parts::{Found, SPACE, Stored};
 use crate::store::sql::statement;
 use crate::store::sql::text::{key, micros};
 use crate::store::sql::write::PAUSE;
-use crate::store::{AuditRecord, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError};
+use crate::store::{
+    AuditRecord, Clock as _, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError, SystemClock,
+};
+use crate::tool::Hash;
+
+/// How many bytes the records of a page have, apart from the last one.
+const PAGE_BYTES: usize = 8 << 20;
+
+async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Result<Vec<T>, StoreError> {
+    page(shared, sql, arguments, (usize::MAX, |_| 0)).await
+}
 
 /// Reads, again and again while the connection breaks.
-async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Result<Vec<T>, StoreError> {
+async fn page<T: Row>(
+    shared: &Shared,
+    sql: String,
+    arguments: Vec<Value>,
+    (most, bytes): (usize, fn(&T) -> usize),
+) -> Result<Vec<T>, StoreError> {
     let end = Instant::now() + shared.patience;
     loop {
         let tried = match shared.database.connection().await {
-            Ok(mut connection) => match connection.rows(sql.clone(), arguments.clone()).await {
-                Ok(rows) => return Ok(rows),
+            Ok(mut connection) => match connection.page(sql.clone(), arguments.clone(), (most, bytes)).await {
+                Ok((rows, false)) => return Ok(rows),
+                Ok((rows, true)) => {
+                    // The server would continue to send.
+                    connection.discard();
+                    return Ok(rows);
+                }
                 Err(error) => {
                     connection.discard();
                     error
@@ -34,44 +56,91 @@ async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Re
 }
 
 pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
-    let mut found = Bodies::new();
+    let mut found = Found::default();
     for keys in keys.chunks(MOST_KEYS) {
         let (sql, arguments) = statement::select(keys);
-        found.extend(rows::<Body>(shared, sql, arguments).await?.into_iter().map(by_place));
+        found.extend(rows(shared, sql, arguments).await?);
     }
-    bodies(keys, &found).into_iter().map(|body| body.map(parse).transpose()).collect()
-}
-
-type Found = (i64, String, String, Option<String>, String);
-
-pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, StoreError> {
-    let (sql, arguments) = statement::listing(query);
-    let read = |(number, scope, id, name, body): Found| {
-        let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let key = key(query.space, &scope, &id, name.as_deref())?;
-        Ok(Listed { position, key, document: parse(&body)? })
-    };
-    rows(shared, sql, arguments).await?.into_iter().map(read).collect()
+    keys.iter().map(|key| found.document(key)).collect()
 }
 
 type Text = Option<String>;
+
+/// A row: number, scope, id, name, body and parts. A part of a run has no number, and its hash as its id.
+type Item = (i64, String, String, Text, String, Text);
+
+pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    let (sql, arguments) = statement::listing(query);
+    let (parts, mut listed): (Vec<Item>, Vec<Item>) =
+        rows::<Item>(shared, sql, arguments).await?.into_iter().partition(|item| item.0 == 0);
+    let mut found = Found::default();
+    found.extend(parts.into_iter().map(|(_, scope, hash, _, body, _)| (SPACE.to_owned(), scope, hash, body, None)));
+    listed.sort_by_key(|item| item.0);
+    let read = |(number, scope, id, name, body, parts): Item| {
+        let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        let key = key(query.space, &scope, &id, name.as_deref())?;
+        Ok(Listed { position, key, document: found.whole(&Stored { body, parts }, &scope)? })
+    };
+    listed.into_iter().map(read).collect()
+}
+
 type Kept = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
 
-/// Reads a record, and checks that it is what its row says: rows are found by their columns, and the chain covers the
-/// record alone.
-fn sealed(kept: Kept) -> Result<Sealed, StoreError> {
-    let (number, sequence, previous, hash, run, call, kind, tool, code, principal, tenant, decider, at, body) = kept;
-    let place = u64::try_from(sequence).unwrap_or_default();
-    let wrong = |broken| StoreError::Corrupt(Box::new(ChainError::of(&run, place, broken)));
+/// A row of a record. One that cannot be read is named like one that was edited, so it does not fail its whole page.
+enum Record {
+    Whole(Box<Kept>),
+    Unreadable { number: i64, sequence: Option<i64>, run: Option<String> },
+}
+
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for Record
+where
+    Kept: sqlx::FromRow<'r, R>,
+    usize: sqlx::ColumnIndex<R>,
+    i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    String: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Kept::from_row(row).map(|kept| Self::Whole(Box::new(kept))).or_else(|_| {
+            Ok(Self::Unreadable { number: row.try_get(0)?, sequence: row.try_get(1).ok(), run: row.try_get(4).ok() })
+        })
+    }
+}
+
+/// Reads a record, and checks that it is what its row says and that its text says no more: rows are found by their
+/// columns, and the chain covers what is read of the text.
+fn sealed(record: Record) -> Result<Sealed, StoreError> {
+    let kept = match record {
+        Record::Whole(kept) => kept,
+        Record::Unreadable { number, sequence, run } => {
+            let run = run.unwrap_or_else(|| format!("(of row {number})"));
+            let place = sequence.and_then(|place| u64::try_from(place).ok()).unwrap_or_default();
+            let error = ChainError::of(&run, place, Broken::Unreadable, u64::try_from(number).ok());
+            return Err(StoreError::Corrupt(Box::new(error)));
+        }
+    };
+    let (number, sequence, previous, hash, run, call, kind, tool, code, principal, tenant, decider, at, body) = *kept;
+    let (place, position) = (u64::try_from(sequence).unwrap_or_default(), u64::try_from(number).ok());
+    let wrong = |broken| StoreError::Corrupt(Box::new(ChainError::of(&run, place, broken, position)));
     let record: AuditRecord = serde_json::from_str(&body).map_err(|_| wrong(Broken::Unreadable))?;
-    let hash_of = |text: &str| text.parse().map_err(|_| wrong(Broken::Unreadable));
+    let hash_of = |text: &str| text.parse::<Hash>().map_err(|_| wrong(Broken::Unreadable));
     let count = |number: i64| u64::try_from(number).map_err(|_| wrong(Broken::Unreadable));
     let texts = [Some(run.clone()), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
     if filed(&record) != texts || micros(record.at()) != at {
         return Err(wrong(Broken::Misfiled));
     }
-    let (sequence, position) = (count(sequence)?, count(number)?);
-    Ok(Sealed { sequence, previous: hash_of(&previous)?, hash: hash_of(&hash)?, position, record })
+    let read = Sealed {
+        sequence: count(sequence)?,
+        previous: hash_of(&previous)?,
+        hash: hash_of(&hash)?,
+        position: count(number)?,
+        record,
+    };
+    // Upper-case digits are another text of the same hash.
+    let same_hashes = read.previous.to_string() == previous && read.hash.to_string() == hash;
+    if !same_hashes || !is_as_written(&body, &read.record) {
+        return Err(wrong(Broken::Changed));
+    }
+    Ok(read)
 }
 
 pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
@@ -83,5 +152,22 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
         None => false,
     };
     let (sql, arguments) = statement::recorded(filter, are_few);
-    rows(shared, sql, arguments).await?.into_iter().map(sealed).collect()
+    // A caller that asks for a page asks for the next one; a caller that asks for all records gets them.
+    let most = if filter.limit.is_some() { PAGE_BYTES } else { usize::MAX };
+    let bytes = |record: &Record| match record {
+        Record::Whole(kept) => kept.13.len(),
+        Record::Unreadable { .. } => 0,
+    };
+    page::<Record>(shared, sql, arguments, (most, bytes)).await?.into_iter().map(sealed).collect()
+}
+
+/// The time of the transactions: the server's, or the machine's for a file.
+pub(super) async fn now(shared: &Shared) -> Result<Timestamp, StoreError> {
+    if shared.database.is_sqlite() {
+        return Ok(shared.clock.at_least(SystemClock.now()));
+    }
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint".to_owned();
+    let micros = rows::<(i64,)>(shared, sql, Vec::new()).await?.first().map_or(0, |(micros,)| *micros);
+    let now = Timestamp::from_microsecond(micros).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+    Ok(shared.clock.at_least(now))
 }

@@ -3,25 +3,38 @@
 //! SQLite plans without statistics, and rather walks through a table in the order that is asked for than sort what
 //! another index finds. `+ 0` keeps a condition or an order away from the index of its column, in both databases.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 
 use crate::store::sql::connection::Value;
+use crate::store::sql::parts::SPACE;
 use crate::store::sql::text::{clipped, columns, escaped, micros};
-use crate::store::{Key, Query, RecordFilter};
+use crate::store::{Key, Query, RecordFilter, Space};
 
 /// Up to so many records of a time are sorted for each page; more are looked for in the order of the table.
 pub(super) const FEW: i64 = 20_000;
 
 type Statement = (String, Vec<Value>);
 
-/// Reads documents by their keys.
+/// Reads documents by their keys, and the parts of the runs among them.
 pub(super) fn select(keys: &[Key]) -> Statement {
     let place = |number| {
         let [space, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
         format!("(space = ${space} AND scope = ${scope} AND id = ${id})")
     };
     let places: Vec<_> = (0..keys.len()).map(place).collect();
-    let sql = format!("SELECT space, scope, id, body FROM documents WHERE {}", places.join(" OR "));
+    let mut sql =
+        format!("SELECT space, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
+    let runs = keys.iter().enumerate().filter(|(_, key)| key.space() == Space::Run);
+    let scopes: Vec<_> = runs.map(|(number, _)| format!("${}", 3 * number + 2)).collect();
+    if !scopes.is_empty() {
+        let scopes = scopes.join(", ");
+        let _infallible = write!(
+            sql,
+            " UNION ALL SELECT '{SPACE}', scope, hash, body, NULL FROM tool_runtime_parts WHERE scope IN ({scopes})"
+        );
+    }
     let arguments = keys.iter().flat_map(|key| {
         let (scope, id, _) = columns(key);
         [Value::from(key.space().code()), scope.into(), id.into()]
@@ -29,9 +42,9 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     (sql, arguments.collect())
 }
 
-/// Lists documents.
+/// Lists documents, and the parts of runs. Parts have no number, and come in no order.
 pub(super) fn listing(query: &Query) -> Statement {
-    let mut sql = Select::new("SELECT number, scope, id, name, body FROM documents");
+    let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
     sql.and("space =", query.space.code());
     if let Some(scope) = &query.scope {
         sql.and("scope =", clipped(scope));
@@ -41,7 +54,16 @@ pub(super) fn listing(query: &Query) -> Statement {
     }
     let number = if query.scope.is_some() || query.due.is_some() { "number + 0" } else { "number" };
     sql.and(&format!("{number} >"), position(query.after));
-    sql.page(number, query.limit)
+    let (sql, arguments) = sql.page(number, query.limit);
+    if query.space != Space::Run {
+        return (sql, arguments);
+    }
+    let sql = format!(
+        "WITH page AS ({sql}) SELECT number, scope, id, name, body, parts FROM page UNION ALL \
+         SELECT 0, scope, hash, NULL, body, NULL FROM tool_runtime_parts \
+         WHERE scope IN (SELECT scope FROM page WHERE parts IS NOT NULL)"
+    );
+    (sql, arguments)
 }
 
 /// Counts the records of a time, up to one more than [`FEW`]. `None` if nothing but their time narrows them.
@@ -49,18 +71,18 @@ pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
     if filter.run_id.is_some() || filter.call_id.is_some() || (filter.since, filter.until) == (None, None) {
         return None;
     }
-    let mut sql = Select::new("SELECT COUNT(*) FROM (SELECT at FROM records");
+    let mut sql = Select::new("SELECT COUNT(*) FROM (SELECT at FROM tool_runtime_records");
     sql.within(filter);
     let (sql, arguments) = sql.first(usize::try_from(FEW).map_or(usize::MAX, |few| few + 1));
     Some((format!("{sql}) AS of_the_time"), arguments))
 }
 
 const RECORD: &str = "SELECT number, sequence, previous, hash, run_id, call_id, kind, tool, outcome, principal, tenant, \
-                      decider, at, body FROM records";
+                      decider, at, body FROM tool_runtime_records";
 
 /// Reads records. `are_few` are found by their time.
 pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
-    let mut sql = Select::new(if are_few { "SELECT number FROM records" } else { RECORD });
+    let mut sql = Select::new(if are_few { "SELECT number FROM tool_runtime_records" } else { RECORD });
     let texts = [
         ("run_id =", filter.run_id.as_deref().map(clipped)),
         ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),

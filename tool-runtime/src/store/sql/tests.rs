@@ -7,6 +7,8 @@ mod durable;
 mod faults;
 mod handed_over;
 mod older;
+mod pages;
+mod parts;
 mod plans;
 mod unanswered;
 

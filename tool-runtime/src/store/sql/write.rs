@@ -3,6 +3,7 @@
 //! A transaction is repeated when the server ended it without a commit, or when the connection broke: under the same
 //! locks, what it would have written is looked for first, so that nothing is written twice.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::store::sql::apply::{Failed, Work, Written, apply};
 use crate::store::sql::connection::Connection;
 use crate::store::sql::failure::is_transient;
+use crate::store::sql::migrate::VERSION;
 use crate::store::sql::queue::Job;
 use crate::store::sql::{CHANNEL, Shared};
 use crate::store::{Clock, StoreError, SystemClock};
@@ -93,7 +95,7 @@ async fn in_one(
     jobs: &mut [Job],
     results: &mut Vec<Result<(), StoreError>>,
     unsure: &mut Option<Written>,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), Failed> {
     let mut all = Written::default();
     let now = begin(shared, connection, String::new()).await?;
     for job in jobs {
@@ -108,13 +110,13 @@ async fn in_one(
                 connection.run("ROLLBACK TO one; RELEASE one").await?;
                 Err(error)
             }
-            Err(Failed::Database(error)) => return Err(error),
+            Err(failed) => return Err(failed),
         });
     }
     let wakes = all.wakes;
     // From here on nobody knows, until the database has answered.
     *unsure = Some(all).filter(|all| !all.is_nothing());
-    commit(shared, connection, wakes).await
+    Ok(commit(shared, connection, wakes).await?)
 }
 
 /// Looks whether what was written is in the database, again and again while the connection breaks.
@@ -186,10 +188,13 @@ async fn attempt(
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// Begins a transaction, locks, and returns its time.
-async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> Result<Timestamp, sqlx::Error> {
+/// Begins a transaction, locks, and returns its time. The version is read in it: while another process migrates, nothing
+/// is written, and nothing afterwards.
+async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> Result<Timestamp, Failed> {
+    const SCHEMA: &str = "SELECT max(version) FROM tool_runtime_schema";
     if shared.database.is_sqlite() {
-        connection.run("BEGIN IMMEDIATE").await?;
+        let (found,) = connection.last::<(i64,)>(format!("BEGIN IMMEDIATE; {SCHEMA}")).await?;
+        is_known(found)?;
         return Ok(shared.clock.at_least(SystemClock.now()));
     }
     let patience = shared.patience.as_millis();
@@ -204,11 +209,21 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
              set_config('lock_timeout', '{patience}', true), \
              set_config('statement_timeout', '{longest}', true), \
              set_config('idle_in_transaction_session_timeout', '{patience}', true); \
-         {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+         {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, ({SCHEMA})"
     );
-    let (micros,) = connection.last::<(i64,)>(sql).await?;
+    let (micros, found) = connection.last::<(i64, i64)>(sql).await?;
+    is_known(found)?;
     let now = Timestamp::from_microsecond(micros).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     Ok(shared.clock.at_least(now))
+}
+
+/// Refuses to write to a database that was migrated, or put back, since it was opened.
+fn is_known(found: i64) -> Result<(), Failed> {
+    match found.cmp(&VERSION) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Failed::Refused(StoreError::Newer { found, known: VERSION })),
+        Ordering::Less => Err(Failed::Refused(StoreError::Older { found, known: VERSION })),
+    }
 }
 
 async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {

@@ -29,7 +29,9 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         grant: None,
         repeatable,
         worker: None,
+        reconciles: false,
         ends_with_process: false,
+        waited: None,
         bill: None,
         waits: None,
     }

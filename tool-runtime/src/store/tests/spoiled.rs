@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -53,9 +54,12 @@ enum Fault {
     CutsKeys,
     /// Large documents are lost.
     DropsLargeDocuments,
+    /// Its time is not that of its transactions.
+    HasTwoClocks,
 }
 
-const FAULTS: [Fault; 18] = [
+const FAULTS: [Fault; 19] = [
+    Fault::HasTwoClocks,
     Fault::ListsWhole,
     Fault::ForgetsRecords,
     Fault::AppendsInAnyOrder,
@@ -143,7 +147,7 @@ impl Spoiled {
         let store = Arc::clone(&self.0);
         tokio::spawn(async move {
             let documents = store.read(&keys).await.unwrap();
-            let mut transaction = Transaction::new(jiff::Timestamp::now(), keys.iter().cloned().zip(documents));
+            let mut transaction = Transaction::new(Timestamp::now(), keys.iter().cloned().zip(documents));
             let changed = change(&mut transaction);
             sleep(Duration::from_millis(1)).await;
             let answer = match changed {
@@ -250,6 +254,11 @@ impl Store for Spoiled {
 
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let ahead = if self.1 == Fault::HasTwoClocks { Duration::from_secs(3_600) } else { Duration::ZERO };
+        Ok(self.0.now().await? + ahead)
     }
 
     async fn changed(&self) {

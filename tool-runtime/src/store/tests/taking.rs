@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::call::Question;
 use crate::store::posts::Posted;
-use crate::store::runs::{self, Next, Progress, Taking};
+use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ fn one_process_has_a_run() {
     }
     assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "who asks twice has it once");
     // Once it is handed back, somebody else has it, although nothing is due, and the first one cannot write.
-    one.save(2, &made, Next::Release { due: None, news: 0 }).unwrap();
+    one.save(2, &made, Next::Release { due: Due::Never, news: 0 }).unwrap();
     let taken = lease(one.take(3, ("ada", "acme"), "other"));
     assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, Next::Keep).unwrap();
@@ -95,24 +96,25 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     let key = Key::post("r", "p");
     let run = StoredRun { due: Some(at(0)), ..StoredRun::new("r", "{}") };
     let mut one = One(Some(Document::Run(Box::new(run))), None);
+    let question = |call: &str| Question::unknown(&call.into());
     let post = |one: &mut One, calls: &[&str]| {
-        let finishes: Vec<Arc<str>> = calls.iter().map(|call| Arc::from(*call)).collect();
+        let answers: Vec<_> = calls.iter().copied().map(question).collect();
         // Each under a key of its own.
         one.1 = None;
-        one.change(0, |transaction| posts::post(transaction, &key, None, &"body".into(), &finishes)).unwrap()
+        one.change(0, |transaction| posts::post(transaction, &key, None, &"body".into(), &answers)).unwrap()
     };
     assert_eq!(post(&mut one, &["a", "b"]), Posted::Kept);
-    for (calls, decided) in [(&["b"][..], 0), (&["a"], 0), (&["c", "b"], 1), (&["a", "c"], 0)] {
-        assert_eq!(post(&mut one, calls), Posted::Decided(decided), "{calls:?}");
+    for (calls, answered) in [(&["b"][..], "b"), (&["a"], "a"), (&["c", "b"], "b"), (&["a", "c"], "a")] {
+        assert_eq!(post(&mut one, calls), Posted::Answered(question(answered)), "{calls:?}");
         assert!(one.1.is_none(), "what was refused left nothing");
     }
     assert_eq!(post(&mut one, &["c"]), Posted::Kept, "another call");
-    // What was taken finishes nothing any more.
+    // A message that was taken answers no question any more.
     let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
     let (lease, _) = lease.unwrap().unwrap();
     let taken = Some(key.clone());
     let progress = Progress { document: None, state: "ran".into(), taken, failures: 0, next: Next::Keep };
     one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
-    assert_eq!(post(&mut one, &["b"]), Posted::Decided(0));
+    assert_eq!(post(&mut one, &["b"]), Posted::Answered(question("b")));
     assert_eq!(post(&mut one, &["c"]), Posted::Kept);
 }

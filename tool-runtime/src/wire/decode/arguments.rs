@@ -47,6 +47,15 @@ impl Piece<'_> {
         }
     }
 
+    /// Whether arguments begin with it.
+    pub(crate) fn begins(&self) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Text(text) => text.trim_start().starts_with('{'),
+            Self::Object(_) => true,
+        }
+    }
+
     /// Like [`Piece::add`], but replaces what came before (S2).
     pub(crate) fn replace(&self, call: usize, turn: &mut Writer<'_>) {
         match self {

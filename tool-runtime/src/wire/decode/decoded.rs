@@ -2,14 +2,16 @@
 
 use std::fmt;
 
+use serde::de::IgnoredAny;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::call::{Arguments, ToolCall};
-use crate::wire::Usage;
+use crate::json::{self, Limits, ParseErrorKind};
 use crate::wire::decode::turn::Layout;
 use crate::wire::history::{CallMessage, Part};
+use crate::wire::{Usage, WireError};
 
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 #[derive(Clone)]
@@ -34,6 +36,8 @@ pub struct Decoded {
     /// The model that the provider names; `None` if it names none.
     pub model: Option<String>,
     pub(super) layout: Layout,
+    /// The bytes of the answer that are in none of its parts.
+    pub(super) unkept: usize,
 }
 
 impl Decoded {
@@ -55,6 +59,9 @@ impl Decoded {
             if !ends_well {
                 tool_call = tool_call.incomplete();
             }
+            if let Some(carried) = call.carried() {
+                tool_call.set_raw(carried.shared());
+            }
             DecodedCall { call: tool_call, status: CallStatus::Ok, offered: true }
         };
         let refusal: String = parts
@@ -75,6 +82,7 @@ impl Decoded {
             response_id: None,
             model: None,
             layout: Layout::given(parts),
+            unkept: 0,
         }
     }
 
@@ -83,6 +91,11 @@ impl Decoded {
     pub fn parts(&self) -> Vec<Part> {
         let call = |at: usize| self.calls.get(at).map(CallMessage::from);
         self.layout.parts(&self.text, call, self.refusal.as_deref().unwrap_or_default())
+    }
+
+    /// The bytes of the answer that came and are in none of its parts.
+    pub(crate) const fn unkept(&self) -> usize {
+        self.unkept
     }
 
     /// Whether the turn ended well: its executable calls may run.
@@ -188,7 +201,8 @@ pub(crate) fn object_text(text: &str) -> &str {
 pub enum CallStatus {
     /// A name and one JSON object.
     Ok,
-    /// The arguments are not JSON.
+    /// The arguments are not JSON as the gate reads it: text that is not JSON, a property name that occurs twice in one
+    /// object, half a surrogate pair.
     InvalidJson,
     /// The arguments are JSON of another type.
     ArgumentsNotObject,
@@ -196,6 +210,28 @@ pub enum CallStatus {
     TruncatedArguments,
     /// No name came.
     MissingName,
+}
+
+impl CallStatus {
+    /// Whether a text is one JSON object, by the rules of the gate, or no text at all; no repair (R8). How long, how deep
+    /// and how large its numbers may be is the gate's business, which has a better answer for the model.
+    pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
+        let text = object_text(text);
+        let kind = match json::parse(text, &Limits::UNBOUNDED) {
+            Ok(_) => return Self::Ok,
+            Err(error) => error.kind,
+        };
+        let beyond = matches!(kind, ParseErrorKind::IntegerRange | ParseErrorKind::NotFinite) || kind.is_limit();
+        // The syntax alone, without recursion.
+        let reads = || serde_json::from_str::<IgnoredAny>(text).is_ok();
+        match kind {
+            ParseErrorKind::NotAnObject => Self::ArgumentsNotObject,
+            _ if beyond && reads() && text.starts_with('{') => Self::Ok,
+            _ if beyond && reads() => Self::ArgumentsNotObject,
+            _ if clean => Self::InvalidJson,
+            _ => Self::TruncatedArguments,
+        }
+    }
 }
 
 /// How a turn ended.
@@ -219,82 +255,4 @@ pub enum Finish {
     Error,
     /// The bytes ended before the turn did.
     Truncated,
-}
-
-/// Why a response failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct WireError {
-    /// The kind of failure.
-    pub kind: WireErrorKind,
-    /// The provider's text, for operators.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The provider's code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<ErrorCode>,
-}
-
-impl WireError {
-    pub(crate) const fn new(kind: WireErrorKind) -> Self {
-        Self { kind, message: None, code: None }
-    }
-
-    /// The provider waits for the client to act on an item that this decoder has no call for.
-    pub(crate) fn unsupported_item(kind: &'static str) -> Self {
-        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), code: None }
-    }
-
-    pub(crate) fn provider(message: impl Into<String>, code: Option<ErrorCode>) -> Self {
-        Self { kind: WireErrorKind::ProviderError, message: Some(message.into()), code }
-    }
-}
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            WireErrorKind::ProviderError => "the provider reported an error",
-            WireErrorKind::TruncatedStream => "the response ended before the turn did",
-            WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
-            WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
-            WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
-            // The message is one of the words that the decoder knows, not text of the provider.
-            WireErrorKind::UnsupportedItem => {
-                let item = self.message.as_deref().unwrap_or_default();
-                return write!(f, "the response waits for an action that is not supported: `{item}`");
-            }
-        })
-    }
-}
-
-impl std::error::Error for WireError {}
-
-/// The kinds of [`WireError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WireErrorKind {
-    /// The provider reported an error.
-    ProviderError,
-    /// The bytes ended early.
-    TruncatedStream,
-    /// A frame is not JSON, or not UTF-8.
-    MalformedFrame,
-    /// Frames came in an order or with a meaning that the format does not define.
-    ProtocolViolation,
-    /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
-    LimitExceeded,
-    /// The response holds an item that the client has to act on and that is not a tool call, such as
-    /// `mcp_approval_request`; the message names it.
-    UnsupportedItem,
-}
-
-/// A provider's error code: some write text, some a number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ErrorCode {
-    /// A word.
-    Text(String),
-    /// A number.
-    Number(i64),
 }

@@ -23,12 +23,12 @@ macro_rules! shape {
     };
     (@ [$($head:tt)*] [$($implement:tt)*] $life:lifetime
         $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*
-        $(rare $rare:ident: [$($name:literal),* $(,)?],)?) => {
+        $(rare $rare:ident: [$($name:literal),* $(,)?] $(and all but [$($but:literal),* $(,)?])?,)?) => {
         #[derive(Default)]
         #[allow(clippy::struct_field_names, reason = "the names of the format")]
         $($head)* {
             $($(#[$doc])* $seen $field: $type,)*
-            $(pub(crate) $rare: $crate::wire::decode::fields::Rare<$life>,)?
+            $(pub(crate) $rare: $crate::wire::decode::rare::Rare<$life>,)?
         }
         $($implement)* {
             fn read(
@@ -45,6 +45,8 @@ macro_rules! shape {
                     $($key if std::mem::replace(&mut seen.$field, true) => Err($crate::wire::decode::cursor::Invalid),
                     $key => $crate::wire::decode::fields::Field::read(&mut self.$field, json),)*
                     $($($name => self.$rare.read($name, json),)*)?
+                    $($($($but => json.skip(),)* other => self.$rare.read_other(other, json),)?)?
+                    #[allow(unreachable_patterns, reason = "some shapes keep what they do not know")]
                     _ => json.skip(),
                 })
             }
@@ -52,32 +54,6 @@ macro_rules! shape {
     };
 }
 pub(crate) use shape;
-
-/// Members that few frames have: frames without them pay nothing for them. A null is absent.
-#[derive(Default)]
-pub(crate) struct Rare<'a>(Vec<(&'static str, Raw<'a>)>);
-
-impl<'a> Rare<'a> {
-    #[cold]
-    pub(crate) fn read(&mut self, name: &'static str, json: &mut Json<'a>) -> Result<(), Invalid> {
-        if self.0.iter().any(|(known, _)| *known == name) {
-            return Err(Invalid);
-        }
-        let mut value = Raw::default();
-        value.read(json)?;
-        self.0.push((name, value));
-        Ok(())
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The value of a member as it was written.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.0)
-    }
-}
 
 /// A document that is one object of a known shape.
 pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
@@ -123,11 +99,42 @@ impl<'a> Field<'a> for Text<'a> {
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Integer(pub(crate) Option<i64>);
 
-impl Integer {
-    /// The integer as a count; `None` below zero.
-    pub(crate) fn count(self) -> Option<u64> {
-        self.0.and_then(|number| u64::try_from(number).ok())
+/// A count of tokens: a whole number, or one written as `12.0` or as text, as some servers do. A negative number, one
+/// larger than `i64::MAX` and a value that is not a number are absent.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Count(Option<u64>);
+
+impl Count {
+    /// The count; `None` without one.
+    pub(crate) const fn count(self) -> Option<u64> {
+        self.0
     }
+}
+
+impl<'a> Field<'a> for Count {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        match json.peek() {
+            b'-' | b'0'..=b'9' => {
+                let start = json.clone();
+                self.0 = match json.integer()? {
+                    Some(number) => u64::try_from(number).ok(),
+                    None => whole(json.since(&start)),
+                };
+            }
+            b'"' => self.0 = whole(&json.string()?),
+            _ => json.skip()?,
+        }
+        Ok(())
+    }
+}
+
+/// A whole number that is written as something else than an integer.
+#[cold]
+fn whole(text: &str) -> Option<u64> {
+    let number: f64 = text.trim().parse().ok()?;
+    // A whole number without its fraction parses as an integer, unless it is too large, infinite or not a number.
+    let whole: i64 = format!("{number:.0}").parse().ok().filter(|_| number.fract() == 0.0)?;
+    u64::try_from(whole).ok()
 }
 
 impl<'a> Field<'a> for Integer {

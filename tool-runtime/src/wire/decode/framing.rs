@@ -24,6 +24,9 @@ type Each<'e> = &'e mut dyn FnMut(&Frame<'_>) -> bool;
 /// No format has longer event names; the rest of a name is dropped.
 const MAX_EVENT_NAME: usize = 64;
 
+/// The longest id of an event that is kept, in bytes.
+const MAX_EVENT_ID: usize = 1024;
+
 /// Server-sent events. Lines end in LF, CR or CRLF; comments and unknown fields are skipped.
 pub(crate) struct EventStream {
     max: usize,
@@ -34,11 +37,37 @@ pub(crate) struct EventStream {
     has_data: bool,
     event: Vec<u8>,
     skip_line_feed: bool,
+    /// The id of the event that is being read, and of the last one that came whole.
+    id: Option<Vec<u8>>,
+    last_id: Option<Vec<u8>>,
+    retry: Option<u64>,
 }
 
 impl EventStream {
     pub(crate) const fn new(max: usize) -> Self {
-        Self { max, line: Vec::new(), data: Vec::new(), has_data: false, event: Vec::new(), skip_line_feed: false }
+        Self {
+            max,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            event: Vec::new(),
+            skip_line_feed: false,
+            id: None,
+            last_id: None,
+            retry: None,
+        }
+    }
+
+    /// The id of the last event that came whole. `None` if events have none, or one that cannot be kept.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) fn last_id(&self) -> Option<&[u8]> {
+        self.last_id.as_deref()
+    }
+
+    /// The server's `retry` field: how many milliseconds to wait before a stream that ended is requested again.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) const fn retry(&self) -> Option<u64> {
+        self.retry
     }
 
     pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), WireErrorKind> {
@@ -91,6 +120,9 @@ impl EventStream {
     ) -> Result<bool, WireErrorKind> {
         if line.is_empty() {
             let data = held.take().unwrap_or(&self.data);
+            if let Some(id) = self.id.take() {
+                self.last_id = (!id.is_empty()).then_some(id);
+            }
             let go_on = data.is_empty() || each(&Frame { event: &self.event, data });
             self.data.clear();
             self.has_data = false;
@@ -107,6 +139,10 @@ impl EventStream {
             b"event" => {
                 self.event.clear();
                 self.event.extend_from_slice(value.get(..MAX_EVENT_NAME).unwrap_or(value));
+            }
+            b"id" if value.len() <= MAX_EVENT_ID && !value.contains(&0) => self.id = Some(value.to_vec()),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.retry = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).or(self.retry);
             }
             _ => {}
         }

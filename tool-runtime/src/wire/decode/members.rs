@@ -1,5 +1,7 @@
 //! The members of a provider's object that are neither read nor known by name.
 
+use std::collections::BTreeMap;
+
 use crate::json::quote;
 use crate::wire::decode::cursor::Json;
 
@@ -11,6 +13,38 @@ pub(crate) fn without(object: &str, names: &[&str]) -> String {
 /// An object with only some of its members, as they were written. `{}` for text that is not an object.
 pub(crate) fn only(object: &str, names: &[&str]) -> String {
     select(object, |name| names.contains(&name))
+}
+
+/// Members that come in pieces, as they were written.
+pub(crate) type Members = BTreeMap<String, String>;
+
+/// Adds a member of a frame to those of the frames before. Text that a model writes comes in pieces, which are joined;
+/// of anything else the latest counts.
+pub(crate) fn add(members: &mut Members, name: &str, value: &str) {
+    const WRITTEN: [&str; 8] =
+        ["reasoning", "thinking", "thought", "text", "content", "summary", "signature", "encrypted"];
+    let joined = members.get(name).filter(|_| WRITTEN.iter().any(|word| name.contains(word))).and_then(|before| {
+        let text = |json: &str| serde_json::from_str::<String>(json).ok();
+        let mut out = String::new();
+        quote(&mut out, &(text(before)? + text(value)?.as_str()));
+        Some(out)
+    });
+    members.insert(name.to_owned(), joined.unwrap_or_else(|| value.to_owned()));
+}
+
+/// An object of members that are JSON already.
+pub(crate) fn object(members: &Members) -> String {
+    let mut out = String::from("{");
+    for (name, json) in members {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        quote(&mut out, name);
+        out.push(':');
+        out.push_str(json);
+    }
+    out.push('}');
+    out
 }
 
 fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {

@@ -9,7 +9,9 @@ pub(super) mod framing;
 pub(crate) mod members;
 mod options;
 pub(crate) mod provider_error;
+pub(crate) mod rare;
 pub(crate) mod turn;
+mod wire_error;
 
 use std::fmt;
 
@@ -20,9 +22,10 @@ use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
 pub(crate) use decoded::object_text;
-pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
+pub use decoded::{CallStatus, Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;
+pub use wire_error::{ErrorCode, WireError, WireErrorKind};
 
 /// What differs between the formats when a response is read: its frames.
 pub(crate) trait Dialect: Send {
@@ -78,6 +81,8 @@ pub struct Decoder {
     turn: Turn,
     reader: Reader,
     taken: usize,
+    /// The bytes that came and could not be read.
+    unread: usize,
 }
 
 enum Reader {
@@ -96,7 +101,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 impl Decoder {
     pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
         let turn = Turn::new(dialect.format(), &options);
-        Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0 }
+        Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0, unread: 0 }
     }
 
     /// Takes the next bytes and returns what can be shown. Failures are reported by [`Decoder::finish`].
@@ -124,16 +129,21 @@ impl Decoder {
         let (dialect, turn) = (&mut *self.dialect, &mut self.turn);
         if !turn.is_closed() {
             match std::mem::replace(&mut self.reader, Reader::Start { mark: 0 }) {
-                Reader::Body(bytes) => match std::str::from_utf8(&bytes) {
-                    Ok(body) => dialect.body(body, &mut Writer { turn, show: &mut ignore }),
-                    Err(_) => turn.fail(WireError::new(WireErrorKind::MalformedFrame)),
-                },
-                // The last line needs no line end (O2).
-                Reader::Lines(lines) => {
-                    if let Some(line) = lines.rest().filter(|line| !is_cut(line)) {
-                        read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
+                Reader::Body(bytes) => {
+                    match std::str::from_utf8(&bytes) {
+                        Ok(body) => dialect.body(body, &mut Writer { turn, show: &mut ignore }),
+                        Err(_) => turn.fail(WireError::new(WireErrorKind::MalformedFrame)),
+                    }
+                    if turn.is_unreadable() {
+                        self.unread = bytes.len();
                     }
                 }
+                // The last line needs no line end (O2).
+                Reader::Lines(lines) => match lines.rest() {
+                    Some(line) if is_cut(line) => self.unread = line.len(),
+                    Some(line) => read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line }),
+                    None => {}
+                },
                 // The array is one document, and it broke off.
                 Reader::Array(array) if !array.is_closed() => {
                     turn.fail(WireError::new(WireErrorKind::TruncatedStream));
@@ -143,7 +153,7 @@ impl Decoder {
             }
         }
         dialect.end(&mut Writer { turn, show: &mut ignore });
-        self.turn.finish(&self.options)
+        self.turn.finish(&self.options, self.unread)
     }
 
     fn take(&mut self, bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) {
@@ -155,9 +165,19 @@ impl Decoder {
         let fits = bytes.get(..room).unwrap_or(bytes);
         self.taken += fits.len();
         let read = self.read(fits, show);
+        if self.turn.is_closed() {
+            return;
+        }
         let beyond = (fits.len() < bytes.len()).then_some(WireErrorKind::LimitExceeded);
-        if let Some(kind) = read.err().or(beyond).filter(|_| !self.turn.is_closed()) {
+        if let Some(kind) = read.err().or(beyond) {
+            self.unread = match (read, &self.reader) {
+                (Err(_), _) => self.options.max_frame_bytes.min(self.taken),
+                (Ok(()), Reader::Body(_)) => self.taken,
+                (Ok(()), _) => 0,
+            };
             self.turn.fail(WireError::new(kind));
+            // The content of the reader is of no use any more.
+            self.reader = Reader::Start { mark: 0 };
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn provider_error(raw: &str, code_in: CodeIn) -> Option<WireError> {
     match serde_json::from_str(raw).unwrap_or(Value::Bool(true)) {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(WireError::provider(text, None)),
+        Value::String(text) => Some(WireError::provider(&text, None)),
         Value::Object(error) => {
             let message = match error.get("message") {
                 Some(Value::String(text)) => text.clone(),
@@ -33,7 +33,7 @@ pub(crate) fn provider_error(raw: &str, code_in: CodeIn) -> Option<WireError> {
                     _ => None,
                 },
             };
-            Some(WireError::provider(message, code))
+            Some(WireError::provider(&message, code))
         }
         _ => Some(WireError::provider("", None)),
     }

@@ -18,6 +18,16 @@ pub(super) struct Offer<'o> {
     pub(super) room: Room,
 }
 
+/// The first `most` characters of a longer text, up to the end of a sentence or of a word if one is near. `None` if all
+/// of it fits.
+fn beginning(text: &str, most: usize) -> Option<&str> {
+    let (end, _) = text.char_indices().nth(most)?;
+    let cut = text.get(..end)?;
+    let sentence = cut.rfind(['.', '\n']).map(|at| at + 1).filter(|at| 4 * at >= 3 * end);
+    let word = || cut.rfind(char::is_whitespace).filter(|at| 2 * at >= end);
+    cut.get(..sentence.or_else(word).unwrap_or(end)).map(str::trim_end)
+}
+
 impl<'o> Offer<'o> {
     /// Creates the checks of a request whose strict tools have used this much of the provider's limits.
     pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
@@ -27,6 +37,8 @@ impl<'o> Offer<'o> {
     /// Whether the choice is a subset that the format cannot name, and the tool is none of it.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         let out = match &self.options.settings.tool_choice {
+            // The format cannot forbid calls, so no tool is offered.
+            Some(ToolChoice::None) if !self.carries.choice => return true,
             Some(choice) if narrows(self.carries, Some(choice)) => !choice.allows(name),
             _ => false,
         };
@@ -47,8 +59,30 @@ impl<'o> Offer<'o> {
             return Err(EncodeError::new(EncodeErrorKind::DuplicateToolName, Some(tool.name), None));
         }
         let (schema, sent) = self.schema(tool)?;
-        let description = Some(tool.description).filter(|text| !text.is_empty());
+        let description = Some(self.description(tool)?).filter(|text| !text.is_empty());
         Ok(CheckedTool { name: tool.name, description, schema, sent })
+    }
+
+    /// The description, cut between words where the provider takes less.
+    fn description<'a>(&mut self, tool: WireTool<'a>) -> Result<&'a str, EncodeError> {
+        let limit = self.carries.description.filter(|_| self.options.provider_limits);
+        let Some((limit, cut)) = limit.and_then(|limit| Some((limit, beginning(tool.description, limit)?))) else {
+            return Ok(tool.description);
+        };
+        if self.options.on_unsupported == OnUnsupported::Refuse {
+            return Err(EncodeError::new(EncodeErrorKind::DescriptionTooLong, Some(tool.name), None));
+        }
+        let what = format!("the provider takes {limit} characters of a description; the rest is not sent");
+        self.losses.push(Loss { tool: Some(tool.name.to_owned()), path: "description".to_owned(), what });
+        Ok(cut)
+    }
+
+    /// More tools than the provider takes are refused: nothing says which of them the model needs.
+    pub(super) fn check_count(&self, tools: usize) -> Result<(), EncodeError> {
+        match self.carries.tools.filter(|_| self.options.provider_limits) {
+            Some(most) if tools > most => Err(EncodeError::new(EncodeErrorKind::TooManyTools, None, None)),
+            _ => Ok(()),
+        }
     }
 
     fn schema(&mut self, tool: WireTool<'_>) -> Result<(Value, SentSchema), EncodeError> {
@@ -123,20 +157,26 @@ impl<'o> Offer<'o> {
         }
     }
 
-    /// A choice that the format cannot express, or that names no offered tool, is refused (E3).
-    pub(super) fn check_choice(&self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
+    /// Refuses a choice that names no offered tool, and a choice that the format cannot express (E3), unless
+    /// inexpressible parts are left out.
+    pub(super) fn check_choice(&mut self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
         let unknown = |names: &[String]| names.iter().find(|name| !tools.contains_key(*name)).cloned();
         match &self.options.settings.tool_choice {
             Some(ToolChoice::Allowed { names, .. }) if unknown(names).is_some() => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, unknown(names).as_deref(), None))
             }
-            // A subset that the model may call is what is offered.
-            Some(ToolChoice::Allowed { required: false, .. }) => Ok(()),
+            // Limiting the offered tools can express these choices.
+            Some(ToolChoice::None | ToolChoice::Auto | ToolChoice::Allowed { required: false, .. }) => Ok(()),
             Some(ToolChoice::Named(name)) if !tools.contains_key(name) => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, Some(name), None))
             }
-            Some(choice) if *choice != ToolChoice::Auto && !self.carries.choice => {
-                Err(EncodeError::new(EncodeErrorKind::UnsupportedToolChoice, None, None))
+            Some(_) if !self.carries.choice => {
+                let error = EncodeError::new(EncodeErrorKind::UnsupportedToolChoice, None, None);
+                if self.options.on_unsupported == OnUnsupported::Refuse {
+                    return Err(error);
+                }
+                self.losses.push(Loss { path: "tool_choice".to_owned(), ..error.into() });
+                Ok(())
             }
             _ => Ok(()),
         }

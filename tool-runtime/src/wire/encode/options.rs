@@ -108,12 +108,12 @@ pub enum OnUnsupported {
     #[default]
     Refuse,
     /// The other tools are offered; the [`Loss`](crate::wire::Loss) names the tool. A schema that cannot be closed is
-    /// sent as it is.
+    /// sent as it is, and a description that is too long is cut.
     LeaveOut,
 }
 
 /// How tools are offered.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EncodeOptions {
     /// The settings of the request; the choice and the limit to one call are written with the tools.
@@ -122,6 +122,21 @@ pub struct EncodeOptions {
     pub strict: bool,
     /// What happens to a tool that the format cannot carry.
     pub on_unsupported: OnUnsupported,
+    /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of one
+    /// request (OpenAI, Gemini), where more are the error `too_many_tools`. `true` by default; compatible servers may take
+    /// more.
+    pub provider_limits: bool,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        Self {
+            settings: RequestSettings::default(),
+            strict: false,
+            on_unsupported: OnUnsupported::default(),
+            provider_limits: true,
+        }
+    }
 }
 
 impl EncodeOptions {
@@ -136,6 +151,13 @@ impl EncodeOptions {
     #[must_use]
     pub const fn with_strict(mut self, strict: bool) -> Self {
         self.strict = strict;
+        self
+    }
+
+    /// Sets whether the limits of the provider's own API hold; `true` by default.
+    #[must_use]
+    pub const fn with_provider_limits(mut self, hold: bool) -> Self {
+        self.provider_limits = hold;
         self
     }
 

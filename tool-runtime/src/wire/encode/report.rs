@@ -100,6 +100,10 @@ pub(super) enum EncodeErrorKind {
     InvalidToolName,
     /// Two tools have the same name.
     DuplicateToolName,
+    /// The description is longer than the provider takes.
+    DescriptionTooLong,
+    /// There are more tools than the provider takes.
+    TooManyTools,
     /// The provider refuses such a schema.
     UnsupportedSchema,
     /// The schema cannot be closed.
@@ -121,6 +125,8 @@ impl EncodeErrorKind {
         match self {
             Self::InvalidToolName => "invalid_tool_name",
             Self::DuplicateToolName => "duplicate_tool_name",
+            Self::DescriptionTooLong => "description_too_long",
+            Self::TooManyTools => "too_many_tools",
             Self::UnsupportedSchema => "unsupported_schema",
             Self::StrictUnsupported => "strict_unsupported",
             Self::UnknownToolChoice => "unknown_tool_choice",
@@ -135,6 +141,10 @@ impl EncodeErrorKind {
         match self {
             Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
             Self::DuplicateToolName => "two tools have the same name",
+            Self::DescriptionTooLong => "the provider takes 1,024 characters of a description; shorten it",
+            Self::TooManyTools => {
+                "the provider takes 128 tools in one request; let the agent pick those that fit (`Agent::pick`, `--pick`), or offer fewer"
+            }
             Self::UnsupportedSchema => "the provider does not take this input schema",
             Self::StrictUnsupported => "the input schema cannot be made strict",
             Self::UnknownToolChoice => "the choice names a tool that is not offered",

@@ -18,6 +18,10 @@ pub(crate) struct Carries {
     pub(crate) refused_at_root: &'static [&'static str],
     /// Which names of properties the provider takes.
     pub(crate) property_names: PropertyNames,
+    /// The most characters of a tool's description. `None` if the provider takes any number.
+    pub(crate) description: Option<usize>,
+    /// The most tools of one request. `None` if the provider takes any number.
+    pub(crate) tools: Option<usize>,
     /// How schemas are closed; `None` if the format has no strict mode.
     pub(crate) closing: Option<Closing>,
     /// Whether it can limit a turn to one call.
@@ -126,6 +130,7 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
             Err(error) => offer.losses.push(error.into()),
         }
     }
+    offer.check_count(sent.len())?;
     Ok(Checks { tools: sent, losses: offer.losses, room: offer.room })
 }
 
@@ -158,6 +163,7 @@ pub(super) fn beside(
         } else {
             choice = offer.answering(choice, answer.name, none);
             last = Some((answer.name.to_owned(), dialect.tool(offer.check(answer, false)?)));
+            offer.check_count(checks.tools.len() + 1)?;
             none = false;
         }
     }
@@ -179,4 +185,5 @@ pub(super) fn beside(
 /// Whether the choice decides which tools are offered: the format cannot name several in one.
 pub(super) const fn narrows(carries: &Carries, choice: Option<&ToolChoice>) -> bool {
     matches!(choice, Some(ToolChoice::Allowed { .. })) && !carries.allowed
+        || matches!(choice, Some(ToolChoice::None)) && !carries.choice
 }

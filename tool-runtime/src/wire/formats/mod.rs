@@ -30,7 +30,7 @@ impl Format {
             Self::OpenAiChat => Decoder::new(openai_chat::Decode::default(), options),
             Self::OpenAiResponses => Decoder::new(openai_responses::Decode::default(), options),
             Self::Anthropic => Decoder::new(anthropic::Decode::default(), options),
-            Self::Ollama => Decoder::new(ollama::Decode, options),
+            Self::Ollama => Decoder::new(ollama::Decode::default(), options),
             Self::Gemini => Decoder::new(gemini::Decode::default(), options),
         }
     }

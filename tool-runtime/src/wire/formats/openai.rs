@@ -1,6 +1,6 @@
 //! What Chat Completions and Responses have in common.
 
-use crate::wire::decode::fields::{Integer, shape};
+use crate::wire::decode::fields::{Count, shape};
 use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Carries, Fields, PropertyNames, Vocabulary};
 use crate::wire::{Effort, RequestSettings};
@@ -13,6 +13,8 @@ pub(super) const fn carries(
     Carries {
         refused_at_root: &["oneOf", "anyOf", "allOf", "enum", "not"],
         property_names: PropertyNames::Any,
+        description: Some(1024),
+        tools: Some(128),
         closing: Some(Closing::Nullable),
         parallel: true,
         choice: true,
@@ -74,14 +76,14 @@ pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
 shape! {
     /// The tokens of what was read that came from the cache, or went into it.
     pub(super) struct Read {
-        "cached_tokens" => pub(super) cached: Integer,
-        "cache_write_tokens" => pub(super) cache_write: Integer,
+        "cached_tokens" => pub(super) cached: Count,
+        "cache_write_tokens" => pub(super) cache_write: Count,
     }
 }
 
 shape! {
     /// The tokens of what was written that are reasoning.
     pub(super) struct Written {
-        "reasoning_tokens" => pub(super) reasoning: Integer,
+        "reasoning_tokens" => pub(super) reasoning: Count,
     }
 }

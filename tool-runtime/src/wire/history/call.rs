@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
 use crate::json;
-use crate::text::lex::outside_strings;
 use crate::wire::decode::object_text;
 use crate::wire::history::Carried;
 use crate::wire::{CallStatus, DecodedCall};
@@ -36,10 +35,11 @@ impl CallMessage {
         let text = object_text(arguments);
         let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
         let is_readable = json::parse(text, &limits).is_ok();
-        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| compact(text)), carried: None }
+        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| text.to_owned()), carried: None }
     }
 
-    /// Returns the arguments as compact JSON text with every digit kept; `{}` if the gate could not read them.
+    /// Returns the arguments as the model wrote them, without white space around; `{}` if the gate could not read them.
+    /// The unchanged text keeps a server's prompt cache valid.
     #[must_use]
     pub fn arguments(&self) -> &str {
         self.arguments.as_deref().unwrap_or("{}")
@@ -82,16 +82,4 @@ impl fmt::Debug for CallMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallMessage").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// Valid JSON text without the white space between its tokens; everything else stays digit for digit.
-fn compact(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut copied = 0;
-    for (at, _) in outside_strings(text).filter(|(_, byte)| byte.is_ascii_whitespace()) {
-        out.push_str(text.get(copied..at).unwrap_or_default());
-        copied = at + 1;
-    }
-    out.push_str(text.get(copied..).unwrap_or_default());
-    out
 }

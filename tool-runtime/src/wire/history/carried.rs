@@ -1,6 +1,7 @@
 //! [`Carried`]: what only one provider understands.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,10 @@ const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carr
 /// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
 ///
-/// It is replayed byte for byte to the format that it came from, and to the same model if the model is known; it is left
-/// out for any other. It is never executed and never shown: `Debug` gives its size only.
+/// It is replayed byte for byte to the format that it came from, and left out for any other. If it names a model, it is
+/// bound to that model, as signed reasoning is. The calls of a provider's own tools, such as a web search, and their
+/// results name none: every model of the format reads them. It is never executed and never shown: `Debug` gives its size
+/// only.
 ///
 /// ```
 /// use tool_runtime::wire::Format;
@@ -33,7 +36,7 @@ pub struct Carried {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// Saved as a string: a store that reads JSON would be free to write it in another way.
-    json: String,
+    json: Arc<str>,
 }
 
 /// A document as it was saved, before it is checked.
@@ -63,12 +66,17 @@ impl Carried {
         let json = json.into();
         let is_object = json.starts_with('{') && serde_json::from_str::<IgnoredAny>(&json).is_ok();
         let model = model.map(str::to_owned);
-        if is_object { Ok(Self { format, model, json: json.trim_end().to_owned() }) } else { Err(NOT_AN_OBJECT) }
+        if is_object { Ok(Self { format, model, json: json.trim_end().into() }) } else { Err(NOT_AN_OBJECT) }
     }
 
     /// Creates carried JSON from an object that a decoder read.
-    pub(crate) const fn read(format: Format, json: String) -> Self {
-        Self { format, model: None, json }
+    pub(crate) fn read(format: Format, json: String) -> Self {
+        Self { format, model: None, json: json.into() }
+    }
+
+    /// The JSON object, to share.
+    pub(crate) const fn shared(&self) -> &Arc<str> {
+        &self.json
     }
 
     pub(crate) fn set_model(&mut self, model: Option<&str>) {
@@ -91,7 +99,7 @@ impl Carried {
         self.format
     }
 
-    /// Returns the model that it came from; `None` if it is not known.
+    /// Returns the model that it is bound to; `None` if it is bound to its format only, or the model is not known.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
@@ -103,7 +111,7 @@ impl Carried {
         &self.json
     }
 
-    /// Returns whether a request in this format to this model takes it back. A model that is not known fits every other.
+    /// Returns whether a request in this format to this model takes it back. What names no model fits every model.
     #[must_use]
     pub fn fits(&self, format: Format, model: Option<&str>) -> bool {
         let same_model = self.model().zip(model).is_none_or(|(from, to)| from == to);

@@ -1,6 +1,6 @@
 //! [`Call`]: one open call and what was written of it.
 
-use crate::call::{Outcome, Suspension};
+use crate::call::{self, Outcome, Suspension};
 use crate::wire::ui::frame::{Frame, Part, Question};
 use crate::wire::ui::keys::{self, Keys};
 
@@ -21,14 +21,32 @@ pub(super) struct Call {
 pub(super) enum Wait {
     /// The tool itself, or nobody.
     Nobody,
-    /// A person or a client was asked in an earlier response; `None` if it is not known who.
-    Earlier(Option<Suspension>),
+    /// An earlier response put a question to a person or a client.
+    Earlier(Earlier),
     /// A person: the id of the question and why it is asked.
     Asked(String, Option<String>),
     /// A person who answered.
     Answered,
     /// A client.
     Client,
+}
+
+/// The recipient of a question in an earlier response.
+pub(super) enum Earlier {
+    /// It is not known.
+    Unknown,
+    /// A person: the id of the question.
+    Person(String),
+    Client,
+}
+
+impl Earlier {
+    pub(super) fn of(suspension: Suspension, question: &call::Question) -> Self {
+        match suspension {
+            Suspension::Approval => Self::Person(question.to_string()),
+            Suspension::Client => Self::Client,
+        }
+    }
 }
 
 type Write<'a> = &'a mut dyn FnMut(&Frame<'_>);
@@ -39,7 +57,7 @@ impl Call {
     }
 
     /// A call that an earlier response announced with its arguments. Its name is known there.
-    pub(super) fn earlier(id: String, asked: Option<Suspension>) -> Self {
+    pub(super) fn earlier(id: String, asked: Earlier) -> Self {
         let part = Part { index: 0, id, name: String::new(), dynamic: false };
         Self { wait: Wait::Earlier(asked), closed: true, earlier: true, ..Self::new(part) }
     }
@@ -79,12 +97,13 @@ impl Call {
         matches!(self.wait, Wait::Earlier(_) | Wait::Asked(..) | Wait::Client)
     }
 
-    /// The question that is open. The id of one of an earlier response is that of its call.
+    /// The question that is open. One of an earlier response is known by its call if nothing else is known of it.
     pub(super) fn question(&self) -> Option<Question<'_>> {
         match &self.wait {
             Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),
-            Wait::Earlier(None | Some(Suspension::Approval)) => Some(Question { id: &self.part.id, reason: None }),
-            Wait::Nobody | Wait::Earlier(Some(Suspension::Client)) | Wait::Answered | Wait::Client => None,
+            Wait::Earlier(Earlier::Person(id)) => Some(Question { id, reason: None }),
+            Wait::Earlier(Earlier::Unknown) => Some(Question { id: &self.part.id, reason: None }),
+            Wait::Nobody | Wait::Earlier(Earlier::Client) | Wait::Answered | Wait::Client => None,
         }
     }
 
@@ -132,11 +151,19 @@ impl Call {
 
     pub(super) fn hand_over(&mut self, write: Write<'_>) {
         self.close(write);
+        // Its client gets it because a person let it run.
+        self.answer(true, None, write);
         self.wait = Wait::Client;
     }
 
     pub(super) fn ask(&mut self, approval: &str, reason: Option<&str>, write: Write<'_>) {
-        if matches!(self.wait, Wait::Nobody) {
+        // A graph that continues asks its next question.
+        let asks = match &self.wait {
+            Wait::Nobody => true,
+            Wait::Asked(before, _) => before != approval,
+            Wait::Earlier(_) | Wait::Answered | Wait::Client => false,
+        };
+        if asks {
             self.close(write);
             self.wait = Wait::Asked(approval.to_owned(), reason.map(str::to_owned));
             write(&Frame::ApprovalRequest { call: &self.part, approval, reason });
@@ -151,6 +178,8 @@ impl Call {
 
     pub(super) fn result(&mut self, json: &str, is_error: bool, artifact: Option<&str>, write: Write<'_>) {
         self.close(write);
+        // It has a result, so it was let run: the decision came from elsewhere.
+        self.answer(true, None, write);
         let result = &*keys::whole(json);
         if is_error {
             write(&Frame::Failure { call: &self.part, result, message: &message(result) });

@@ -42,7 +42,8 @@ pub use read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
 use std::fmt;
 
-use crate::call::{CallId, Event, Suspension};
+use self::call::Earlier;
+use crate::call::{CallId, Event, Question, Suspension};
 use order::Order;
 use steps::Steps;
 
@@ -70,6 +71,9 @@ impl UiEncoder {
     /// [`Protocol::UiMessageStream`] and [`Protocol::AgUi`] these calls are updated in place: they get their output,
     /// refusal or failure before the next step begins. The other protocols start them again.
     ///
+    /// A call of AG-UI that still waits at the end of the response is an interrupt that only a conversation's own
+    /// [`ui_stream`](crate::agent::Conversation::ui_stream) can name by its question.
+    ///
     /// ```
     /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
     ///
@@ -85,17 +89,24 @@ impl UiEncoder {
     where
         I: IntoIterator<Item: Into<CallId>>,
     {
-        Self::continuing(protocol, message_id, calls.into_iter().map(|id| (id.into(), None)))
+        Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
     /// Creates an encoder for a response that continues a message, when it is known who the calls wait for.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,
-        calls: impl Iterator<Item = (CallId, Option<Suspension>)>,
+        calls: impl Iterator<Item = (Suspension, Question)>,
     ) -> Self {
+        let asked = |(suspension, question): (_, Question)| {
+            (question.call_id().to_string(), Earlier::of(suspension, &question))
+        };
+        Self::continued(protocol, message_id, calls.map(asked))
+    }
+
+    fn continued(protocol: Protocol, message_id: &str, calls: impl Iterator<Item = (String, Earlier)>) -> Self {
         let mut encoder = Self::new(protocol);
-        encoder.order.resume(message_id, calls.map(|(id, asked)| (id.to_string(), asked)));
+        encoder.order.resume(message_id, calls);
         encoder
     }
 

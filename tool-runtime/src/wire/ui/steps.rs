@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::call::{ArgumentChange, CallId, Event, JsonText, NamedArgument, Outcome, SafeError};
+use crate::call::{ArgumentChange, CallId, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
 use crate::wire::ui::call::{Wait, failure, is_discovered};
@@ -45,24 +45,43 @@ impl Steps {
                 order.push(&UiEvent::ToolArgsDelta { id: id.to_string(), delta: delta.clone() });
             }
             Event::ToolCallStart { id, name } => self.start(id, name, order),
-            Event::ToolCallSuspended { id, name, arguments, summary, changes, names, outcome, prepared } => {
+            Event::ToolCallSuspended { id, name, arguments, summary, changes, names, outcome, prepared, question } => {
                 self.start(id, name, order);
                 self.settle(id);
                 order.reopen(id.as_str(), name);
-                let asked = Asked { tool_call_id: id.as_str(), summary: summary.as_deref(), changes, names };
+                let asked = Asked {
+                    tool_call_id: id.as_str(),
+                    approval_id: question,
+                    summary: summary.as_deref(),
+                    changes,
+                    names,
+                };
                 suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
-            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed } => {
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out } => {
                 // A call of an earlier response is known, or starts here.
                 self.start(id, name, order);
                 self.settle(id);
                 let id = id.to_string();
                 tell_arguments(&id, *outcome, arguments.as_ref(), error.as_ref(), order);
-                let asked = order.call(&id).is_some_and(|call| matches!(call.wait, Wait::Asked(..)));
-                if asked && *executed {
-                    order.push(&UiEvent::ApprovalResponse { approval_id: id.clone(), approved: true, reason: None });
+                let asked = order.call(&id).and_then(|call| match &call.wait {
+                    Wait::Asked(approval_id, _) => Some(approval_id.clone()),
+                    _ => None,
+                });
+                if let Some(approval_id) = asked.filter(|_| *executed) {
+                    order.push(&UiEvent::ApprovalResponse { approval_id, approved: true, reason: None });
                 }
+                let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
+                let missing = to_raw_value(&missing).ok().filter(|_| !left_out.is_none());
+                let missing = missing.map(|value| UiEvent::Data {
+                    name: "left-out".to_owned(),
+                    id: Some(id.clone()),
+                    value: value.into(),
+                });
                 order.push(&ended(id, *outcome, value.as_ref(), error.as_ref()));
+                if let Some(missing) = missing {
+                    order.push(&missing);
+                }
             }
             Event::Graph { .. } => {}
             Event::Usage { input_tokens, output_tokens, .. } => {
@@ -115,11 +134,23 @@ impl Steps {
     }
 }
 
+/// The omitted parts of a result. They are data of the message, because no protocol has a place for them beside an
+/// output.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Missing<'a> {
+    tool_call_id: &'a str,
+    #[serde(flatten)]
+    of: LeftOut,
+    message: String,
+}
+
 /// What a person reads of a call, in addition to its arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked<'a> {
     tool_call_id: &'a str,
+    approval_id: &'a Question,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -139,13 +170,15 @@ fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&JsonText>, order:
         order.push(&UiEvent::ClientRequest { id });
         return;
     }
-    if (asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty())
+    // A protocol without frames for approvals shows the question there.
+    let explains = asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty();
+    if (explains || !order.shows_approvals())
         && let Ok(value) = to_raw_value(asked)
     {
         order.push(&UiEvent::Data { name: "approval".to_owned(), id: Some(id.clone()), value: value.into() });
     }
     let reason = asked.summary.map(str::to_owned);
-    order.push(&UiEvent::ApprovalRequest { approval_id: id.clone(), id, reason });
+    order.push(&UiEvent::ApprovalRequest { approval_id: asked.approval_id.to_string(), id, reason });
 }
 
 fn tell_arguments(
@@ -173,7 +206,8 @@ fn ended(id: String, outcome: Outcome, value: Option<&JsonText>, error: Option<&
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
     let result = JsonText::known(failure(outcome, message));
     match outcome {
-        Outcome::ApprovalDenied => UiEvent::ToolDenied { id, result },
+        // A client takes a failure as that of a call that a person let run.
+        Outcome::ApprovalDenied | Outcome::ApprovalExpired => UiEvent::ToolDenied { id, result },
         _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },
     }
 }

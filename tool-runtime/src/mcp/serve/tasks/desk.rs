@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Decider, Outcome, ToolExecResult};
+use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::Served;
+use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
-use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions, RunSnapshot};
+use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions};
 use crate::store::{PendingCall, StoreError};
 
 /// How long a task can be asked for once its call has ended.
@@ -26,14 +26,16 @@ pub(super) struct Desk {
     pub(super) party: RunOptions,
     calls: Mutex<BTreeMap<CallId, Entry>>,
     /// What the store has of this.
-    kept: Mutex<Option<Arc<str>>>,
+    pub(super) kept: Mutex<Option<Arc<str>>>,
     /// Told when there may be something to do.
     pub(super) changed: Notify,
+    /// Notified when a call changes.
+    news: watch::Sender<()>,
 }
 
 /// One task.
-struct Entry {
-    saved: SavedTask,
+pub(super) struct Entry {
+    pub(super) saved: SavedTask,
     updated: Timestamp,
     /// Decisions after which it still waited, so that each question has a key of its own.
     asked: u32,
@@ -41,27 +43,21 @@ struct Entry {
     /// Decisions on the call that are carried out here, and what cancels them: one runs the call, others learn that.
     running: Option<(CancellationToken, usize)>,
     ended: Option<(ToolExecResult, Timestamp)>,
+    /// How many requests are held until it ends.
+    pub(super) attended: usize,
+    /// The capabilities that the client of the last held request offers to the tool.
+    pub(super) offers: Capabilities,
+    /// Whether a request was answered with its end.
+    pub(super) told: Told,
 }
 
-/// What another process needs to know of a task.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SavedTask {
-    /// The tool, by the name that the client knows.
-    pub(super) name: String,
-    pub(super) created: Timestamp,
-    /// When nobody can decide on its call any more.
-    pub(super) expires: Timestamp,
-    /// Whether the client asks its person to fill in forms.
-    pub(super) asks: bool,
-}
-
-/// The document of a run in the store.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SavedDesk {
-    pub(super) run: RunSnapshot,
-    pub(super) tasks: BTreeMap<CallId, SavedTask>,
+/// Whether the end of a call reached a client that knows no tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    No,
+    /// A request is being answered with it.
+    Sent,
+    Yes,
 }
 
 /// What a task looks like at a moment.
@@ -85,10 +81,10 @@ pub(super) enum State {
 impl Desk {
     pub(super) fn new(run: Run, party: RunOptions) -> Self {
         let (calls, kept) = (Mutex::default(), Mutex::default());
-        Self { run, party, calls, kept, changed: Notify::new() }
+        Self { run, party, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
     }
 
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
+    pub(super) fn calls(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,48 +101,36 @@ impl Desk {
         running: Option<CancellationToken>,
     ) {
         let (updated, running) = (saved.created, running.map(|running| (running, 1)));
-        self.calls().insert(id, Entry { saved, updated, asked: 0, questions, running, ended: None });
+        let (attended, offers) = (0, Capabilities::new());
+        let entry =
+            Entry { saved, updated, asked: 0, questions, running, ended: None, attended, offers, told: Told::No };
+        self.calls().insert(id, entry);
+    }
+
+    /// A call that ran begins to wait. `false` if there is no such call here.
+    pub(super) fn waits(&self, id: &CallId, saved: &SavedTask) -> bool {
+        let mut calls = self.calls();
+        let entry = calls.get_mut(id);
+        entry.map(|entry| (entry.saved.expires, entry.running) = (saved.expires, None)).is_some()
+    }
+
+    pub(super) fn has(&self, id: &CallId) -> bool {
+        self.calls().contains_key(id)
+    }
+
+    pub(super) fn changed(&self) {
+        self.news.send_replace(());
+        self.changed.notify_one();
     }
 
     pub(super) fn remove(&self, id: &CallId) {
         self.calls().remove(id);
+        self.news.send_replace(());
     }
 
-    /// Keeps the tasks in the store, so that decisions can be posted to their run and another process finds them.
-    pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
-        let mut tasks = self.saved();
-        loop {
-            let run = self.run.snapshot().await?;
-            let document = serde_json::to_string(&SavedDesk { run, tasks: tasks.clone() });
-            let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
-            served.runner.keep_served(&self.run, Arc::clone(&document)).await?;
-            self.restored(document);
-            // Another call of the run may have become a task meanwhile, and have been kept before this one was.
-            let now = self.saved();
-            if now == tasks {
-                return Ok(());
-            }
-            tasks = now;
-        }
-    }
-
-    fn saved(&self) -> BTreeMap<CallId, SavedTask> {
-        self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect()
-    }
-
-    /// The store has this document of the tasks.
-    pub(super) fn restored(&self, document: Arc<str>) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
-    }
-
-    /// Removes the tasks from the store.
-    pub(super) async fn forget(&self, served: &Served) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(document) = kept
-            && let Err(error) = served.runner.forget_served(&self.run, document).await
-        {
-            tracing::warn!(run = self.run.id(), error = error.code(), "tasks that are over could not be removed");
-        }
+    /// Resolves with each change of a call from now on.
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
     }
 
     /// A task whose call does this.
@@ -176,12 +160,12 @@ impl Desk {
                 return Ok(look(State::Waits(Box::new(pending))));
             }
             // Another process may have been faster, and the record says so then.
-            if let Ok(result) = self.run.expire(id.as_str()).await {
+            if let Ok(result) = self.run.expire(&pending.question()).await {
                 self.ended(id, &result, now);
                 return Ok(look(State::Ended(result)));
             }
         }
-        Ok(match self.run.finished_elsewhere(id).await? {
+        Ok(match self.run.go_on(id).await? {
             Some(Some(result)) => {
                 self.ended(id, &result, now);
                 look(State::Ended(result))
@@ -195,17 +179,18 @@ impl Desk {
         if let Some(entry) = self.calls().get_mut(id) {
             (entry.updated, entry.running, entry.ended) = (now, None, Some((result.clone(), now)));
         }
+        self.news.send_replace(());
     }
 
     /// Carries a decision out, to the end of the call.
     pub(super) async fn decide(
         &self,
         served: &Served,
-        id: &CallId,
+        question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-        about: Option<&[Arc<str>]>,
     ) -> Result<(), ResumeError> {
+        let id = question.call_id();
         let mut cancellation = self.run.cancellation().child_token();
         let mut offers = Capabilities::new();
         if let Some(entry) = self.calls().get_mut(id) {
@@ -213,14 +198,17 @@ impl Desk {
                 let asks = Asks { questions: Arc::clone(&entry.questions), run: self.run.clone() };
                 offers = offers.with::<dyn Elicit>(Arc::new(asks));
             }
+            // Capabilities of a held request replace those of the task: its client answers while the request is open.
+            offers = offers.merge(entry.offers.clone());
             let (token, decisions) = entry.running.get_or_insert((cancellation, 0));
             *decisions += 1;
             cancellation = token.clone();
         }
         // Whatever becomes of the future, the task does not stay at work; until it has its end, nobody asks the store.
         let _stopped = Stopped { desk: self, id };
-        let client = CallClient { is_offered: true, offers, cancellation: Arc::new(cancellation.clone()) };
-        let resumed = self.run.resume_for(Some(Box::new(client)), id.as_str(), decision, decider, about);
+        let cancelled = Arc::new(cancellation.clone());
+        let client = CallClient { is_offered: true, offers, cancellation: cancelled, server: None };
+        let resumed = self.run.resume_for(Some(Box::new(client)), question, decision, decider);
         let mut resumed = Box::pin(resumed);
         let result = tokio::select! {
             result = &mut resumed => result,
@@ -235,6 +223,7 @@ impl Desk {
             if let Some(entry) = self.calls().get_mut(id) {
                 (entry.updated, entry.asked) = (now, entry.asked + 1);
             }
+            self.news.send_replace(());
         } else {
             self.ended(id, &result, now);
         }
@@ -257,7 +246,8 @@ impl Desk {
         Ok(())
     }
 
-    /// Ends what has waited too long, and drops what is over. Returns whether nothing is left.
+    /// Expires calls that waited too long, and removes old results and results that their client has received. Returns
+    /// whether no call is left.
     pub(super) async fn tidy(&self, served: &Served) -> bool {
         let now = served.runner.now();
         let late = |entry: &Entry| entry.ended.is_none() && entry.running.is_none() && now >= entry.saved.expires;
@@ -267,16 +257,37 @@ impl Desk {
                 tracing::warn!(run = self.run.id(), error = error.code(), "a call that waits could not be looked at");
             }
         }
-        let mut calls = self.calls();
-        calls.retain(|_, entry| now < entry.until() || entry.running.is_some());
-        calls.is_empty()
+        let mut over = Vec::new();
+        let is_empty = {
+            let mut calls = self.calls();
+            calls.retain(|id, entry| {
+                let is_told = entry.told == Told::Yes && entry.attended == 0;
+                let stays = !is_told && now < entry.until() || entry.running.is_some();
+                if !stays && let Some(asked_as) = &entry.saved.asked_as {
+                    over.push((Arc::clone(asked_as), self.named(id)));
+                }
+                stays
+            });
+            calls.is_empty()
+        };
+        for (asked_as, document) in over {
+            if let Err(error) = served.runner.forget_served(&asked_as, document).await {
+                tracing::warn!(run = self.run.id(), error = error.code(), "a call that is over could not be forgotten");
+            }
+        }
+        is_empty
     }
 }
 
 impl Entry {
     /// From when on the task may be forgotten.
     fn until(&self) -> Timestamp {
-        let from = self.ended.as_ref().map_or(self.saved.expires, |(_, ended)| *ended);
+        let from = match &self.ended {
+            // Its client may ask for it again for as long as it could have waited.
+            Some((_, ended)) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
+            Some((_, ended)) => *ended,
+            None => self.saved.expires,
+        };
         from.saturating_add(KEPT).unwrap_or(Timestamp::MAX)
     }
 }
@@ -293,5 +304,6 @@ impl Drop for Stopped<'_> {
             let others = entry.running.take().filter(|(_, decisions)| *decisions > 1);
             entry.running = others.map(|(token, decisions)| (token, decisions - 1));
         }
+        self.desk.news.send_replace(());
     }
 }

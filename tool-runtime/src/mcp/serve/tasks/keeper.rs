@@ -7,13 +7,11 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::agent::Incoming;
-use crate::call::CallId;
 use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
-use crate::runner::ResumeError;
-use crate::store::posts::is_about;
-use crate::store::{Key, Post, Store, StoreError};
+use crate::runner::{ApprovalDecision, ResumeError};
+use crate::store::{Key, Post, Store};
 
 /// How long what could not be carried out waits for the next attempt.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -32,9 +30,13 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
             break;
         }
         match served.runner.posted_to(&desk.run).await {
-            Ok(posts) => posts.into_iter().filter(|(key, _)| taken.insert(key.id().clone())).for_each(|(key, post)| {
-                carrying.spawn(carry(Arc::clone(&served), Arc::clone(&desk), key, post));
-            }),
+            Ok(posts) => {
+                for (key, post) in posts {
+                    if !is_left(&desk, &post) && taken.insert(key.id().clone()) {
+                        carrying.spawn(carry(Arc::clone(&served), Arc::clone(&desk), key, post));
+                    }
+                }
+            }
             Err(error) => {
                 tracing::warn!(run = desk.run.id(), error = error.code(), "decisions on tasks could not be read");
             }
@@ -60,6 +62,14 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
     while carrying.join_next().await.is_some() {}
 }
 
+/// Whether a post approves a call whose client has gone away. The approval is carried out when the client asks for the
+/// call again, so that no effect happens without a client that waits for it.
+fn is_left(desk: &Desk, post: &Post) -> bool {
+    let Ok(incoming) = serde_json::from_str::<Incoming>(&post.body) else { return false };
+    let runs = |decision: &ApprovalDecision| !matches!(decision, ApprovalDecision::Deny(_));
+    incoming.into_decisions().iter().any(|(question, decision, _)| runs(decision) && desk.is_left(question.call_id()))
+}
+
 /// Carries out what was posted, and removes it. Returns its id.
 async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Arc<str> {
     let id = Arc::clone(key.id());
@@ -78,23 +88,10 @@ async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Ar
 async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Incoming>(&post.body) {
         Ok(incoming) => {
-            let about = Some(&*post.finishes).filter(|about| !about.is_empty());
-            for (call, decision, decider) in incoming.into_decisions() {
-                match is_late(desk, &call, post).await {
-                    Ok(true) => continue,
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::warn!(
-                            run = desk.run.id(),
-                            error = error.code(),
-                            "a call that waits could not be read"
-                        );
-                        return false;
-                    }
-                }
+            for (question, decision, decider) in incoming.into_decisions() {
                 // Of a decision that was refused there is a record.
                 if let Err(ResumeError::Store(error)) =
-                    Box::pin(desk.decide(served, &call, decision, &decider, about)).await
+                    Box::pin(desk.decide(served, &question, decision, &decider)).await
                 {
                     tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
                     return false;
@@ -108,14 +105,6 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
         tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
     }
     taken.is_ok()
-}
-
-/// Whether what was posted is about what the call waited for before, and not about what it waits for now.
-async fn is_late(desk: &Desk, call: &CallId, post: &Post) -> Result<bool, StoreError> {
-    if post.finishes.is_empty() {
-        return Ok(false);
-    }
-    Ok(desk.run.pending(call).await?.is_some_and(|pending| !is_about(&post.finishes, &pending)))
 }
 
 /// Waits until there may be something new in the store.

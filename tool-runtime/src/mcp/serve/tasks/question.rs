@@ -123,8 +123,8 @@ impl Elicit for Asks {
     }
 }
 
-/// The question whether a call may run, for a principal whom the policy lets decide.
-pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
+/// Returns the question whether a call may run, as a message and a form, for a principal with the right to decide.
+pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
     let (said, ..) = call.decided_explanation();
     let message = match said {
         Some(said) => sentence(said, MAX_MESSAGE_BYTES),
@@ -136,6 +136,12 @@ pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
         "properties": {"approve": {"type": "boolean", "title": "Approve", "description": "Whether the call may run."}},
         "required": ["approve"],
     });
+    (message, wanted)
+}
+
+/// The same as the protocol has it.
+pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
+    let (message, wanted) = asked(name, call);
     form(message, &wanted).ok().map(request)
 }
 

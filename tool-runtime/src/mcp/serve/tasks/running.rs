@@ -1,10 +1,11 @@
-//! Calls whose tool asks the client while it runs, in a revision in which a server asks nothing: such a call becomes a task
-//! when it asks, and `tasks/update` answers it.
+//! Calls whose tool asks the client while it runs, in a revision in which a server asks nothing. When such a call asks, it
+//! becomes a task, which `tasks/update` answers, or its request is answered with the question, and the next one brings the
+//! answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ErrorData, Task};
+use rmcp::model::{ClientCapabilities, ErrorData};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -13,9 +14,10 @@ use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::client::{Quiet, fills_in_forms};
 use crate::mcp::serve::handler::broken;
-use crate::mcp::serve::tasks::desk::{Desk, SavedTask, State};
+use crate::mcp::serve::tasks::desk::Desk;
+use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
-use crate::mcp::serve::tasks::{Tasks, described, keeper, task_id};
+use crate::mcp::serve::tasks::{Tasks, Ticket, keeper, task_id};
 use crate::runner::{Run, RunOptions};
 
 /// How long a task of a call that runs can be asked for at most; the call has limits of its own.
@@ -38,13 +40,13 @@ pub(in crate::mcp::serve) struct Running {
 /// How a request is answered.
 pub(in crate::mcp::serve) enum Answered {
     Ended(ToolExecResult),
-    Asks(Task),
+    Asks(Ticket),
 }
 
 impl Tasks {
-    /// What lets a tool ask a client that knows tasks and fills in forms. `None` for any other client.
-    pub(in crate::mcp::serve) fn questions(&self, declared: &ClientCapabilities) -> Option<Arc<Questions>> {
-        (self.max > 0 && declared.supports_tasks() && fills_in_forms(declared)).then(Arc::default)
+    /// What lets a tool ask a client that fills in forms. `None` for any other client.
+    pub(in crate::mcp::serve) fn questions(declared: &ClientCapabilities) -> Option<Arc<Questions>> {
+        fills_in_forms(declared).then(Arc::default)
     }
 
     /// Waits until a call ends or asks something.
@@ -65,9 +67,9 @@ impl Tasks {
         };
         if asks {
             running = match self.adopt(server, Box::new(running)) {
-                Ok(task) => {
+                Ok(ticket) => {
                     guard.disarm();
-                    return Ok(Answered::Asks(task));
+                    return Ok(Answered::Asks(ticket));
                 }
                 Err(running) => *running,
             };
@@ -80,21 +82,23 @@ impl Tasks {
     }
 
     /// Makes a task of a call that runs. Gives it back if there are too many tasks.
-    fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Task, Box<Running>> {
+    fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Ticket, Box<Running>> {
         let now = server.0.runner.now();
-        let Some(id) = task_id(running.run.id(), &running.call) else { return Err(running) };
+        if task_id(running.run.id(), &running.call).is_none() {
+            return Err(running);
+        }
         let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
-        let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true };
+        let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true, asked_as: None };
         let (questions, cancellation) = (Arc::clone(&running.questions), running.cancellation.clone());
         let add = |desk: &Desk| desk.add(running.call.clone(), saved, questions, Some(cancellation));
         let Ok((desk, is_new)) = self.desk(&running.run, &running.party, add) else { return Err(running) };
         if is_new {
             keeper::start(server, &desk);
         }
-        let Some(look) = desk.shown(&running.call, State::Works) else { return Err(running) };
         running.quiet.close();
+        let ticket = Ticket { desk: Arc::clone(&desk), call: running.call.clone() };
         tokio::spawn(settle(server.clone(), desk, running.call, running.ended));
-        Ok(described(id, &look))
+        Ok(ticket)
     }
 }
 

@@ -89,15 +89,15 @@ async fn an_approval_is_asked_and_edits_are_decided_again() {
         let run = runner.run(RunOptions::new());
         let waits = run.exec(ToolCall::text("c", "pay__send", r#"{"amount":500}"#)).await;
         assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
-        run
+        (run, waits.question().unwrap().clone())
     };
-    let approved = ask().await.resume("c", ApprovalDecision::Approve, &Decider::new("grace")).await.unwrap();
+    let (run, question) = ask().await;
+    let approved = run.resume(&question, ApprovalDecision::Approve, &Decider::new("grace")).await.unwrap();
     assert_eq!(approved.outcome(), Outcome::Ok);
     let edited = ApprovalDecision::ApproveEdited(r#"{"amount":5000}"#.into());
-    assert_eq!(
-        ask().await.resume("c", edited, &Decider::new("grace")).await.unwrap().outcome(),
-        Outcome::ApprovalMismatch
-    );
+    let (run, question) = ask().await;
+    let refused = run.resume(&question, edited, &Decider::new("grace")).await.unwrap();
+    assert_eq!(refused.outcome(), Outcome::ApprovalMismatch);
     let treasurer = runner.run(RunOptions::new().attribute("clearance", "treasurer"));
     assert!(treasurer.problems().is_empty());
     assert!(treasurer.exec(ToolCall::text("c", "pay__send", r#"{"amount":500}"#)).await.is_ok());

@@ -43,7 +43,7 @@ async fn what_the_database_refuses_fails_alone() {
     let (_folder, store) = new().await;
     edit(
         &store,
-        "CREATE TRIGGER refuse BEFORE INSERT ON documents WHEN length(NEW.body) > 1000 \
+        "CREATE TRIGGER refuse BEFORE INSERT ON tool_runtime_documents WHEN NEW.parts IS NOT NULL \
          BEGIN SELECT RAISE(ROLLBACK, 'too large'); END",
     )
     .await;
@@ -140,6 +140,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
     // The anchor was lost with the records that it holds; what was exported of it names the first of them.
     let Err(VerifyError::Found(lost)) = verify(&cut, &exported, |_| {}).await else { panic!("the anchor is ahead") };
+    let lost = &lost[0];
     let first = lost.record().map(|(_, sequence)| sequence);
     assert_eq!((lost.code(), first), ("records_cut", Some(found.len() as u64)));
     assert_eq!(put(&cut, "next").await, Ok(()));
@@ -155,12 +156,12 @@ async fn an_edited_record_is_named() {
     }
     edit(
         &store,
-        "UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'b'",
+        "UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'b'",
     )
     .await;
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!(Chain::verify(&records).unwrap_err().at, 1);
-    edit(&store, "UPDATE records SET body = '{}' WHERE call_id = 'b'").await;
+    edit(&store, "UPDATE tool_runtime_records SET body = '{}' WHERE call_id = 'b'").await;
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap_err().code(), "store_corrupt");
     assert_eq!(put(&store, "d").await, Ok(()), "the next record is kept");
     let last = store.records(&RecordFilter { after: 2, ..RecordFilter::default() }).await.unwrap();
@@ -175,7 +176,7 @@ async fn a_document_that_cannot_be_read_is_an_error() {
         transaction.set(&Key::run("run"), Document::Run(StoredRun::new("run", "1").into()))
     };
     store.update(vec![key.clone()], Box::new(write)).await.unwrap();
-    edit(&store, "UPDATE documents SET body = '{\"run\":{}}'").await;
+    edit(&store, "UPDATE tool_runtime_documents SET body = '{\"run\":{}}'").await;
     assert_eq!(store.read(std::slice::from_ref(&key)).await.unwrap_err().code(), "store_corrupt");
     let ran = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let change = {

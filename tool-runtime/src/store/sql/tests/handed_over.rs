@@ -57,10 +57,10 @@ async fn more_writes_than_may_wait_are_refused() {
 #[tokio::test]
 async fn a_write_that_was_lost_is_found_when_flushing() {
     let (_folder, store) = new().await;
-    edit(&store, "ALTER TABLE records RENAME TO elsewhere").await;
+    edit(&store, "ALTER TABLE tool_runtime_records RENAME TO elsewhere").await;
     drop(store.append(record("run", "a").into()));
     assert_eq!(store.flush().await.unwrap_err().code(), "store_unavailable");
-    edit(&store, "ALTER TABLE elsewhere RENAME TO records").await;
+    edit(&store, "ALTER TABLE elsewhere RENAME TO tool_runtime_records").await;
     store.flush().await.unwrap();
     assert_eq!(put(&store, "b").await, Ok(()), "the next call works");
 }

@@ -1,35 +1,136 @@
-//! What earlier versions wrote is read: `older/1.sql` holds what version 1 wrote.
+//! What earlier versions wrote is read and keeps its place: `older/rows.sql` holds what version 1 wrote.
 
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::store::sql::connection::Database;
-use crate::store::sql::tests::{open, put};
-use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store};
+use crate::store::sql::SqlOptions;
+use crate::store::sql::connection::{Connections, Database};
+use crate::store::sql::prefix::Prefix;
+use crate::store::sql::tests::{edit, kept, new, open, put};
+use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError};
 
-#[tokio::test]
-async fn a_database_of_version_1_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store.db");
-    let connect = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+/// A file as a version of this library left it.
+async fn old(path: &std::path::Path, version: i64) {
+    let connect = SqliteConnectOptions::new().filename(path).create_if_missing(true);
     let pool = PoolOptions::new().connect_with(connect).await.unwrap();
-    let mut old = Database::Sqlite(pool.clone()).connection().await.unwrap();
-    old.run("CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL); INSERT INTO tool_runtime_schema VALUES (1)")
-        .await
-        .unwrap();
-    old.run(include_str!("../migrations/1.sqlite.sql")).await.unwrap();
-    old.run(include_str!("older/1.sql")).await.unwrap();
+    let database = Database { connections: Connections::Sqlite(pool.clone()), prefix: Prefix::default() };
+    let mut old = database.connection().await.unwrap();
+    old.run(include_str!("older/1.sqlite.sql")).await.unwrap();
+    if version == 2 {
+        old.run(include_str!("older/2.sqlite.sql")).await.unwrap();
+    }
+    old.run(include_str!("older/rows.sql")).await.unwrap();
+    let schema = "CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL); INSERT INTO tool_runtime_schema VALUES";
+    old.run(format!("{schema} ({version})")).await.unwrap();
     drop(old);
     pool.close().await;
+}
 
+#[tokio::test]
+async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
+    for version in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        old(&path, version).await;
+        let refused = super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Older { found, known: 3 } if found == version), "{refused}");
+
+        let store = open(&path).await.unwrap();
+        let documents =
+            store.read(&[Key::waiting("run", None, Some("ada"), &"waits".into()), Key::run("run")]).await.unwrap();
+        assert!(
+            matches!(&documents[0], Some(Document::Waiting(waiting)) if !waiting.call.arguments.as_str().is_empty())
+        );
+        assert!(matches!(&documents[1], Some(Document::Run(run)) if &*run.document == "saved"));
+        let calls = store.list(&Query::new(Space::Call)).await.unwrap();
+        assert_eq!(calls.iter().map(|listed| listed.document.is_settled()).collect::<Vec<_>>(), [true, false]);
+        put(&store, "new").await.unwrap();
+        let records = store.records(&RecordFilter::run("run")).await.unwrap();
+        assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())), "its chain continues");
+        super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.expect("it needs no migration now");
+
+        let mut connection = store.0.database.connection().await.unwrap();
+        let names =
+            "SELECT name FROM sqlite_master WHERE name NOT LIKE '%tool_runtime_%' AND name <> 'sqlite_sequence'";
+        assert!(connection.rows::<(String,)>(names, []).await.unwrap().is_empty(), "nothing has its old name");
+        // The indexes are those of a new database.
+        let (_folder, fresh) = new().await;
+        let indexes = "SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name";
+        let mut other = fresh.0.database.connection().await.unwrap();
+        assert_eq!(
+            connection.rows::<(String, Option<String>)>(indexes, []).await.unwrap(),
+            other.rows::<(String, Option<String>)>(indexes, []).await.unwrap()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_new_database_is_not_made_where_that_is_forbidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = super::SqlStore::sqlite(folder.path().join("a.db"), SqlOptions::new().migrate(false)).await;
+    let error = refused.unwrap_err();
+    assert!(matches!(error, StoreError::Older { found: 0, .. }) && error.code() == "store_older", "{error}");
+}
+
+/// A process that was open before another one migrated writes nothing more, and reads its answer from the error.
+#[tokio::test]
+async fn a_database_that_another_process_migrated_is_not_written_to() {
+    let (_folder, store) = new().await;
+    put(&store, "a").await.unwrap();
+    edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
+    let receipts = [put(&store, "b"), put(&store, "c")];
+    for receipt in receipts {
+        assert_eq!(receipt.await, Err("store_newer"));
+    }
+    edit(&store, "UPDATE tool_runtime_schema SET version = 2").await;
+    assert_eq!(put(&store, "d").await, Err("store_older"), "an older copy was put back");
+    edit(&store, "UPDATE tool_runtime_schema SET version = 3").await;
+    assert_eq!(put(&store, "e").await, Ok(()));
+    assert_eq!(kept(&store).await, ["a", "e"]);
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_one_row_is_refused() {
+    for (rows, code) in [
+        ("INSERT INTO tool_runtime_schema VALUES (4)", "store_newer"),
+        ("INSERT INTO tool_runtime_schema VALUES (3)", "store_misconfigured"),
+        ("INSERT INTO tool_runtime_schema VALUES (2)", "store_misconfigured"),
+        ("DELETE FROM tool_runtime_schema", "store_misconfigured"),
+        ("UPDATE tool_runtime_schema SET version = 0", "store_misconfigured"),
+        ("UPDATE tool_runtime_schema SET version = -1", "store_misconfigured"),
+    ] {
+        let (folder, store) = new().await;
+        edit(&store, rows).await;
+        for migrate in [true, false] {
+            let options = SqlOptions::new().migrate(migrate);
+            let error = super::SqlStore::sqlite(folder.path().join("store.db"), options).await.unwrap_err();
+            assert_eq!(error.code(), code, "{rows}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn applications_share_a_database_by_their_prefixes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    // Tables of the application itself, whose names an earlier version took.
+    let connect = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let pool = PoolOptions::new().connect_with(connect).await.unwrap();
+    let own = Database { connections: Connections::Sqlite(pool), prefix: Prefix::default() };
+    let mut own = own.connection().await.unwrap();
+    own.run("CREATE TABLE documents (title TEXT); CREATE TABLE records (x); CREATE TABLE orders_records (y)")
+        .await
+        .unwrap();
     let store = open(&path).await.unwrap();
-    let documents =
-        store.read(&[Key::waiting("run", None, Some("ada"), &"waits".into()), Key::run("run")]).await.unwrap();
-    assert!(matches!(&documents[0], Some(Document::Waiting(waiting)) if !waiting.call.arguments.as_str().is_empty()));
-    assert!(matches!(&documents[1], Some(Document::Run(run)) if &*run.document == "saved"));
-    let calls = store.list(&Query::new(Space::Call)).await.unwrap();
-    assert_eq!(calls.iter().map(|listed| listed.document.is_settled()).collect::<Vec<_>>(), [true, false]);
-    put(&store, "new").await.unwrap();
-    let records = store.records(&RecordFilter::run("run")).await.unwrap();
-    assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())), "its chain continues");
+    let other = super::SqlStore::sqlite(&path, SqlOptions::new().table_prefix("chat_")).await.unwrap();
+    put(&store, "a").await.unwrap();
+    put(&other, "b").await.unwrap();
+    assert_eq!((kept(&store).await, kept(&other).await), (vec!["a".to_owned()], vec!["b".to_owned()]));
+
+    let taken = super::SqlStore::sqlite(&path, SqlOptions::new().table_prefix("orders_")).await.unwrap_err();
+    assert_eq!(taken.code(), "store_misconfigured");
+    assert!(taken.to_string().contains("orders_records") && taken.to_string().contains("table_prefix"), "{taken}");
+    own.run("DROP TABLE tool_runtime_documents; CREATE TABLE tool_runtime_documents (title TEXT)").await.unwrap();
+    let shaped = open(&path).await.unwrap_err();
+    assert_eq!(shaped.code(), "store_misconfigured", "{shaped}");
 }

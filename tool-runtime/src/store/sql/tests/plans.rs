@@ -22,25 +22,37 @@ async fn no_query_walks_through_a_table() {
     let (run, time) = (Some("run".into()), Some(Timestamp::UNIX_EPOCH));
     let keys = [Key::run("run"), Key::post("run", "a"), Key::last_anchor()];
     let all = || Query::new(Space::Post);
-    let by_key = "USING INDEX sqlite_autoindex_documents_1 (space=? AND scope=? AND id=?)";
-    let of_scope = "USING INDEX sqlite_autoindex_documents_1 (space=? AND scope=?)";
+    let by_key = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=? AND id=?)";
+    let of_scope = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=?)";
     let cases = [
         (statement::select(&keys[..1]), by_key),
         (statement::select(&keys), by_key),
-        (statement::listing(&all()), "USING INDEX documents_number (space=? AND number>?)"),
+        (statement::select(&keys[..1]), "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)"),
+        (
+            statement::listing(&Query { due: time, ..Query::new(Space::Run) }),
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
+        ),
+        (
+            statement::listing(&Query { due: time, ..Query::new(Space::Run) }),
+            "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)",
+        ),
+        (statement::listing(&all()), "USING INDEX tool_runtime_documents_number (space=? AND number>?)"),
         (statement::listing(&Query { scope: run.clone(), ..all() }), of_scope),
         (statement::listing(&Query { scope: run.clone(), due: time, ..all() }), of_scope),
-        (statement::listing(&Query { due: time, ..all() }), "USING INDEX documents_due (space=? AND due<?)"),
+        (
+            statement::listing(&Query { due: time, ..all() }),
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
+        ),
         (statement::recorded(&RecordFilter::run("run"), false), "(run_id=?)"),
         (statement::recorded(&RecordFilter::call("run", CallId::new("a")), false), "(call_id=? AND rowid>?)"),
         (statement::recorded(&RecordFilter::default(), false), "USING INTEGER PRIMARY KEY (rowid>?)"),
         (
             statement::recorded(&RecordFilter { since: time, ..RecordFilter::default() }, true),
-            "USING COVERING INDEX records_at (at>?)",
+            "USING COVERING INDEX tool_runtime_records_at (at>?)",
         ),
         (
             statement::count_by_time(&RecordFilter { since: time, until: time, ..RecordFilter::default() }).unwrap(),
-            "USING COVERING INDEX records_at (at>? AND at<?)",
+            "USING COVERING INDEX tool_runtime_records_at (at>? AND at<?)",
         ),
     ];
     for (statement, index) in cases {
@@ -48,7 +60,9 @@ async fn no_query_walks_through_a_table() {
         let plan = plan(&store, statement).await;
         assert!(plan.iter().any(|step| step.contains(index)), "{sql}\n{plan:#?}");
         assert!(
-            !plan.iter().any(|step| step.starts_with("SCAN documents") || step.starts_with("SCAN records")),
+            !plan.iter().any(|step| step.starts_with("SCAN tool_runtime_parts")
+                || step.starts_with("SCAN tool_runtime_documents")
+                || step.starts_with("SCAN tool_runtime_records")),
             "{sql}"
         );
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::wire::decode::turn::Writer;
 use crate::wire::decode::turn::parts::Slot;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::history::{Carried, Citation, Media};
 use crate::wire::{DisplayEvent, WireErrorKind};
 
@@ -103,9 +103,9 @@ impl Writer<'_> {
     }
 
     /// Adds a block that only its provider understands, as a JSON object.
-    pub(crate) fn carried(&mut self, json: String) {
+    pub(crate) fn carried(&mut self, json: String, bound: BoundTo) {
         let part = self.start_carried();
-        self.carry(part, json);
+        self.carry(part, json, bound);
     }
 
     /// Starts a block that only its provider understands; without JSON it is left out.
@@ -114,16 +114,16 @@ impl Writer<'_> {
     }
 
     /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.
-    pub(crate) fn carry(&mut self, part: usize, json: String) {
-        if self.turn.layout.carry(part, Carried::read(self.turn.format, json)) > self.turn.max_carried_bytes {
+    pub(crate) fn carry(&mut self, part: usize, json: String, bound: BoundTo) {
+        if self.turn.layout.carry(part, Carried::read(self.turn.format, json), bound) > self.turn.max_carried_bytes {
             self.fail_with(WireErrorKind::LimitExceeded);
         }
     }
 
     /// Sets what the provider wants back with a call.
-    pub(crate) fn carry_call(&mut self, call: usize, json: String) {
+    pub(crate) fn carry_call(&mut self, call: usize, json: String, bound: BoundTo) {
         if let Some(part) = self.turn.layout.of_call(call) {
-            self.carry(part, json);
+            self.carry(part, json, bound);
         }
     }
 }

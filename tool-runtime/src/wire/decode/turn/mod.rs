@@ -1,5 +1,6 @@
 //! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
 
+mod beginning;
 mod compose;
 mod parts;
 mod read;
@@ -11,10 +12,9 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
-use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Format, Usage, WireError, WireErrorKind};
 
-pub(crate) use parts::Layout;
+pub(crate) use parts::{BoundTo, Layout};
 pub(crate) use writer::Writer;
 
 /// The state of one response. Append only; each byte of a delta is copied once.
@@ -87,6 +87,11 @@ impl Turn {
         self.closed
     }
 
+    /// Whether it failed before anything of it could be read.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.error.is_some() && self.layout.is_empty() && self.usage.is_none()
+    }
+
     pub(crate) fn fail(&mut self, error: WireError) {
         // The first failure is the cause; later ones follow from it.
         self.error.get_or_insert(error);
@@ -113,7 +118,8 @@ impl Turn {
     }
 
     /// The result. Calls are complete only if the turn ended well (R10).
-    pub(crate) fn finish(mut self, options: &DecodeOptions) -> Decoded {
+    /// Of an answer that is larger than allowed only the beginning is kept. `unkept` is how much of it could not be read.
+    pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.layout.is_cut() {
             self.error = Some(WireError::new(WireErrorKind::LimitExceeded));
         }
@@ -121,6 +127,9 @@ impl Turn {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
         self.drop_void();
+        if self.error.as_ref().is_some_and(|error| error.kind == WireErrorKind::LimitExceeded) {
+            unkept += self.keep_beginning();
+        }
         let clean = self.error.is_none() && self.ending == Ending::Well;
         // An item that waits for the client does not change how the turn ended; the error says that somebody has to act.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
@@ -140,14 +149,16 @@ impl Turn {
             response_id: response_id.clone(),
             frame: Some(call.frame),
         };
-        let calls = self
-            .calls
-            .into_iter()
-            .map(|mut call| {
-                let origin = origin(&mut call);
-                call.finish(clean, origin, options)
-            })
-            .collect();
+        let finished = self.calls.into_iter().map(|mut call| {
+            let origin = origin(&mut call);
+            call.finish(clean, origin, options)
+        });
+        let mut calls: Vec<_> = finished.collect();
+        for (at, carried) in self.layout.of_calls() {
+            if let Some(decoded) = calls.get_mut(at) {
+                decoded.call.set_raw(carried.shared());
+            }
+        }
         Decoded {
             calls,
             text: self.text,
@@ -159,6 +170,7 @@ impl Turn {
             response_id,
             layout: self.layout.of_model(options.model.as_deref().or(self.model.as_deref())),
             model: self.model,
+            unkept,
         }
     }
 }
@@ -168,6 +180,10 @@ impl Call {
         let status = self.status(clean);
         let id_source = if self.wire_id_is_used(&origin) { IdSource::Provider } else { IdSource::Generated };
         let arguments = match self.object {
+            // Text that cannot be read is not an object.
+            Some(text) if matches!(status, CallStatus::InvalidJson | CallStatus::TruncatedArguments) => {
+                Arguments::Text(text)
+            }
             Some(object) => Arguments::Object(object),
             None => Arguments::Text(self.text.into()),
         };
@@ -182,6 +198,11 @@ impl Call {
         DecodedCall { call, status, offered }
     }
 
+    fn is_whole(&self) -> bool {
+        self.object.is_some()
+            || (self.text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.text).is_ok())
+    }
+
     fn wire_id_is_used(&self, origin: &Origin) -> bool {
         match (&self.id, &origin.provider_call_id) {
             (Some(id), Some(wire)) => id.as_str() == wire,
@@ -194,16 +215,6 @@ impl Call {
         if self.name.is_empty() {
             return CallStatus::MissingName;
         }
-        if self.object.is_some() {
-            return CallStatus::Ok;
-        }
-        let text = object_text(&self.text);
-        // Checks the syntax only, without recursion; values are read once, when the call is hydrated.
-        match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) if text.starts_with('{') => CallStatus::Ok,
-            Ok(_) => CallStatus::ArgumentsNotObject,
-            Err(_) if clean => CallStatus::InvalidJson,
-            Err(_) => CallStatus::TruncatedArguments,
-        }
+        CallStatus::of_arguments(self.object.as_deref().unwrap_or(&self.text), clean)
     }
 }

@@ -8,10 +8,19 @@ const MAX_PARTS: usize = 8192;
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
 #[derive(Clone, Default)]
 pub(crate) struct Layout {
-    parts: Vec<(Slot, Option<Carried>)>,
+    parts: Vec<(Slot, Option<(Carried, BoundTo)>)>,
     carried_bytes: usize,
     /// Parts were left out, because there were too many.
     is_cut: bool,
+}
+
+/// The requests that may return the provider state of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BoundTo {
+    /// Requests of its format to the model that produced it, such as for signed or encrypted reasoning.
+    Model,
+    /// Requests of its format to any model, such as for the work of a server tool, and citations of it.
+    Format,
 }
 
 /// One part.
@@ -30,6 +39,31 @@ pub(super) enum Slot {
 }
 
 impl Layout {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Keeps texts up to this byte, calls and the refusal. Returns how many bytes of other parts are gone.
+    pub(super) fn keep_beginning(&mut self, text: usize) -> usize {
+        let mut gone = std::mem::take(&mut self.carried_bytes);
+        self.parts.retain_mut(|(slot, carried)| {
+            *carried = None;
+            match slot {
+                Slot::Text(to) => {
+                    *to = text.min(*to);
+                    true
+                }
+                Slot::Call(_) | Slot::Refusal => true,
+                Slot::Reasoning(thoughts) => {
+                    gone += thoughts.len();
+                    false
+                }
+                Slot::Media(_) | Slot::Citation(_) | Slot::Carried => false,
+            }
+        });
+        gone
+    }
+
     /// Whether there were more parts than one turn may have.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
@@ -55,7 +89,7 @@ impl Layout {
                 Part::Refusal(_) => Slot::Refusal,
                 Part::Carried(_) => Slot::Carried,
             };
-            layout.parts.push((slot, part.carried().cloned()));
+            layout.parts.push((slot, part.carried().map(|carried| (carried.clone(), BoundTo::Model))));
         }
         layout
     }
@@ -128,19 +162,29 @@ impl Layout {
         self.parts.iter().position(|(slot, _)| matches!(slot, Slot::Call(at) if *at == call))
     }
 
+    /// The provider state of calls, by their index.
+    pub(super) fn of_calls(&self) -> impl Iterator<Item = (usize, &Carried)> {
+        self.parts.iter().filter_map(|(slot, carried)| match (slot, carried) {
+            (Slot::Call(at), Some((carried, _))) => Some((*at, carried)),
+            _ => None,
+        })
+    }
+
     /// Sets what is carried with a part and returns the bytes that are carried in all.
-    pub(super) fn carry(&mut self, part: usize, new: Carried) -> usize {
+    pub(super) fn carry(&mut self, part: usize, new: Carried, bound: BoundTo) -> usize {
         if let Some((_, carried)) = self.parts.get_mut(part) {
             self.carried_bytes += new.json().len();
-            self.carried_bytes -= carried.replace(new).map_or(0, |before| before.json().len());
+            self.carried_bytes -= carried.replace((new, bound)).map_or(0, |(before, _)| before.json().len());
         }
         self.carried_bytes
     }
 
-    /// The turn ended, so the model that everything came from is known.
+    /// Sets the model once the turn ended and it is known. State that is bound to the format names no model.
     pub(super) fn of_model(mut self, model: Option<&str>) -> Self {
-        for carried in self.parts.iter_mut().filter_map(|(_, carried)| carried.as_mut()) {
-            carried.set_model(model);
+        for (carried, bound) in self.parts.iter_mut().filter_map(|(_, carried)| carried.as_mut()) {
+            if *bound == BoundTo::Model {
+                carried.set_model(model);
+            }
         }
         self
     }
@@ -150,7 +194,7 @@ impl Layout {
         let mut from = 0;
         let mut parts = Vec::with_capacity(self.parts.len());
         for (slot, carried) in &self.parts {
-            let carried = carried.clone();
+            let carried = carried.as_ref().map(|(carried, _)| carried.clone());
             parts.extend(match slot {
                 Slot::Text(to) => {
                     let part = text.get(from..*to).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What decoders ask of the turn that they write.
 
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::{Call, Writer};
 
 impl Writer<'_> {
     pub(crate) fn call_by_id(&self, id: &str) -> Option<usize> {
@@ -14,6 +14,16 @@ impl Writer<'_> {
     /// The argument text of a call so far.
     pub(crate) fn argument_text(&self, call: usize) -> &str {
         self.turn.calls.get(call).map_or("", |call| &call.text)
+    }
+
+    /// Whether the arguments of a call are one whole object, so that nothing can follow them.
+    pub(crate) fn is_whole(&self, call: usize) -> bool {
+        self.turn.calls.get(call).is_some_and(Call::is_whole)
+    }
+
+    /// The id that the server gave to a call.
+    pub(crate) fn wire_id(&self, call: usize) -> &str {
+        self.turn.calls.get(call).and_then(|call| call.wire_id.as_deref()).unwrap_or_default()
     }
 
     pub(crate) fn has_arguments(&self, call: usize) -> bool {

@@ -35,6 +35,16 @@ impl Writer<'_> {
         self.turn.calls.iter_mut().for_each(|call| call.is_void = true);
     }
 
+    /// Two calls of one name are the same call if their arguments are: the second one does not run.
+    pub(crate) fn drop_repeat(&mut self, first: usize, second: usize) {
+        let of =
+            |at: usize| self.turn.calls.get(at).map(|call| (&call.name, call.object.as_deref().unwrap_or(&call.text)));
+        let is_repeat = of(first) == of(second);
+        if let Some(call) = self.turn.calls.get_mut(second).filter(|_| is_repeat) {
+            call.is_void = true;
+        }
+    }
+
     /// Starts a call; `None` if there are too many.
     pub(crate) fn start(&mut self, id: &str, name: &str) -> Option<usize> {
         let call = self.turn.calls.len();

@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use crate::wire::WireErrorKind;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::read;
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::anthropic::shape::{
     ContentBlock, Delta, FALLBACK, Whole, entries, members, quoted, rewritten, sources,
 };
@@ -59,7 +59,7 @@ impl Block {
                 turn.settle_id(call);
                 turn.reopen();
                 if let Some(rest) = rewritten(raw, &["type", "id", "name", "input"], Vec::new()) {
-                    turn.carry_call(call, rest);
+                    turn.carry_call(call, rest, BoundTo::Format);
                 }
                 // A stream begins with an empty input, which its deltas replace.
                 let input = block.input.0.filter(|input| !is_streamed || !is_empty_object(input));
@@ -132,16 +132,19 @@ impl Block {
                 }
                 if let Some(json) = carried {
                     sources(citations_of(&json)).into_iter().for_each(|source| turn.citation(source));
-                    turn.carry(*part, json);
+                    turn.carry(*part, json, BoundTo::Format);
                 }
             }
             Kind::Thinking { part, start, signature } if ended && !signature.is_empty() => {
                 let signature = vec![("signature", quoted(signature))];
                 if let Some(json) = rewritten(start, &["thinking"], signature) {
-                    turn.carry(*part, json);
+                    turn.carry(*part, json, BoundTo::Model);
                 }
             }
-            Kind::Carried { part, start, added } if ended => turn.carry(*part, added.to(std::mem::take(start))),
+            Kind::Carried { part, start, added } if ended => {
+                let bound = bound_to(start);
+                turn.carry(*part, added.to(std::mem::take(start)), bound);
+            }
             Kind::Thinking { .. } | Kind::Carried { .. } => {}
         }
     }
@@ -190,6 +193,17 @@ impl Added {
             }
         }
         if set.is_empty() { start } else { rewritten(&start, &[], set).unwrap_or_default() }
+    }
+}
+
+/// The binding of a block. Any model may read the calls of server tools, their results and files; the model that wrote
+/// a block of another kind may have sealed it, as thinking is.
+fn bound_to(block: &str) -> BoundTo {
+    let block = read::<ContentBlock<'_>>(block).unwrap_or_default();
+    match block.kind.get() {
+        "server_tool_use" | "mcp_tool_use" | "container_upload" => BoundTo::Format,
+        kind if kind.ends_with("_tool_result") => BoundTo::Format,
+        _ => BoundTo::Model,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::wire::decode::fields::{Object, Raw, fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error};
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::anthropic::block::Block;
 use crate::wire::formats::anthropic::shape::{Event, Message};
@@ -64,7 +64,7 @@ impl Dialect for Messages {
     fn end(&mut self, turn: &mut Writer<'_>) {
         self.settle(false, turn);
         if let Some(container) = self.container.take() {
-            turn.carried(format!("{{\"container\":{container}}}"));
+            turn.carried(format!("{{\"container\":{container}}}"), BoundTo::Format);
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Anthropic;
 const CARRIES: Carries = Carries {
     refused_at_root: &["oneOf", "anyOf", "allOf"],
     property_names: PropertyNames::Short,
+    description: None,
+    tools: None,
     closing: Some(Closing::Optional),
     parallel: true,
     choice: true,

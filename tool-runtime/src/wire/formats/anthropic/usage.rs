@@ -1,14 +1,14 @@
 //! The tokens of a message, from all the events that count them.
 
 use crate::wire::Usage;
-use crate::wire::decode::fields::{Integer, List, Object, shape};
+use crate::wire::decode::fields::{Count, List, Object, shape};
 
 shape! {
     pub(super) struct Tokens {
-        "input_tokens" => input: Integer,
-        "output_tokens" => output: Integer,
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
+        "input_tokens" => input: Count,
+        "output_tokens" => output: Count,
+        "cache_read_input_tokens" => cache_read: Count,
+        "cache_creation_input_tokens" => cache_write: Count,
         "output_tokens_details" => written: Object<Written>,
         "iterations" => iterations: List<Pass>,
     }
@@ -16,17 +16,17 @@ shape! {
 
 shape! {
     struct Written {
-        "thinking_tokens" => thinking: Integer,
+        "thinking_tokens" => thinking: Count,
     }
 }
 
 shape! {
     /// One pass over the request.
     struct Pass {
-        "input_tokens" => input: Integer,
-        "output_tokens" => output: Integer,
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
+        "input_tokens" => input: Count,
+        "output_tokens" => output: Count,
+        "cache_read_input_tokens" => cache_read: Count,
+        "cache_creation_input_tokens" => cache_write: Count,
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Gemini;
 const CARRIES: Carries = Carries {
     refused_at_root: &[],
     property_names: PropertyNames::Any,
+    description: None,
+    tools: Some(128),
     closing: None,
     parallel: false,
     choice: true,

@@ -3,7 +3,8 @@
 use crate::media::Media;
 use crate::wire::WireErrorKind;
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::members::without;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::gemini::partial::PartialArguments;
 use crate::wire::formats::gemini::shape::{FunctionCall, Part};
 
@@ -33,9 +34,16 @@ impl Parts {
         let is_thought = part.thought.0;
         if let Some(call) = &part.call.0 {
             let continues = self.is_open();
-            let at = self.call(call, turn)?;
-            if part.has_more && !continues {
-                turn.carry_call(at, part.rest(&["functionCall"]));
+            let at = self.call(&call.value, turn)?;
+            let inner = without(call.text, &["id", "name", "args", "partialArgs", "willContinue"]);
+            if (part.has_more || inner != "{}") && !continues {
+                let mut rest = part.rest(&["functionCall"]);
+                if inner != "{}" {
+                    rest.pop();
+                    let comma = if rest.len() > 1 { "," } else { "" };
+                    rest = format!("{rest}{comma}\"functionCall\":{inner}}}");
+                }
+                turn.carry_call(at, rest, BoundTo::Model);
             }
         } else if part.text.came() && is_thought {
             self.thought(part, turn);
@@ -47,13 +55,14 @@ impl Parts {
                 Some(media) => {
                     turn.media(media);
                     // A part after it, if only an empty one, says that Gemini made it.
-                    turn.carried(part.rest(&["inlineData"]));
+                    turn.carried(part.rest(&["inlineData"]), BoundTo::Model);
                 }
                 // What cannot be kept as a file goes back as it came.
-                None => turn.carried(part.whole().unwrap_or("{}").to_owned()),
+                None => turn.carried(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
             }
         } else if part.has_more {
-            turn.carried(part.whole().unwrap_or("{}").to_owned());
+            let whole = part.whole().unwrap_or("{}");
+            turn.carried(whole.to_owned(), bound_to(whole));
         }
         Some(())
     }
@@ -66,7 +75,7 @@ impl Parts {
         let started = (part.has_more || self.is_sealed).then(|| turn.start_text());
         turn.text(text);
         if let Some(started) = started.filter(|_| part.has_more) {
-            turn.carry(started, part.rest(&["text", "thought"]));
+            turn.carry(started, part.rest(&["text", "thought"]), BoundTo::Model);
         }
         self.is_sealed = part.has_more;
     }
@@ -85,7 +94,7 @@ impl Parts {
             turn.reasoning(text)
         };
         if let Some(started) = started {
-            turn.carry(started, part.rest(&["text"]));
+            turn.carry(started, part.rest(&["text"]), BoundTo::Model);
         }
         self.is_sealed = part.has_more;
     }
@@ -128,6 +137,13 @@ impl Parts {
         }
         Some(at)
     }
+}
+
+/// The binding of a part of another kind. Any model may read code that Gemini ran and its output, unless the part is
+/// signed.
+fn bound_to(part: &str) -> BoundTo {
+    let is_code = part != "{}" && without(part, &["executableCode", "codeExecutionResult"]) == "{}";
+    if is_code { BoundTo::Format } else { BoundTo::Model }
 }
 
 /// A call that came before under its id, or a new one (R1, O1).

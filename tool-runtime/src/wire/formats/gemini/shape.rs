@@ -4,7 +4,7 @@ use crate::json::quote;
 use crate::wire::Usage;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::{Invalid, Json};
-use crate::wire::decode::fields::{Field, Flag, Integer, List, Object, Raw, Text, shape};
+use crate::wire::decode::fields::{Count, Field, Flag, Integer, List, Object, Raw, Text, Whole, shape};
 use crate::wire::formats::gemini::partial;
 
 shape! {
@@ -45,7 +45,7 @@ shape! {
 pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
     pub(super) thought: Flag,
-    pub(super) call: Object<FunctionCall<'a>>,
+    pub(super) call: Object<Whole<'a, FunctionCall<'a>>>,
     pub(super) data: Object<Box<Blob<'a>>>,
     /// It has other members.
     pub(super) has_more: bool,
@@ -103,11 +103,11 @@ shape! {
 
 shape! {
     pub(super) struct Tokens {
-        "promptTokenCount" => prompt: Integer,
-        "candidatesTokenCount" => candidates: Integer,
-        "thoughtsTokenCount" => thoughts: Integer,
-        "toolUsePromptTokenCount" => tool_use_prompt: Integer,
-        "cachedContentTokenCount" => cached: Integer,
+        "promptTokenCount" => prompt: Count,
+        "candidatesTokenCount" => candidates: Count,
+        "thoughtsTokenCount" => thoughts: Count,
+        "toolUsePromptTokenCount" => tool_use_prompt: Count,
+        "cachedContentTokenCount" => cached: Count,
     }
 }
 

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 use crate::media::Media;
-use crate::wire::decode::fields::{Text, read, shape};
+use crate::wire::decode::fields::{Raw, Text, read, shape};
+use crate::wire::decode::members::without;
 use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
 use crate::wire::formats::gemini::model::{Generation, generation};
 use crate::wire::history::{CallMessage, Carried, Part};
@@ -18,6 +19,8 @@ const UNCHECKED: &str = "skip_thought_signature_validator";
 shape! {
     struct Signed<'a> {
         "thoughtSignature" => signature: Text<'a>,
+        /// Members of the call itself.
+        "functionCall" => call: Raw<'a>,
     }
 }
 
@@ -43,10 +46,14 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 if gemini_name(call) != call.name {
                     out.lose("a name that no tool can have");
                 }
-                let function = named(call).with("args", Node::Raw(out.arguments_of(call).into()));
+                let inner = carried.and_then(|json| read::<Signed<'_>>(json).ok()).and_then(|part| part.call.0);
+                let function = named(call).with("args", Node::Raw(out.arguments_of(call).into())).with_carried(inner);
                 let part = Object::new().with("functionCall", function);
                 let part = if is_unsigned { part.with("thoughtSignature", UNCHECKED) } else { part };
-                Some(part.with_carried(carried))
+                Some(match inner {
+                    Some(_) => part.with_members(carried.map(|json| without(json, &["functionCall"]).into())),
+                    None => part.with_carried(carried),
+                })
             }
             Part::Media(media) => {
                 // The part after it says that Gemini made it.

@@ -5,15 +5,16 @@ use std::borrow::Cow;
 use crate::media::Media;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::Json;
-use crate::wire::decode::fields::{Flag, Integer, List, Object, Raw, Text, Whole, fill, shape};
-use crate::wire::decode::members::without;
+use crate::wire::decode::fields::{Count, Flag, List, Object, Raw, Text, Whole, fill, shape};
+use crate::wire::decode::members::{Members, add, object, without};
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
-/// Lines are independent of each other, so there is no state.
-pub(crate) struct Ollama;
+/// The members of a response beside its text and its calls; otherwise lines are independent of each other.
+#[derive(Default)]
+pub(crate) struct Ollama(Members);
 
 shape! {
     struct Line<'a> {
@@ -21,8 +22,8 @@ shape! {
         "message" => message: Object<Message<'a>>,
         "done" => done: Flag,
         "done_reason" => done_reason: Text<'a>,
-        "prompt_eval_count" => prompt_eval_count: Integer,
-        "eval_count" => eval_count: Integer,
+        "prompt_eval_count" => prompt_eval_count: Count,
+        "eval_count" => eval_count: Count,
         "error" => error: Raw<'a>,
     }
 }
@@ -32,7 +33,7 @@ shape! {
         "thinking" => thinking: Text<'a>,
         "content" => content: Text<'a>,
         "tool_calls" => tool_calls: List<Whole<'a, Call<'a>>>,
-        "images" => images: Raw<'a>,
+        rare rare: ["images"] and all but ["role"],
     }
 }
 
@@ -72,10 +73,11 @@ impl Dialect for Ollama {
         if let Some(message) = &line.message.0 {
             if let Some(part) = turn.reasoning(message.thinking.get()) {
                 // The server takes its thinking back as plain text; that it came from here is all there is to keep.
-                turn.carry(part, "{}".to_owned());
+                turn.carry(part, "{}".to_owned(), BoundTo::Model);
             }
             turn.text(message.content.get());
-            for image in message.images.0.map(strings).unwrap_or_default() {
+            message.rare.others().for_each(|(name, value)| add(&mut self.0, name, value));
+            for image in message.rare.get("images").map(strings).unwrap_or_default() {
                 // The server names no type, so the bytes have to say what it is.
                 if let Ok(media) = Media::unlabelled(&image) {
                     turn.media(media);
@@ -92,7 +94,7 @@ impl Dialect for Ollama {
                     if call.id.came() || function.value.index.0.is_some() {
                         let rest = without(function.text, &["name", "arguments"]);
                         let call = without(text, &["function"]);
-                        turn.carry_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"));
+                        turn.carry_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"), BoundTo::Model);
                     }
                 }
             }
@@ -109,6 +111,12 @@ impl Dialect for Ollama {
 
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         self.frame(b"", body, turn);
+    }
+
+    fn end(&mut self, turn: &mut Writer<'_>) {
+        if !self.0.is_empty() {
+            turn.carried(format!("{{\"message\":{}}}", object(&self.0)), BoundTo::Model);
+        }
     }
 }
 

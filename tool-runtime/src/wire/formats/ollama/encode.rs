@@ -13,6 +13,8 @@ pub(crate) struct Ollama;
 const CARRIES: Carries = Carries {
     refused_at_root: &[],
     property_names: PropertyNames::Any,
+    description: None,
+    tools: None,
     closing: None,
     parallel: false,
     choice: false,
@@ -65,10 +67,11 @@ impl Dialect for Ollama {
 }
 
 shape! {
-    /// What is kept with a call.
+    /// The members that are kept with a call, or with the message.
     struct Kept<'a> {
         "call" => call: Raw<'a>,
         "function" => function: Raw<'a>,
+        "message" => message: Raw<'a>,
     }
 }
 
@@ -85,7 +88,7 @@ fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<Kept<'a>> {
 
 /// Writes the message of a turn, unless there is nothing in it.
 fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
-    let (mut calls, mut images, mut thinking) = (Vec::new(), Vec::new(), String::new());
+    let (mut calls, mut images, mut thinking, mut members) = (Vec::new(), Vec::new(), String::new(), None);
     for part in parts {
         match part {
             Part::Text(text) => {
@@ -102,6 +105,9 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
             }
             Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
                 thinking.push_str(reasoning.text());
+            }
+            Part::Carried(carried) if out.takes(carried) => {
+                members = read::<Kept<'_>>(carried.json()).ok().and_then(|kept| kept.message.0);
             }
             Part::Media(media) => match media.data().filter(|_| media.essence().starts_with("image/")) {
                 Some(data) => images.push(data),
@@ -124,5 +130,6 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     if !images.is_empty() {
         message = message.with("images", images);
     }
-    out.push(if calls.is_empty() { message } else { message.with("tool_calls", calls) });
+    let message = if calls.is_empty() { message } else { message.with("tool_calls", calls) };
+    out.push(message.with_carried(members));
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::json::quote;
 use crate::wire::decode::fields::{List, Object, Raw, Text, Whole, read, shape};
-use crate::wire::decode::members::without;
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::members::{Members, add, object, without};
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::openai_chat::chunk::Delta;
 use crate::wire::formats::openai_chat::fragments::Fragments;
 use crate::wire::formats::openai_chat::media::{audio, image};
@@ -67,13 +67,13 @@ pub(super) struct Carry {
     blocks: Fragments,
     chunks: Vec<Chunk>,
     /// Other members of the message, as they were written.
-    members: BTreeMap<&'static str, String>,
+    members: Members,
     annotations: Vec<String>,
     audio_id: String,
     audio: String,
     images: usize,
     /// Members of calls, by the call.
-    calls: BTreeMap<usize, BTreeMap<&'static str, String>>,
+    calls: BTreeMap<usize, Members>,
     /// Calls of free-form tools.
     custom: BTreeSet<usize>,
 }
@@ -114,9 +114,10 @@ impl Carry {
             ("provider_specific_fields", signature),
         ] {
             if let Some(value) = value {
-                self.members.insert(name, value.to_owned());
+                self.members.insert(name.to_owned(), value.to_owned());
             }
         }
+        delta.rare.others().for_each(|(name, value)| add(&mut self.members, name, value));
         if let Some(list) = delta.rare.get("annotations") {
             let list: List<Whole<'_, Annotation<'_>>> = read(list).unwrap_or_default();
             for annotation in list.iter() {
@@ -154,7 +155,7 @@ impl Carry {
                         turn.media(image);
                     }
                 }
-                _ => turn.carried(format!("{{\"content\":{}}}", piece.text)),
+                _ => turn.carried(format!("{{\"content\":{}}}", piece.text), BoundTo::Model),
             }
         }
     }
@@ -178,8 +179,8 @@ impl Carry {
     }
 
     /// Keeps a member of a call.
-    pub(super) fn call(&mut self, call: usize, name: &'static str, json: String) {
-        self.calls.entry(call).or_default().insert(name, json);
+    pub(super) fn call(&mut self, call: usize, name: &str, json: &str) {
+        add(self.calls.entry(call).or_default(), name, json);
     }
 
     /// Keeps that a call is one of a free-form tool.
@@ -200,23 +201,22 @@ impl Carry {
             (false, false) => "{}",
         };
         for part in &self.parts {
-            turn.carry(*part, fields.to_owned());
+            turn.carry(*part, fields.to_owned(), BoundTo::Model);
         }
         for chunk in &self.chunks {
-            turn.carry(chunk.part, chunk.json());
+            turn.carry(chunk.part, chunk.json(), BoundTo::Model);
         }
         for part in turn.later_texts() {
-            turn.carry(part, "{}".to_owned());
+            turn.carry(part, "{}".to_owned(), BoundTo::Model);
         }
         for call in std::mem::take(&mut self.custom) {
             let (mut name, mut input) = (String::new(), String::new());
             quote(&mut name, turn.name(call));
             quote(&mut input, turn.argument_text(call));
-            self.call(call, "custom", format!(r#"{{"name":{name},"input":{input}}}"#));
+            self.call(call, "custom", &format!(r#"{{"name":{name},"input":{input}}}"#));
         }
         for (call, members) in std::mem::take(&mut self.calls) {
-            let members = members.iter().map(|(name, json)| (*name, json.as_str()));
-            turn.carry_call(call, object(members));
+            turn.carry_call(call, object(&members), BoundTo::Model);
         }
         self.message(turn);
     }
@@ -224,14 +224,14 @@ impl Carry {
     /// What belongs to the message as a whole.
     fn message(&mut self, turn: &mut Writer<'_>) {
         let lists = [("reasoning_details", self.details.json()), ("thinking_blocks", self.blocks.json())];
-        self.members.extend(lists.into_iter().filter_map(|(name, list)| Some((name, list?))));
+        self.members.extend(lists.into_iter().filter_map(|(name, list)| Some((name.to_owned(), list?))));
         if !self.annotations.is_empty() {
-            self.members.insert("annotations", format!("[{}]", self.annotations.join(",")));
+            self.members.insert("annotations".to_owned(), format!("[{}]", self.annotations.join(",")));
         }
         if !self.audio_id.is_empty() {
             let mut id = String::new();
             quote(&mut id, &self.audio_id);
-            self.members.insert("audio", format!("{{\"id\":{id}}}"));
+            self.members.insert("audio".to_owned(), format!("{{\"id\":{id}}}"));
         }
         if let Some(audio) = audio(&self.audio) {
             turn.media(audio);
@@ -239,9 +239,10 @@ impl Carry {
         if self.members.is_empty() && self.images == 0 && !turn.has_refusal() {
             return;
         }
-        let members = object(self.members.iter().map(|(name, json)| (*name, json.as_str())));
+        let members = object(&self.members);
         let (images, refusal) = (self.images, turn.has_refusal());
-        turn.carried(format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#));
+        let message = format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#);
+        turn.carried(message, BoundTo::Model);
     }
 }
 
@@ -259,10 +260,4 @@ impl Chunk {
         };
         format!("{{\"content\":{json}}}")
     }
-}
-
-/// An object of members that are JSON already.
-fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let members: Vec<_> = members.map(|(name, json)| format!("\"{name}\":{json}")).collect();
-    format!("{{{}}}", members.join(","))
 }

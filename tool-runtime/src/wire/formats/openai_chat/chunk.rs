@@ -44,7 +44,7 @@ shape! {
             "annotations",
             "audio",
             "images",
-        ],
+        ] and all but ["role"],
     }
 }
 
@@ -53,7 +53,7 @@ shape! {
         "index" => pub(super) index: Integer,
         "id" => pub(super) id: Text<'a>,
         "function" => pub(super) function: Object<Function<'a>>,
-        rare rare: ["custom", "extra_content", "provider_specific_fields"],
+        rare rare: ["custom", "extra_content", "provider_specific_fields"] and all but ["type"],
     }
 }
 

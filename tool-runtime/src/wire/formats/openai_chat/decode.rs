@@ -75,6 +75,7 @@ impl Dialect for Chat {
 
     fn end(&mut self, turn: &mut Writer<'_>) {
         sources::beside(&self.sources, &self.addresses, turn);
+        self.selector.end(turn);
         self.carry.end(turn);
     }
 }
@@ -133,7 +134,7 @@ impl Chat {
             let (name, arguments) = part.named(custom.as_ref());
             let input = custom.as_ref().map_or("", |custom| custom.input.get());
             let (id, empty) = (part.id.get(), arguments.is_empty() && input.is_empty());
-            let Some(call) = self.selector.select(part.index.0, id, name, empty, turn) else { continue };
+            let Some(call) = self.selector.select(part.index.0, id, name, arguments, empty, turn) else { continue };
             turn.reopen();
             arguments.add(call, turn);
             turn.append_text(call, input);
@@ -150,11 +151,12 @@ impl Chat {
             return;
         }
         if let Some(extra) = part.rare.get("extra_content") {
-            self.carry.call(call, "extra_content", extra.to_owned());
+            self.carry.call(call, "extra_content", extra);
         }
         if let Some(fields) = part.rare.get("provider_specific_fields").filter(|fields| fields.contains("signature")) {
-            self.carry.call(call, "provider_specific_fields", fields.to_owned());
+            self.carry.call(call, "provider_specific_fields", fields);
         }
+        part.rare.others().for_each(|(name, value)| self.carry.call(call, name, value));
     }
 
     fn legacy(&mut self, function: &Function<'_>, turn: &mut Writer<'_>) {
@@ -172,7 +174,7 @@ impl Chat {
             },
         };
         self.legacy = Some(call);
-        self.carry.call(call, "legacy", "true".to_owned());
+        self.carry.call(call, "legacy", "true");
         turn.reopen();
         turn.settle_id(call);
         function.arguments.add(call, turn);
@@ -194,7 +196,7 @@ impl Chat {
             let (name, arguments) = function.parts();
             let Some(call) = turn.start("", name) else { return };
             arguments.add(call, turn);
-            self.carry.call(call, "legacy", "true".to_owned());
+            self.carry.call(call, "legacy", "true");
         }
     }
 }

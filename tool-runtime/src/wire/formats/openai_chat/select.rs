@@ -1,7 +1,8 @@
-//! Which call a delta of Chat Completions belongs to (R1 to R3).
+//! Which call a delta of Chat Completions belongs to (R1 to R3, R11).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::turn::Writer;
 
 /// The state for attributing deltas to calls.
@@ -9,6 +10,12 @@ use crate::wire::decode::turn::Writer;
 pub(super) struct Selector {
     by_index: HashMap<i64, usize>,
     touched: Option<usize>,
+    /// The indices at which a call was named again.
+    named_again: HashSet<Option<i64>>,
+    /// The latest call of an id that several have.
+    latest: HashMap<String, usize>,
+    /// Calls that share an id or an index with an earlier one, after that.
+    shared: Vec<(usize, usize)>,
 }
 
 impl Selector {
@@ -19,11 +26,16 @@ impl Selector {
         index: Option<i64>,
         id: &str,
         name: &str,
-        no_arguments: bool,
+        arguments: &Piece<'_>,
+        is_empty: bool,
         turn: &mut Writer<'_>,
     ) -> Option<usize> {
         let found = self.find(index, id, name, turn).filter(|call| !renames(*call, name, turn));
+        if found.is_some_and(|call| !name.is_empty() && name == turn.name(call)) {
+            self.named_again.insert(index);
+        }
         let call = match found {
+            Some(call) if self.is_another(index, call, arguments, turn) => self.another(index, id, call, turn)?,
             Some(call) => {
                 // R2, R3: the first id stays; before argument text, or when there was none, a name is appended.
                 turn.offer_id(call, id);
@@ -32,7 +44,7 @@ impl Selector {
                 }
                 call
             }
-            None if id.is_empty() && name.is_empty() && no_arguments => return None,
+            None if id.is_empty() && name.is_empty() && is_empty => return None,
             None => turn.start(id, name)?,
         };
         // A delta that only continues a call (e) does not make its index known.
@@ -45,9 +57,42 @@ impl Selector {
         Some(call)
     }
 
+    /// Whether arguments begin again after those of a call are whole, and the call was named again before: servers that
+    /// give several calls one id, or one index, mean the next call (R11).
+    fn is_another(&self, index: Option<i64>, call: usize, arguments: &Piece<'_>, turn: &Writer<'_>) -> bool {
+        // In this order: nearly no delta names a call again.
+        self.named_again.contains(&index) && arguments.begins() && turn.is_whole(call)
+    }
+
+    fn another(&mut self, index: Option<i64>, id: &str, before: usize, turn: &mut Writer<'_>) -> Option<usize> {
+        self.named_again.remove(&index);
+        let id = if id.is_empty() { turn.wire_id(before) } else { id }.to_owned();
+        let name = turn.name(before).to_owned();
+        let call = turn.start(&id, &name)?;
+        self.shared.push((before, call));
+        self.by_index.extend(index.map(|index| (index, call)));
+        if !id.is_empty() {
+            self.latest.insert(id, call);
+        }
+        Some(call)
+    }
+
+    /// A server that sends a call twice means it once.
+    pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
+        for (first, second) in std::mem::take(&mut self.shared) {
+            turn.drop_repeat(first, second);
+        }
+    }
+
     /// The first match wins (R1); `None` means a new call.
     fn find(&self, index: Option<i64>, id: &str, name: &str, turn: &Writer<'_>) -> Option<usize> {
         let seen = if id.is_empty() { None } else { turn.call_by_id(id) };
+        // Of several calls with one id that of the index, or the latest.
+        let at_index = || index.and_then(|index| self.by_index.get(&index)).filter(|call| turn.wire_id(**call) == id);
+        let seen = seen.map(|first| match self.latest.get(id) {
+            Some(latest) => *at_index().unwrap_or(latest),
+            None => first,
+        });
         // (a) a seen id, unless the name differs.
         if let Some(call) = seen
             && (name.is_empty() || name == turn.name(call))

@@ -1,20 +1,20 @@
 //! How Chat Completions and its compatible servers count tokens.
 
 use crate::wire::Usage;
-use crate::wire::decode::fields::{Integer, Object, shape};
+use crate::wire::decode::fields::{Count, Object, shape};
 use crate::wire::formats::openai::{Read, Written};
 
 shape! {
     pub(super) struct Tokens {
-        "prompt_tokens" => prompt_tokens: Integer,
-        "completion_tokens" => completion_tokens: Integer,
+        "prompt_tokens" => prompt_tokens: Count,
+        "completion_tokens" => completion_tokens: Count,
         "prompt_tokens_details" => read: Object<Read>,
         "completion_tokens_details" => written: Object<Written>,
         /// `DeepSeek`'s word for `cached_tokens`.
-        "prompt_cache_hit_tokens" => hit: Integer,
+        "prompt_cache_hit_tokens" => hit: Count,
         /// What gateways to Anthropic add.
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
+        "cache_read_input_tokens" => cache_read: Count,
+        "cache_creation_input_tokens" => cache_write: Count,
     }
 }
 
@@ -22,7 +22,7 @@ impl Tokens {
     /// `None` if the provider counted none.
     pub(super) fn usage(&self) -> Option<Usage> {
         let (input, output) = (self.prompt_tokens, self.completion_tokens);
-        if input.0.is_none() && output.0.is_none() {
+        if input.count().is_none() && output.count().is_none() {
             return None;
         }
         let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));
@@ -37,6 +37,6 @@ impl Tokens {
 }
 
 /// Gateways write one count under several names, and zero where they have none.
-fn most(counts: &[Option<Integer>]) -> u64 {
+fn most(counts: &[Option<Count>]) -> u64 {
     counts.iter().flatten().filter_map(|count| count.count()).max().unwrap_or(0)
 }

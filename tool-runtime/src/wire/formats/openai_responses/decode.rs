@@ -1,7 +1,7 @@
 //! Events and whole bodies of Responses, read as borrowed types.
 
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, fill, read, shape};
+use crate::wire::decode::fields::{Count, Integer, List, Object, Raw, Text, Whole, fill, read, shape};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
@@ -57,8 +57,8 @@ shape! {
 
 shape! {
     struct Tokens {
-        "input_tokens" => input_tokens: Integer,
-        "output_tokens" => output_tokens: Integer,
+        "input_tokens" => input_tokens: Count,
+        "output_tokens" => output_tokens: Count,
         "input_tokens_details" => read: Object<Read>,
         "output_tokens_details" => written: Object<Written>,
     }
@@ -68,7 +68,7 @@ impl Tokens {
     /// `None` if the provider counted none.
     fn usage(&self) -> Option<Usage> {
         let (input, output) = (self.input_tokens, self.output_tokens);
-        if input.0.is_none() && output.0.is_none() {
+        if input.count().is_none() && output.count().is_none() {
             return None;
         }
         let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));

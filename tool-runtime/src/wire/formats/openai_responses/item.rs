@@ -79,6 +79,11 @@ impl Item<'_> {
         self.kind.get().ends_with("_output")
     }
 
+    /// Whether the item reports the work of a provider's tool, which any model of the provider reads.
+    pub(super) fn is_of_server_tool(&self) -> bool {
+        matches!(self.kind.get(), "web_search_call" | "file_search_call" | "code_interpreter_call" | "mcp_call")
+    }
+
     /// Whether reasoning says all of itself, so that a provider that did not keep the response can read it.
     pub(super) fn is_self_contained(&self) -> bool {
         !self.encrypted.get().is_empty() || !self.content.is_empty()

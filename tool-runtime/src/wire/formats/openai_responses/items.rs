@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::json::quote;
 use crate::wire::decode::fields::Whole;
 use crate::wire::decode::members::without;
-use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::openai_responses::item::{self, Item};
 use crate::wire::formats::openai_responses::places::{Key, Place, Places};
 use crate::wire::history::Media;
@@ -80,7 +80,7 @@ impl Items {
         let item = &whole.value;
         if item.is_call() {
             if let Some(call) = self.take(key, item, turn) {
-                turn.carry_call(call, self.kept(whole.text));
+                turn.carry_call(call, self.kept(whole.text), BoundTo::Model);
             }
         } else if !item.kind.get().is_empty() {
             self.settle(key, whole, turn);
@@ -99,7 +99,7 @@ impl Items {
                 // It could only be found under its id, and a request with an id that nobody knows is refused
                 // ("Reasoning models", encrypted reasoning items; the provider of the AI SDK leaves it out too).
                 if !self.is_lost || item.is_self_contained() {
-                    turn.carry(part, whole.text.to_owned());
+                    turn.carry(part, whole.text.to_owned(), BoundTo::Model);
                 }
                 return;
             }
@@ -111,13 +111,14 @@ impl Items {
                     if is_new {
                         turn.media(media);
                     }
-                    return turn.carry(part, self.kept(&without(whole.text, &["result"])));
+                    return turn.carry(part, self.kept(&without(whole.text, &["result"])), BoundTo::Model);
                 }
             }
             _ if is_new => self.other(item),
             _ => {}
         }
-        turn.carry(part, self.kept(whole.text));
+        let bound = if item.is_of_server_tool() { BoundTo::Format } else { BoundTo::Model };
+        turn.carry(part, self.kept(whole.text), bound);
     }
 
     /// The provider says whether it keeps the response.
@@ -156,7 +157,7 @@ impl Items {
                 }
             },
         };
-        turn.carry_call(call, self.kept(whole.text));
+        turn.carry_call(call, self.kept(whole.text), BoundTo::Model);
     }
 
     /// What goes back to the provider: the item and, if there is one, the reasoning without which it is refused.

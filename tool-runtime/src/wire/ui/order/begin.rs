@@ -2,9 +2,8 @@
 
 use uuid::Uuid;
 
-use crate::call::Suspension;
 use crate::wire::ui::Protocol;
-use crate::wire::ui::call::Call;
+use crate::wire::ui::call::{Call, Earlier};
 use crate::wire::ui::frame::{Frame, RunIds};
 use crate::wire::ui::order::Order;
 
@@ -18,11 +17,7 @@ impl Order {
 
     /// Continues a message: its calls, announced in an earlier response, are updated in place. A protocol that has no
     /// frame for that starts them again.
-    pub(in crate::wire::ui) fn resume(
-        &mut self,
-        message: &str,
-        calls: impl Iterator<Item = (String, Option<Suspension>)>,
-    ) {
+    pub(in crate::wire::ui) fn resume(&mut self, message: &str, calls: impl Iterator<Item = (String, Earlier)>) {
         if self.protocol == Protocol::AgUi {
             // Texts of the earlier response may have ids that begin with the id of the message.
             self.run = RunIds { thread: message.to_owned(), run: format!("run_{}", Uuid::new_v4().simple()) };

@@ -84,6 +84,11 @@ impl Order {
         }
     }
 
+    /// Whether the protocol has a place for the question of an approval.
+    pub(super) const fn shows_approvals(&self) -> bool {
+        matches!(self.protocol, Protocol::UiMessageStream | Protocol::AgUi)
+    }
+
     /// The call was announced.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.used.contains(&self.hash(id))

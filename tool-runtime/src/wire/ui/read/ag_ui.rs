@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::call::CallId;
+use crate::call::{CallId, Question};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Media, Part, ResultMessage};
@@ -31,7 +31,10 @@ enum Claim {
 
 /// One answer to an interrupt.
 struct Resume<'a> {
+    /// The id of the call.
     id: &'a str,
+    /// The question that was answered. `None` for a call that its client executes.
+    question: Option<Question>,
     /// `None` if the interrupt was cancelled.
     payload: Option<&'a Tree<'a>>,
 }
@@ -121,7 +124,7 @@ impl<'a> Input<'a> {
 impl ChatReader {
     /// The answers and the text of a client whose history was checked.
     pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ChatError> {
-        let mut answered = BTreeMap::new();
+        let (mut answered, mut late) = (BTreeMap::new(), Vec::new());
         for (at, resume) in input.resume.iter().enumerate() {
             let answer = self.answer(resume.id);
             let refused = |kind| Err(ChatError::new(ChatErrorKind::History(kind), format!("/resume/{at}")));
@@ -130,6 +133,10 @@ impl ChatReader {
             }
             if answered.contains_key(resume.id) || input.results.contains_key(resume.id) {
                 return refused(HistoryErrorKind::Duplicate);
+            }
+            if answer == Some(&Answer::Ended) {
+                late.extend(resume.question.as_ref().and_then(|_| resume.answer(true, at).ok()));
+                continue;
             }
             answered.insert(resume.id, resume.answer(answer == Some(&Answer::Pending), at)?);
         }
@@ -150,16 +157,22 @@ impl ChatReader {
         }
         request.text = input.text;
         request.files = input.files;
-        Ok(request)
+        Ok(request.or_late(late))
     }
 }
 
 impl Resume<'_> {
+    /// The question of a call that waits for a person. An interrupt that names none was not sent by this side.
+    fn asked(&self, at: usize) -> Result<Question, ChatError> {
+        let forged = || ChatError::new(ChatErrorKind::History(HistoryErrorKind::Forged), format!("/resume/{at}"));
+        self.question.clone().ok_or_else(forged)
+    }
+
     fn answer(&self, asks: bool, at: usize) -> Result<ChatAnswer, ChatError> {
         let id = CallId::new(self.id);
         let path = format!("/resume/{at}/payload");
         match self.payload {
-            None if asks => Ok(ChatAnswer::Decision { id, approved: false, reason: None }),
+            None if asks => Ok(ChatAnswer::Decision { question: self.asked(at)?, approved: false, reason: None }),
             None => Ok(ChatAnswer::Failed { id }),
             Some(payload) if asks => {
                 // Other arguments were not offered, so that none is taken for approved.
@@ -167,7 +180,7 @@ impl Resume<'_> {
                     return Err(malformed(format!("{path}/editedArgs")));
                 }
                 let (approved, reason) = decision(payload, &path)?;
-                Ok(ChatAnswer::Decision { id, approved, reason: reason.map(str::to_owned) })
+                Ok(ChatAnswer::Decision { question: self.asked(at)?, approved, reason: reason.map(str::to_owned) })
             }
             Some(payload) => {
                 let json = serde_json::to_string(payload).map_err(|_| malformed(path))?;
@@ -181,12 +194,15 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatEr
     let entry = |(at, entry): (usize, &'a Tree<'a>)| {
         let missing = |key: &str| malformed(format!("/resume/{at}/{key}"));
         let id = string(entry, "interruptId").ok_or_else(|| missing("interruptId"))?;
+        let question: Option<Question> = id.parse().ok();
+        // The text of a question ends with the id of its call.
+        let id = question.as_ref().and_then(|_| id.split_once('.')).map_or(id, |(_, call)| call);
         let payload = match string(entry, "status") {
             Some("resolved") => Some(entry.get("payload").unwrap_or(&Tree::Null)),
             Some("cancelled") => None,
             _ => return Err(missing("status")),
         };
-        Ok(Resume { id, payload })
+        Ok(Resume { id, question, payload })
     };
     entries.iter().enumerate().map(entry).collect()
 }

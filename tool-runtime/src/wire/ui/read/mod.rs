@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub use error::{ChatError, ChatErrorKind};
 pub use request::{ChatAnswer, ChatRequest};
 
-use crate::call::{CallId, Suspension};
+use crate::call::{CallId, Question, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{self, Answer, CallMessage, HistoryLimits};
@@ -38,7 +38,8 @@ const ID_BYTES: usize = 128;
 /// let request = reader.read(br#"{"id":"chat_1","trigger":"submit-message","messages":[
 ///     {"id":"m1","role":"user","parts":[{"type":"text","text":"Write to Ada."}]},
 ///     {"id":"m2","role":"assistant","parts":[{"type":"tool-mail__send","toolCallId":"call_1",
-///         "state":"approval-responded","input":{},"approval":{"id":"call_1","approved":true}}]}]}"#)?;
+///         "state":"approval-responded","input":{},"approval":{"approved":true,
+///             "id":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.call_1"}}]}]}"#)?;
 /// assert!(matches!(&request.answers[..], [ChatAnswer::Decision { approved: true, .. }]));
 /// assert_eq!(request.message_id.as_deref(), Some("m2"));
 ///
@@ -175,6 +176,7 @@ impl ChatReader {
             request.message_id = posted.last().map(|last| last.id.clone());
         }
         let Some(last) = posted.last().filter(|last| last.role == Role::Assistant) else { return Ok(request) };
+        let mut late = Vec::new();
         for call in &last.calls {
             let forged = || ChatError {
                 kind: ChatErrorKind::History(history::HistoryErrorKind::Forged),
@@ -184,19 +186,28 @@ impl ChatReader {
             let id = CallId::new(call.id);
             request.answers.push(match (&call.claim, answer) {
                 (Claim::Decided { question, approved, reason }, Some(Answer::Pending)) => {
-                    if *question != call.id {
-                        return Err(forged());
-                    }
-                    ChatAnswer::Decision { id, approved: *approved, reason: reason.map(str::to_owned) }
+                    // Whether the call still asks it, the gate finds out and records.
+                    let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
+                    let question = question.ok_or_else(forged)?;
+                    decision_on(question, *approved, *reason)
                 }
                 (Claim::Decided { .. }, Some(Answer::Client)) => return Err(forged()),
+                (Claim::Decided { question, approved, reason }, Some(Answer::Ended)) => {
+                    let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
+                    late.extend(question.map(|question| decision_on(question, *approved, *reason)));
+                    continue;
+                }
                 (Claim::Output(json), Some(Answer::Client)) => ChatAnswer::Output { id, json: json.clone() },
                 (Claim::Failed, Some(Answer::Client)) => ChatAnswer::Failed { id },
                 _ => continue,
             });
         }
-        Ok(request)
+        Ok(request.or_late(late))
     }
+}
+
+fn decision_on(question: Question, approved: bool, reason: Option<&str>) -> ChatAnswer {
+    ChatAnswer::Decision { question, approved, reason: reason.map(str::to_owned) }
 }
 
 /// An id that is neither empty nor longer than anybody makes one.

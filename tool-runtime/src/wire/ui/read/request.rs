@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::call::CallId;
+use crate::call::{CallId, Question};
 use crate::wire::history::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
@@ -18,7 +18,8 @@ pub struct ChatRequest {
     /// The id of the message that the response continues, for
     /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
     pub message_id: Option<String>,
-    /// The answers to calls that wait, in the order of the calls.
+    /// The answers to calls that wait, in the order of the calls. A body that brings nothing else keeps its decisions on
+    /// calls that have ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
     pub answers: Vec<ChatAnswer>,
     /// What the user wrote; `None` if the body has no new message with text.
     pub text: Option<String>,
@@ -29,6 +30,15 @@ pub struct ChatRequest {
 impl ChatRequest {
     pub(super) const fn new(chat_id: String) -> Self {
         Self { chat_id, run_id: None, message_id: None, answers: Vec::new(), text: None, files: Vec::new() }
+    }
+
+    /// Takes decisions on calls that have ended, if the body brings nothing else: the conversation refuses and records
+    /// a body that was sent twice. Beside other content they are the client's memory of earlier requests.
+    pub(super) fn or_late(mut self, late: Vec<ChatAnswer>) -> Self {
+        if self.text.is_none() && self.files.is_empty() && self.answers.is_empty() {
+            self.answers = late;
+        }
+        self
     }
 
     pub(super) fn brings_something(self) -> Result<Self, ChatError> {
@@ -45,8 +55,8 @@ impl ChatRequest {
 pub enum ChatAnswer {
     /// A person decided.
     Decision {
-        /// The id of the call.
-        id: CallId,
+        /// The question that they were shown.
+        question: Question,
         /// Whether the call may run.
         approved: bool,
         /// What the person says about it; `None` if they gave no reason.
@@ -82,7 +92,7 @@ impl fmt::Debug for ChatRequest {
 impl fmt::Debug for ChatAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, id) = match self {
-            Self::Decision { id, .. } => ("Decision", id),
+            Self::Decision { question, .. } => ("Decision", question.call_id()),
             Self::Output { id, .. } => ("Output", id),
             Self::Failed { id } => ("Failed", id),
         };

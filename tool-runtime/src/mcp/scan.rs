@@ -1,7 +1,8 @@
 //! [`IdScan`]: finds the id of a message that is too long to be kept, so that its request fails without waiting.
 
-/// Reads a message byte by byte and remembers the number under `id` of the outermost object.
+/// Reads a message byte by byte and remembers the number or text under `id` of the outermost object.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about the place in the text")]
 pub(super) struct IdScan {
     depth: u32,
     in_string: bool,
@@ -11,8 +12,15 @@ pub(super) struct IdScan {
     /// The beginning of the last key of the outermost object.
     key: Vec<u8>,
     number: Option<u64>,
+    /// The text under `id` as it is written, if it is a text.
+    text: Option<String>,
     id: Option<u64>,
+    is_request: bool,
 }
+
+/// The longest id that is a text, in bytes.
+#[cfg(feature = "mcp-server")]
+const MAX_TEXT: usize = 256;
 
 impl IdScan {
     /// Reads more of the message.
@@ -21,8 +29,16 @@ impl IdScan {
     }
 
     /// The id, once the message has ended.
+    #[cfg(feature = "mcp-client")]
     pub(super) const fn id(&self) -> Option<u64> {
         self.id
+    }
+
+    /// The id of a request as JSON, once the message has ended. `None` for any other message.
+    #[cfg(feature = "mcp-server")]
+    pub(super) fn request_id(&self) -> Option<String> {
+        let text = self.text.as_deref().map(|text| format!("\"{text}\""));
+        self.id.map(|id| id.to_string()).or(text).filter(|_| self.is_request)
     }
 
     fn byte(&mut self, byte: u8) {
@@ -33,8 +49,15 @@ impl IdScan {
                 b'"' => self.in_string = false,
                 _ => {}
             }
-            if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 3 {
+            if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 7 {
                 self.key.push(byte);
+            }
+            #[cfg(feature = "mcp-server")]
+            if self.in_string && self.is_id() {
+                match &mut self.text {
+                    Some(text) if byte.is_ascii() && text.len() < MAX_TEXT => text.push(char::from(byte)),
+                    text => *text = None,
+                }
             }
             return;
         }
@@ -43,6 +66,8 @@ impl IdScan {
                 self.in_string = true;
                 if self.depth == 1 && !self.in_value {
                     self.key.clear();
+                } else if self.is_id() {
+                    self.text = Some(String::new());
                 }
             }
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
@@ -60,14 +85,20 @@ impl IdScan {
         }
     }
 
+    /// Whether the value of the outermost object's id is read.
+    fn is_id(&self) -> bool {
+        self.depth == 1 && self.in_value && self.key == b"id"
+    }
+
     /// The end of a member of the outermost object.
     fn settle(&mut self) {
         if self.depth != 1 {
             return;
         }
-        if self.in_value && self.key == b"id" {
+        if self.is_id() {
             self.id = self.number;
         }
+        self.is_request |= self.in_value && self.key == b"method";
         (self.in_value, self.number) = (false, None);
     }
 }

@@ -1,0 +1,116 @@
+//! Decisions of a person who was shown a call a moment ago.
+
+#![allow(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "a test says what it expects"
+)]
+
+use std::future::Future;
+
+use tool_runtime::agent::{Conversation, Ended, Incoming, RunQueue};
+use tool_runtime::call::{Decider, Question, ToolExecResult};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
+use tool_runtime::store::Store;
+use tool_runtime::{CallId, Run, ToolCatalog, ToolPolicy, ToolRunner};
+
+/// A question that no call asks.
+///
+/// # Panics
+/// The id is empty.
+pub fn never(id: &str) -> Question {
+    format!("{}.{id}", "0".repeat(64)).parse().expect("a question")
+}
+
+/// The question that a call of a conversation asks now.
+pub fn question(conversation: &Conversation, id: impl Into<CallId>) -> Question {
+    let id = id.into();
+    let mut waiting = conversation.waiting();
+    waiting.find(|call| call.id == id).map_or_else(|| never(id.as_str()), |call| call.question.clone())
+}
+
+/// The same, with the questions that the calls of a conversation ask now.
+///
+/// # Panics
+/// It cannot be written.
+pub fn answering(conversation: &Conversation, incoming: &Incoming) -> Incoming {
+    let mut incoming = serde_json::to_value(incoming).expect("a document");
+    for decision in incoming["decisions"].as_array_mut().into_iter().flatten() {
+        let asked: Question = serde_json::from_value(decision[0].take()).expect("a question");
+        decision[0] = serde_json::to_value(question(conversation, asked.call_id())).expect("a text");
+    }
+    serde_json::from_value(incoming).expect("the same")
+}
+
+/// A queue of a process that has the store and none of the tools.
+///
+/// # Panics
+/// The runner cannot be built.
+pub fn queue(store: impl Store + 'static) -> RunQueue {
+    let catalog = ToolCatalog::builder().build().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::deny_all()).store(store).build();
+    RunQueue::new(&runner.expect("a runner"))
+}
+
+/// Answers the current question of a call.
+pub trait Shown {
+    /// The question that a call asks now.
+    fn question(&self, id: &str) -> impl Future<Output = Question> + Send;
+
+    /// [`Run::resume`] with that question.
+    fn resume_shown(
+        &self,
+        id: &str,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
+
+    /// [`Run::expire`] with that question.
+    fn expire_shown(&self, id: &str) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
+}
+
+impl Shown for Run {
+    async fn question(&self, id: &str) -> Question {
+        match self.pending(&CallId::new(id)).await {
+            Ok(Some(call)) => call.question(),
+            _ => never(id),
+        }
+    }
+
+    async fn resume_shown(
+        &self,
+        id: &str,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
+        self.resume(&Shown::question(self, id).await, decision, decider).await
+    }
+
+    async fn expire_shown(&self, id: &str) -> Result<ToolExecResult, ResumeError> {
+        self.expire(&Shown::question(self, id).await).await
+    }
+}
+
+/// Answers the current question of a call of a conversation.
+pub trait DecideShown {
+    /// [`Conversation::decide`] with that question.
+    fn decide_shown(
+        &mut self,
+        id: &CallId,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> impl Future<Output = Result<Ended, ResumeError>> + Send;
+}
+
+impl DecideShown for Conversation {
+    async fn decide_shown(
+        &mut self,
+        id: &CallId,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Ended, ResumeError> {
+        let question = question(self, id);
+        self.decide(&question, decision, decider).await
+    }
+}

@@ -1,0 +1,197 @@
+//! Calls that waited for a person, were approved, and whose process died then.
+
+use tests::Shown as _;
+use tool_runtime::ToolCall;
+use tool_runtime::agent::SavedConversation;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::PendingFilter;
+
+use super::*;
+
+fn waiting(tool: &'static str, dies: Dies) -> Rig {
+    Rig { asks: true, ..Rig::new(tool, dies) }
+}
+
+fn every_approved(check: impl Fn(Rig, Dies)) {
+    every(|rig, dies| check(waiting(rig.tool, dies), dies));
+}
+
+/// A service that let a call run and died continues it when it is back.
+#[test]
+fn a_run_that_is_asked_what_became_of_it() {
+    every_approved(|rig, dies| {
+        let runner = rig.runner();
+        let run = runner.run(ada());
+        let call = ToolCall::text("c", rig.name(), ARGUMENTS);
+        let asked = runtime().block_on(run.exec(call));
+        assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
+        rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+        let still = runtime().block_on(async { rig.runner().run(ada()).recover(&"c".into()).await.expect("a store") });
+        assert!(still.is_none(), "its process has until the end of its lease");
+        rig.later(async {
+            let run = rig.runner().run(ada());
+            let error = run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect_err("it does not wait");
+            assert_eq!(error.code(), "not_pending");
+            let first = run.recover(&"c".into()).await.expect("a store").expect("it ended");
+            let second = run.recover(&"c".into()).await.expect("a store").expect("it ended");
+            assert_eq!(first.outcome(), second.outcome());
+        });
+        rig.holds("recover", dies);
+    });
+}
+
+/// So does the gate, which gets the same call once more.
+#[test]
+fn a_run_that_is_given_the_call_again() {
+    every_approved(|rig, dies| {
+        let runner = rig.runner();
+        let run = runner.run(ada());
+        let call = ToolCall::text("c", rig.name(), ARGUMENTS);
+        runtime().block_on(run.exec(call.clone()));
+        rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+        rig.later(async { drop(rig.runner().run(ada()).exec(call).await) });
+        rig.holds("exec after an approval", dies);
+    });
+}
+
+/// The arguments of the second attempt are the ones that the person wrote.
+#[test]
+fn what_was_edited_stays_edited() {
+    let rig = waiting("keyed", Dies::After);
+    let run = rig.runner().run(ada());
+    runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
+    let edited = ApprovalDecision::ApproveEdited(r#"{"what":"food"}"#.to_owned());
+    rig.dies(async move { drop(run.resume_shown("c", edited, &grace()).await) });
+    rig.later(async { drop(rig.runner().run(ada()).recover(&"c".into()).await) });
+    assert_eq!(rig.ended(), (Outcome::Ok, None, Some(r#""found food""#.to_owned())));
+    let keys: Vec<_> = of(&rig.there.effects).keys().cloned().collect();
+    assert_eq!(*of(&rig.there.looked), keys, "it looks for the key that took effect");
+}
+
+/// The model reads it with whatever the process that took over found out, and so does the auditor.
+#[test]
+fn the_model_reads_that_a_person_changed_the_call() {
+    every_approved(|rig, dies| {
+        let run = rig.runner().run(ada());
+        runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
+        let edited = ApprovalDecision::ApproveEdited(r#"{"what":"food"}"#.to_owned());
+        rig.dies(async move { drop(run.resume_shown("c", edited, &grace()).await) });
+        let [first, second] = rig.later(async {
+            let run = rig.runner().run(ada());
+            [run.recover(&"c".into()).await, run.recover(&"c".into()).await].map(|read| read.expect("a store"))
+        });
+        for result in [first, second] {
+            let result = result.expect("it ended");
+            let (read, what) = (result.to_model(), format!("{} {dies:?}", rig.tool));
+            // A prevented call did not run.
+            let ran = (rig.tool, dies) != ("keyed", Dies::Before);
+            assert_eq!(read.contains("A person changed `what` before it ran: `what` is "), ran, "{what}: {read}");
+            assert!(result.intervention().is_some(), "{what}");
+        }
+        let records = runtime().block_on(rig.store.calls(&RecordFilter::default())).expect("records");
+        assert!(records[0].intervention.is_some());
+    });
+}
+
+/// One id stands for two calls of a run that two processes had. The record of one is not the end of the other.
+#[test]
+fn two_calls_of_one_id_have_two_ends() {
+    for tool in TOOLS {
+        let rig = Rig::new(tool, Dies::After);
+        *of(&rig.there.fate) = None;
+        let rent = ToolCall::text("c", rig.name(), ARGUMENTS);
+        assert!(runtime().block_on(rig.runner().run(ada()).exec(rent)).is_ok());
+        let rig = Rig { asks: true, ..rig };
+        let food = || ToolCall::text("c", rig.name(), r#"{"what":"food"}"#);
+        let saved = runtime().block_on(async {
+            let run = rig.runner().run(ada());
+            let asked = run.exec(food()).await;
+            assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
+            run.snapshot().await.expect("taken")
+        });
+        *of(&rig.there.fate) = Some(Dies::After);
+        let run = rig.runner().run(ada());
+        rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+        let recovered = rig.later(async {
+            let options = RunOptions::new().principal("ada").tenant("acme");
+            let run = rig.runner().restore(saved, options).await.expect("restored");
+            run.recover(&"c".into()).await.expect("a store").expect("it ended")
+        });
+        let expected = if tool == "plain" { Outcome::OutcomeUnknown } else { Outcome::Ok };
+        assert_eq!(recovered.outcome(), expected, "{tool}: {}", recovered.to_model());
+        assert_eq!(rig.effects().len(), 2, "{tool}: two keys");
+        let records = runtime().block_on(rig.store.calls(&RecordFilter::default())).expect("records");
+        assert_eq!(records.len(), 2, "{tool}: each has its record");
+        let again = runtime().block_on(rig.runner().run(ada()).exec(food()));
+        assert_eq!((again.outcome(), rig.effects().len()), (expected, 2), "{tool}: the gate knows which it is");
+    }
+}
+
+/// Another principal learns nothing, and starts nothing.
+#[test]
+fn strangers_do_not_go_on_with_it() {
+    let rig = waiting("again", Dies::After);
+    let run = rig.runner().run(ada());
+    runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
+    rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+    rig.later(async {
+        for stranger in [ada().principal("eve"), ada().tenant("other")] {
+            assert!(rig.runner().run(stranger).recover(&"c".into()).await.expect("a store").is_none());
+        }
+    });
+    assert_eq!(rig.effects(), [1]);
+}
+
+/// The conversation waited when it was saved; another process carried the decision out, and died.
+#[test]
+fn a_restored_conversation() {
+    every_approved(|rig, dies| {
+        let saved = runtime().block_on(async {
+            let mut conversation = rig.asked().await;
+            while let Step::Asked | Step::Ran = conversation.step().await {}
+            conversation.save().await.expect("saved")
+        });
+        let mut deciding = runtime().block_on(restored(&rig, &saved));
+        let question = tests::question(&deciding, "c");
+        let approve = Incoming::new().decide(&question, ApprovalDecision::Approve, &grace());
+        rig.dies(async move { drop(deciding.accept(approve).await) });
+        rig.later(async {
+            let mut conversation = restored(&rig, &saved).await;
+            // The person, who got no answer, decides once more.
+            let approve = Incoming::new().decide(&question, ApprovalDecision::Approve, &grace());
+            conversation.accept(approve).await.expect("it is taken as it was decided");
+            let step = conversation.step().await;
+            assert!(!matches!(step, Step::Waits(_)), "{step:?}");
+        });
+        rig.holds("decided and restored", dies);
+    });
+}
+
+/// A worker takes the decision from the post, and dies; the next one continues.
+#[test]
+fn a_worker_that_takes_over() {
+    every_approved(|rig, dies| {
+        runtime().block_on(async {
+            let mut conversation = rig.agent().converse(rig.runner().run(ada()));
+            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+            rig.works_until("approval_required").await;
+            let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
+            let approve = Incoming::new().decide(&calls[0].question(), ApprovalDecision::Approve, &grace());
+            rig.queue().post("run", Some("acme"), &approve).await.expect("posted");
+        });
+        let worker = rig.worker();
+        rig.dies(async move { drop(worker.run(std::future::pending()).await) });
+        rig.later(rig.worked());
+        rig.holds("worker after a post", dies);
+    });
+}
+
+async fn restored(rig: &Rig, saved: &SavedConversation) -> Conversation {
+    let options = RunOptions::new().principal("ada").tenant("acme");
+    rig.agent().restore(&rig.runner(), options, saved).await.expect("restored")
+}
+
+fn grace() -> tool_runtime::call::Decider {
+    tool_runtime::call::Decider::new("grace").tenant("acme")
+}

@@ -1,0 +1,70 @@
+//! A `reconcile` that hangs, panics or dies itself.
+
+use tool_runtime::ToolCall;
+
+use super::*;
+
+fn died(looks: Looks) -> Rig {
+    let rig = Rig::new("keyed", Dies::After);
+    *of(&rig.there.looks) = looks;
+    let doomed = rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS));
+    rig.dies(async move { drop(doomed.await) });
+    rig
+}
+
+fn again(rig: &Rig) -> impl Future<Output = tool_runtime::ToolExecResult> + use<> {
+    rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS))
+}
+
+/// A tool without a limit of its own gets that of the lease, so that no run is held for ever.
+#[test]
+fn one_that_hangs_is_left_after_the_lease() {
+    let rig = died(Looks::Hangs);
+    rig.clock.advance(LEASE);
+    let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let result = paused.expect("a runtime").block_on(async {
+        let began = tokio::time::Instant::now();
+        let result = again(&rig).await;
+        assert_eq!(began.elapsed().as_secs(), LEASE.as_secs());
+        result
+    });
+    assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+}
+
+#[test]
+fn one_that_panics_leaves_the_outcome_unknown() {
+    let rig = died(Looks::Panics);
+    let result = rig.later(async { again(&rig).await });
+    assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
+    assert!(!result.to_model().contains("CANARY"));
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+}
+
+/// The process that reconciles dies too: the next one reconciles.
+#[test]
+fn one_that_dies_is_taken_over() {
+    let rig = died(Looks::Dies);
+    rig.clock.advance(LEASE);
+    let second = again(&rig);
+    rig.dies(async move { drop(second.await) });
+    *of(&rig.there.looks) = Looks::Normally;
+    rig.later(async { drop(again(&rig).await) });
+    rig.holds("taken over twice", Dies::After);
+}
+
+/// While one process reconciles, another one that comes by leaves it alone.
+#[test]
+fn one_that_is_slow_is_not_taken_over() {
+    let rig = died(Looks::Dies);
+    rig.clock.advance(LEASE);
+    let slow = again(&rig);
+    rig.dies(async move { drop(slow.await) });
+    *of(&rig.there.looks) = Looks::Normally;
+    rig.clock.advance(LEASE / 2);
+    let result = runtime().block_on(async { again(&rig).await });
+    assert!(result.to_model().contains("still running elsewhere"), "{}", result.to_model());
+    assert!(of(&rig.there.looked).is_empty());
+    rig.later(async { drop(again(&rig).await) });
+    rig.holds("after the slow one", Dies::After);
+}

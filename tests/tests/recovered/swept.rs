@@ -1,0 +1,198 @@
+//! Calls whose process died and whose run no process continues: listed until a sweep closes them.
+
+use jiff::SignedDuration;
+use tests::Shown as _;
+use tool_runtime::ToolCall;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::{Clock as _, sweep, unfinished_calls};
+
+use super::*;
+
+async fn open(rig: &Rig) -> Vec<(String, bool)> {
+    let open = unfinished_calls(&*rig.store, &RecordFilter::default()).await.expect("a store");
+    open.into_iter().map(|call| (call.call_id.to_string(), call.is_abandoned)).collect()
+}
+
+fn grace() -> tool_runtime::call::Decider {
+    tool_runtime::call::Decider::new("grace").tenant("acme")
+}
+
+/// A service lets calls run, and dies.
+fn deserted(tool: &'static str, dies: Dies) -> Rig {
+    let rig = Rig { asks: true, ..Rig::new(tool, dies) };
+    let run = rig.runner().run(ada());
+    runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
+    rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+    rig
+}
+
+/// A process without tools closes what no tool can find out; the rest it leaves for a week to one that has the tool.
+#[test]
+fn a_call_of_no_run_is_closed_when_its_lease_is_over() {
+    for tool in TOOLS {
+        let rig = died(tool, Dies::After);
+        runtime().block_on(async {
+            sweep(&*rig.store).await.expect("swept");
+            rig.runner().sweep().await.expect("swept");
+            assert_eq!(open(&rig).await, [("c".to_owned(), false)], "it may still run");
+            rig.clock.advance(LEASE);
+            assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
+            sweep(&*rig.store).await.expect("swept");
+            assert_eq!(open(&rig).await.is_empty(), tool == "plain", "{tool}");
+            rig.clock.advance(7 * 24 * 60 * 60 * Duration::from_secs(1));
+            sweep(&*rig.store).await.expect("swept");
+            assert!(open(&rig).await.is_empty());
+        });
+        assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None), "{tool}");
+    }
+}
+
+/// A process calls the gate by itself, and dies.
+fn died(tool: &'static str, dies: Dies) -> Rig {
+    let rig = Rig::new(tool, dies);
+    let doomed = rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS));
+    rig.dies(async move { drop(doomed.await) });
+    rig
+}
+
+/// One sweep after the lease, and each call has its closed record; who continues its run finds it, and runs nothing again.
+#[test]
+fn a_call_that_nobody_approved_is_reconciled_or_repeated() {
+    every(|rig, dies| {
+        let rig = died(rig.tool, dies);
+        rig.later(async {
+            rig.runner().sweep().await.expect("swept");
+            assert!(open(&rig).await.is_empty());
+        });
+        rig.holds("swept without an approval", dies);
+        let (ended, effects) = (rig.ended(), rig.effects());
+        rig.later(async {
+            let result = rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS)).await;
+            assert_eq!(result.outcome(), ended.0, "the record answers");
+        });
+        assert_eq!((rig.ended(), rig.effects()), (ended, effects), "{}", rig.tool);
+    });
+}
+
+/// The ids in its arguments were proven when it began; the run of the sweep has seen none of them.
+#[test]
+fn evidence_is_not_asked_for_again() {
+    for asks in [false, true] {
+        let rig = Rig { asks, ..Rig::new("proven", Dies::After) };
+        let run = rig.runner().run(ada());
+        run.add_user_text("Pay rent.");
+        let exec = run.exec(ToolCall::text("c", rig.name(), ARGUMENTS));
+        if asks {
+            runtime().block_on(exec);
+            rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+        } else {
+            rig.dies(async move { drop(exec.await) });
+        }
+        rig.later(async { rig.runner().sweep().await.expect("swept") });
+        assert_eq!(rig.ended(), (Outcome::Ok, None, Some(r#""done""#.to_owned())), "{asks}");
+        assert_eq!(rig.effects(), [2], "{asks}");
+    }
+}
+
+/// The clocks of the store and of the process jump by a day, in both directions, while a call is taken over.
+#[test]
+fn a_clock_that_jumps_changes_no_end() {
+    for hours in [-24, 24] {
+        every(|rig, dies| {
+            let rig = died(rig.tool, dies);
+            rig.clock.advance(LEASE);
+            let due = rig.clock.now();
+            rig.clock.set(due + SignedDuration::from_hours(hours));
+            runtime().block_on(async {
+                rig.runner().sweep().await.expect("swept");
+                assert_eq!(open(&rig).await.len(), usize::from(hours < 0), "no sweep takes it before its lease ends");
+            });
+            rig.clock.set(due + SignedDuration::from_hours(-hours));
+            runtime().block_on(rig.runner().sweep()).expect("swept");
+            rig.clock.set(due);
+            runtime().block_on(rig.runner().sweep()).expect("swept");
+            rig.holds("jumped", dies);
+        });
+    }
+}
+
+/// The process that takes it over is an hour behind the one that began it.
+#[test]
+fn a_process_whose_clock_is_behind_reconciles_all_the_same() {
+    every(|rig, dies| {
+        let rig = died(rig.tool, dies);
+        rig.clock.advance(LEASE);
+        let behind = Arc::new(ManualClock::at(rig.clock.now() - SignedDuration::from_hours(1)));
+        runtime().block_on(rig.runner_by(behind).sweep()).expect("swept");
+        rig.holds("behind", dies);
+    });
+}
+
+/// A process that has the tool does better.
+#[test]
+fn an_approved_call_of_no_run_is_reconciled_or_repeated() {
+    every(|rig, dies| {
+        let rig = deserted(rig.tool, dies);
+        rig.later(async {
+            rig.runner().sweep().await.expect("swept");
+            assert!(open(&rig).await.is_empty());
+        });
+        rig.holds("swept", dies);
+    });
+}
+
+/// A sweep without tools leaves it to one that has them.
+#[test]
+fn an_approved_call_is_left_where_its_tool_is_not() {
+    let rig = deserted("keyed", Dies::After);
+    rig.later(async {
+        sweep(&*rig.store).await.expect("swept");
+        assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
+        rig.runner().sweep().await.expect("swept");
+    });
+    rig.holds("swept by the second", Dies::After);
+}
+
+/// A worker's run is the next worker's: no sweep takes the chance to reconcile away.
+#[test]
+fn a_call_of_a_run_in_the_queue_is_left_to_a_worker() {
+    every(|rig, dies| {
+        runtime().block_on(async {
+            let mut conversation = rig.agent().converse(rig.runner().run(ada()));
+            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+        });
+        let worker = rig.worker();
+        rig.dies(async move { drop(worker.run(std::future::pending()).await) });
+        rig.later(async {
+            rig.runner().sweep().await.expect("swept");
+            sweep(&*rig.store).await.expect("swept");
+            assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
+            rig.worked().await;
+        });
+        rig.holds("swept before the worker", dies);
+    });
+}
+
+/// The run waits in the queue, and a service that let its call run died: the sweep wakes the run, and a worker continues it.
+#[test]
+fn a_run_that_waits_is_woken_for_its_call() {
+    every(|rig, dies| {
+        let rig = Rig { asks: true, ..Rig::new(rig.tool, dies) };
+        let saved = runtime().block_on(async {
+            let mut conversation = rig.agent().converse(rig.runner().run(ada()));
+            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+            rig.works_until("approval_required").await;
+            rig.queue().find("run", Some("acme")).await.expect("it is there").1
+        });
+        let options = RunOptions::new().principal("ada").tenant("acme");
+        let run = runtime().block_on(rig.runner().restore(saved.run().clone(), options)).expect("restored");
+        rig.dies(async move { drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await) });
+        rig.later(async {
+            rig.runner().sweep().await.expect("swept");
+            rig.worked().await;
+        });
+        rig.holds("woken", dies);
+    });
+}

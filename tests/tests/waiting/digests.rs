@@ -1,0 +1,152 @@
+//! Digests of arguments in records: equal for equal arguments of one store, and useless for guessing without its key.
+
+use tests::Shown as _;
+use tool_runtime::call::{ArgumentDigest, DigestKey, RecordedArguments};
+use tool_runtime::store::{Chain, DecisionRecord, Document, Key, SqlOptions, SqlStore, Transaction};
+
+use super::*;
+
+/// Opens a safe.
+#[tool(name = "waiting__safe", effect = state_change, redact = ["$"])]
+fn open_safe(
+    /// Why.
+    note: String,
+    /// The code of the safe.
+    #[arg(sensitive)]
+    pin: String,
+) -> Result<bool, ToolError> {
+    let _ = (note, pin);
+    Ok(true)
+}
+
+const ASKS: &str = r#"
+    allowed_tools = ["waiting__safe"]
+    require_approval_for_tools = ["waiting__safe"]
+"#;
+
+const FROZEN: &str = r#"{"note":"n","pin":"4711"}"#;
+const CUT: &str = r#"{"pin":"4711""#;
+
+/// SHA-256 of [`FROZEN`] and of [`CUT`].
+const GUESSES: [&str; 2] = [
+    "79e5c799802fa0f9a36760a1d141406c51cb35ca8df71938efa262677c367497",
+    "4911338abfd456af4220124995810578540c0e65135bf316c1d08f1239d32d92",
+];
+
+struct Office {
+    store: Arc<dyn Store>,
+    run: Run,
+}
+
+impl Office {
+    fn over(store: &Arc<dyn Store>, run_id: &str, key: Option<DigestKey>) -> Self {
+        let catalog = ToolCatalog::collect().expect("a catalog");
+        let builder = ToolRunner::builder(catalog, ToolPolicy::from_toml(ASKS).expect("a policy"));
+        let builder = builder.approvals(true).store(Arc::clone(store));
+        let builder = match key {
+            Some(key) => builder.digest_key(key),
+            None => builder,
+        };
+        let run = builder.build().expect("a runner").run(ada().run_id(run_id));
+        Self { store: Arc::clone(store), run }
+    }
+
+    /// A call is approved; the digest is that of the decision's record.
+    async fn decided(&self, id: &str) -> DecisionRecord {
+        let result = self.run.exec(ToolCall::text(id, "waiting__safe", FROZEN)).await;
+        assert_eq!(result.outcome(), Outcome::ApprovalRequired);
+        let result = self.run.resume_shown(id, ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        assert_eq!(result.outcome(), Outcome::Ok);
+        let records = self.store.records(&RecordFilter::run(self.run.id())).await.expect("records");
+        let mut decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        decisions.next_back().expect("a decision").clone()
+    }
+
+    /// The arguments of a call cannot be read.
+    async fn unread(&self, id: &str) -> ArgumentDigest {
+        let result = self.run.exec(ToolCall::text(id, "waiting__safe", CUT)).await;
+        assert_eq!(result.outcome(), Outcome::InvalidJson);
+        let records = self.store.calls(&RecordFilter::call(self.run.id(), CallId::new(id))).await.expect("records");
+        match &records[0].arguments {
+            RecordedArguments::Unread { digest, .. } => *digest,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sensitive_argument_cannot_be_guessed_from_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("digests.db"), SqlOptions::new()).await.expect("a store");
+    for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(sqlite)] {
+        let office = Office::over(&store, "run-1", None);
+        let first = office.decided("a").await;
+        let unread = office.unread("cut").await;
+        let records = store.records(&RecordFilter::default()).await.expect("records");
+        let text = serde_json::to_string(&records).expect("JSON");
+        assert!(
+            text.contains(&first.argument_digest.expect("a digest").to_string()) && text.contains(&unread.to_string())
+        );
+        for guess in GUESSES {
+            assert!(!text.contains(guess), "a plain hash in {text}");
+        }
+        // The same store, in another process: the same arguments have the same digest.
+        let again = Office::over(&store, "run-2", None);
+        assert_eq!(again.unread("cut").await, unread);
+        assert_eq!(again.decided("a").await.argument_digest, first.argument_digest);
+        // Another store.
+        let other: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        assert_ne!(Office::over(&other, "run-1", None).decided("a").await.argument_digest, first.argument_digest);
+    }
+}
+
+#[tokio::test]
+async fn an_application_keeps_the_key_apart() {
+    let key = || DigestKey::new([42; 32]);
+    let (one, two) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(MemoryStore::new()) as Arc<dyn Store>);
+    let first = Office::over(&one, "run-1", Some(key())).decided("a").await.argument_digest;
+    assert_eq!(first.and_then(|digest| digest.key_id()), Some(key().id()));
+    assert_eq!(Office::over(&two, "run-1", Some(key())).decided("a").await.argument_digest, first);
+    for store in [one, two] {
+        assert!(store.read(&[Key::digest_key()]).await.expect("a store")[0].is_none(), "the store has none");
+    }
+}
+
+#[tokio::test]
+async fn without_its_key_a_record_stays_verifiable() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let first = Office::over(&store, "run-1", None).decided("a").await.argument_digest.expect("a digest");
+    let Some(Document::DigestKey(kept)) = store.read(&[Key::digest_key()]).await.expect("a store").remove(0) else {
+        panic!("a store keeps its key")
+    };
+    assert!(
+        format!("{kept:?}").contains(&first.key_id().expect("a key")) && format!("{kept:?}").len() < 30,
+        "{kept:?}"
+    );
+    let lose = |transaction: &mut Transaction| transaction.remove(&Key::digest_key());
+    store.update(vec![Key::digest_key()], Box::new(lose)).await.expect("it is lost");
+    let second = Office::over(&store, "run-2", None).decided("a").await.argument_digest.expect("a digest");
+    assert_ne!(first.key_id(), second.key_id(), "what does not compare says so");
+    Chain::verify(&store.records(&RecordFilter::default()).await.expect("records")).expect("whole");
+}
+
+/// Two processes that need a key at the same time have one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_store_has_one_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("one.db"), SqlOptions::new()).await.expect("a store");
+    for store in [Arc::new(MemoryStore::with_limits(64, 1)) as Arc<dyn Store>, Arc::new(sqlite)] {
+        let tasks: Vec<_> = (0..8)
+            .map(|number| {
+                let office = Office::over(&store, &format!("run-{number}"), None);
+                tokio::spawn(async move { office.unread("cut").await })
+            })
+            .collect();
+        let mut digests = Vec::new();
+        for task in tasks {
+            digests.push(task.await.expect("no task fails"));
+        }
+        digests.dedup();
+        assert_eq!(digests.len(), 1, "{digests:?}");
+    }
+}

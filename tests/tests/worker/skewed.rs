@@ -1,0 +1,72 @@
+//! Processes with a wrong clock: due times, expiry and dates follow the time of the store.
+
+use jiff::{SignedDuration, Timestamp};
+use tool_runtime::store::Clock;
+
+use super::*;
+
+/// The clock of the store, by which that of this process is wrong.
+struct Ahead(SignedDuration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + self.0
+    }
+}
+
+/// How far the process is behind the store: 40 seconds, an hour ahead, two days ahead.
+const BEHIND: [i64; 3] = [40, -3_600, -2 * 86_400];
+
+fn world(what: &str, behind: i64) -> World {
+    let clock = Ahead(SignedDuration::from_secs(behind));
+    World { store: Arc::new(MemoryStore::with_clock(clock)), ..World::new(format!("{what} {behind}")) }
+}
+
+/// A run is taken as soon as it is there, waits for its person as long as the store says, and its records have the
+/// store's time.
+#[tokio::test]
+async fn a_run_is_taken_and_waits_by_the_clock_of_the_store() {
+    for behind in BEHIND {
+        let world = world("skewed", behind);
+        world.enqueue("Go.").await;
+        with([world.worker()], world.reaches("approval_required")).await;
+        // Whatever wakes it, its call does not expire early.
+        world.decide(ApprovalDecision::ApproveEdited("{}".to_owned())).await;
+        with([world.worker()], async {
+            while !world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            world.reaches("approval_required").await;
+            world.decide(ApprovalDecision::Approve).await;
+            world.reaches("answered").await;
+        })
+        .await;
+        assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)), "{behind}");
+        let now = world.store.now().await.expect("a time");
+        for record in world.store.calls(&RecordFilter::run(&*world.run_id)).await.expect("records") {
+            let ended = record.ended_at.expect("it ended");
+            let age = now.duration_since(record.started_at);
+            assert!(record.started_at <= ended, "{behind}: {record:?}");
+            assert!(age.abs() < SignedDuration::from_secs(30), "{behind}: {} is {age:?} old", record.tool_call_id);
+        }
+    }
+}
+
+/// A worker that is told to stop, and one whose model fails, leave a run that is due by the store's time.
+#[tokio::test]
+async fn a_run_is_released_by_the_clock_of_the_store() {
+    for behind in BEHIND {
+        let stopping = world("released", behind);
+        stopping.enqueue("Go.").await;
+        with([stopping.worker()], async { tokio::task::yield_now().await }).await;
+        let failing = world("put down", behind);
+        failing.enqueue("Fail.").await;
+        with([failing.worker()], failing.reaches("model_unreachable")).await;
+        for (world, longest) in [(stopping, 0), (failing, 2)] {
+            let (stored, _) = world.queue().find(&world.run_id, Some("acme")).await.expect("it is there");
+            let now = world.store.now().await.expect("a time");
+            let in_seconds = stored.due.expect("it is due").duration_since(now).as_secs();
+            assert!(in_seconds <= longest, "{}: due in {in_seconds} s", world.run_id);
+        }
+    }
+}

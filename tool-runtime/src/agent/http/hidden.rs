@@ -1,0 +1,79 @@
+//! [`Hidden`]: the secrets of a request, which no error repeats.
+
+use reqwest::Url;
+
+use crate::agent::http::Settings;
+use crate::capability::Secret;
+use crate::wire::{Decoded, ErrorCode, WireError};
+
+/// Shorter texts are no secrets, and would be found in every sentence.
+const SHORTEST: usize = 4;
+
+/// The same for a piece of one, such as `Bearer`.
+const PIECE: usize = 8;
+
+/// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
+/// them in their errors.
+pub(super) struct Hidden(Vec<(Secret<String>, &'static str)>);
+
+impl Hidden {
+    pub(super) fn of(settings: &Settings, url: &Url) -> Self {
+        let mut hidden = Vec::new();
+        let mut hide = |text: &str, word| {
+            // A server may repeat only the token of `Bearer ..`, and may escape it as JSON.
+            let pieces = text.split([' ', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
+            for text in [text].into_iter().chain(pieces).filter(|text| text.len() >= SHORTEST) {
+                let quoted = serde_json::to_string(text).unwrap_or_default();
+                let escaped = quoted.trim_matches('"');
+                for text in [text, escaped] {
+                    hidden.push((Secret::new(text.to_owned()), word));
+                }
+            }
+        };
+        if let Some(key) = &settings.key {
+            hide(key.expose(), "[key]");
+        }
+        for (_, value) in &settings.headers {
+            hide(value.expose(), "[header]");
+        }
+        url.query_pairs().for_each(|(_, value)| hide(&value, "[url]"));
+        let raw = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='));
+        raw.for_each(|(_, value)| hide(value, "[url]"));
+        [url.username(), url.password().unwrap_or_default()].into_iter().for_each(|text| hide(text, "[url]"));
+        // The longest first, so that no part of one is left.
+        hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
+        hidden.dedup_by(|one, other| one.0.expose() == other.0.expose());
+        Self(hidden)
+    }
+
+    /// The text without them. One that was cut may end within a secret.
+    pub(super) fn mask(&self, mut text: String) -> String {
+        for (secret, word) in &self.0 {
+            let secret = secret.expose().as_str();
+            if text.contains(secret) {
+                text = text.replace(secret, word);
+            }
+            let begun = secret.char_indices().map(|(at, _)| at).skip_while(|at| *at < SHORTEST);
+            let begun = begun.filter_map(|at| secret.get(..at)).filter(|begun| text.ends_with(begun)).last();
+            if let Some(begun) = begun {
+                text.truncate(text.len() - begun.len());
+                text.push_str(word);
+            }
+        }
+        text
+    }
+
+    /// Returns the answer with these texts masked in its error and its finish reason.
+    pub(super) fn mask_answer(&self, mut decoded: Decoded) -> Decoded {
+        decoded.provider_finish = decoded.provider_finish.map(|word| self.mask(word));
+        decoded.error = decoded.error.map(|error| WireError {
+            message: error.message.map(|text| self.mask(text)),
+            code: error.code.map(|code| match code {
+                ErrorCode::Text(text) => ErrorCode::Text(self.mask(text)),
+                number @ ErrorCode::Number(_) => number,
+            }),
+            ..error
+        });
+        decoded
+    }
+}

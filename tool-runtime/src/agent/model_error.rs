@@ -1,0 +1,168 @@
+//! [`ModelError`]: why a model gave no answer.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::{MAX_DETAIL_BYTES, chain};
+use crate::text::cut;
+
+/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+///
+/// ```
+/// use tool_runtime::agent::{ModelError, ModelErrorKind};
+///
+/// let error = ModelError::new(ModelErrorKind::Status(429), "quota of project 7 exceeded");
+/// assert_eq!(error.code(), "model_overloaded");
+/// assert!(!error.to_string().contains("project 7"));
+/// ```
+pub struct ModelError {
+    kind: ModelErrorKind,
+    detail: String,
+    wait: Option<Duration>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The kinds of [`ModelError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// The request cannot be written in the provider's format.
+    Encode,
+    /// No connection, or it broke before an answer began.
+    Connect,
+    /// The answer did not begin in time.
+    Timeout,
+    /// The provider answered with this status.
+    Status(u16),
+    /// The provider redirected the request; redirects are never followed.
+    Redirect,
+    /// The answer is larger than allowed.
+    TooLarge,
+    /// The answer is not of the format: HTML, an empty body, another content.
+    Protocol,
+    /// A script has no turn for this request.
+    Script,
+    /// The [`ModelClient`](crate::agent::ModelClient) panicked. The message of the panic is the detail.
+    Panicked,
+}
+
+impl ModelError {
+    /// Creates an error. `detail` is for operators and may hold anything.
+    #[must_use]
+    pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), wait: None, source: None }
+    }
+
+    /// Sets how long the provider asks to wait before the next request.
+    #[must_use]
+    pub const fn with_wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Returns how long the provider asks to wait before the next request. `None` if it asks for nothing.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        self.wait
+    }
+
+    /// Keeps the error that caused this one, for operators.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Returns what happened.
+    #[must_use]
+    pub const fn kind(&self) -> ModelErrorKind {
+        self.kind
+    }
+
+    /// Returns the stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.kind {
+            ModelErrorKind::Encode => "model_request_invalid",
+            ModelErrorKind::Connect => "model_unreachable",
+            ModelErrorKind::Timeout => "model_timeout",
+            ModelErrorKind::Status(401 | 403) => "model_unauthorised",
+            ModelErrorKind::Status(429) => "model_overloaded",
+            ModelErrorKind::Status(_) => "model_refused",
+            ModelErrorKind::Redirect => "model_redirect",
+            ModelErrorKind::TooLarge => "model_answer_too_large",
+            ModelErrorKind::Protocol => "model_protocol",
+            ModelErrorKind::Script => "model_script",
+            ModelErrorKind::Panicked => "model_panicked",
+        }
+    }
+
+    /// Returns the provider's own words, for operators. They can hold anything, quotes of the prompt included.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl ModelError {
+    /// The same error with other words.
+    #[cfg(feature = "http")]
+    pub(super) fn with_detail(mut self, write: impl FnOnce(&str) -> String) -> Self {
+        self.detail = write(&self.detail);
+        self
+    }
+
+    /// The detail and its causes, for operators.
+    pub(super) fn chain(&self) -> String {
+        let causes = self.source.as_ref().map(|source| chain(&**source));
+        let text = match causes {
+            Some(causes) if causes.starts_with(&self.detail) => causes,
+            Some(causes) => format!("{}: {causes}", cut(&self.detail, MAX_DETAIL_BYTES)),
+            None => self.detail.clone(),
+        };
+        cut(&text, MAX_DETAIL_BYTES).to_owned()
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ModelErrorKind::Encode => f.write_str("the request cannot be written in the provider's format"),
+            ModelErrorKind::Connect => f.write_str("the model cannot be reached"),
+            ModelErrorKind::Timeout => f.write_str("the model did not answer in time"),
+            ModelErrorKind::Status(status @ (401 | 403)) => {
+                write!(f, "the provider does not accept the key (status {status})")
+            }
+            ModelErrorKind::Status(429) => {
+                f.write_str("the provider is overloaded or the quota is used up (status 429)")
+            }
+            ModelErrorKind::Status(status) => write!(f, "the provider refused the request (status {status})"),
+            ModelErrorKind::Redirect => {
+                f.write_str("the provider redirects, and redirects are not followed: correct the URL")
+            }
+            ModelErrorKind::TooLarge => f.write_str("the model's answer is larger than allowed"),
+            ModelErrorKind::Protocol => {
+                f.write_str("the answer does not follow the format: is this the right URL and format?")
+            }
+            ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
+            ModelErrorKind::Panicked => f.write_str("the model's client failed unexpectedly"),
+        }?;
+        match self.wait {
+            Some(wait) if !wait.is_zero() => write!(f, "; it asks to wait {} seconds", wait.as_secs_f64().ceil()),
+            _ => Ok(()),
+        }
+    }
+}
+
+// The provider's words stay out of logs, because they can quote the prompt.
+impl fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelError").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for ModelError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

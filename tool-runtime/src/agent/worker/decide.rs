@@ -1,0 +1,133 @@
+//! Decisions on calls of any run of a store, from any process that has a runner over it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::queue::corrupt;
+use super::{QueueError, RunQueue};
+use crate::agent::Incoming;
+use crate::call::{CallId, Decider, Question, ToolExecResult};
+use crate::runner::{ApprovalDecision, GrantError, Remember, ResumeError, Run, RunSnapshot};
+use crate::store::{Grant, Key, PendingCall, PendingFilter, StoredRun};
+
+/// What became of a decision.
+///
+/// ```
+/// use tool_runtime::agent::Delivery;
+///
+/// fn tell(delivery: &Delivery) -> String {
+///     match delivery {
+///         Delivery::Posted => "The process that has the run carries it out.".to_owned(),
+///         Delivery::Done(result) => format!("The call ended as {}.", result.outcome()),
+///         _ => String::new(),
+///     }
+/// }
+/// assert!(tell(&Delivery::Posted).contains("carries it out"));
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// It was posted to the run: the worker or the server that has the run, or takes it next, carries it out.
+    Posted,
+    /// No other process continues the run, so it was carried out here. The result can also be that the decision does not
+    /// fit, and the call still waits.
+    Done(Box<ToolExecResult>),
+}
+
+impl RunQueue {
+    /// Answers a question of a run, whatever continues the run: the decision is posted to a run of the workers or of an MCP
+    /// server, and carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)).
+    /// The command line's `approvals` calls it.
+    ///
+    /// # Errors
+    /// No call of the run asks the question, something in the post of the run answers it already, or the decider is of
+    /// another tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
+    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    pub async fn decide(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Delivery, QueueError> {
+        let (run, stored) = match self.asking(run_id, question).await {
+            Err(ResumeError::NotWaiting(id)) => {
+                self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
+                return Err(ResumeError::NotWaiting(id).into());
+            }
+            asking => asking?,
+        };
+        match stored {
+            Some(stored) if stored.is_driven() => Err(QueueError::Engine),
+            Some(stored) => {
+                let incoming = Incoming::new().decide(question, decision, decider);
+                self.post(run_id, stored.tenant.as_deref(), &incoming).await.map(|()| Delivery::Posted)
+            }
+            None => {
+                let result = Box::pin(run.resume(question, decision, decider)).await?;
+                Ok(Delivery::Done(Box::new(result)))
+            }
+        }
+    }
+
+    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide), except that the post is not checked.
+    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
+        let (run, _) = self.asking(run_id, question).await?;
+        Ok(run.may_decide(question, decider).await?)
+    }
+
+    /// Remembers a decision on a call that waits, for calls that come later, as [`Run::remember`](crate::Run::remember)
+    /// does. The call itself still waits.
+    ///
+    /// # Errors
+    /// No call of the run asks the question, the decider may not decide on it, the grant has to be bounded and is not, or
+    /// the store failed.
+    pub async fn remember(
+        &self,
+        run_id: &str,
+        question: &Question,
+        remember: Remember,
+        decider: &Decider,
+    ) -> Result<Grant, GrantError> {
+        let (run, _) = self.asking(run_id, question).await.map_err(GrantError::Resume)?;
+        run.remember(question.call_id().as_str(), remember, decider).await
+    }
+
+    /// Returns the run that asks a question, and its stored document if it has one.
+    async fn asking(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
+        let id = question.call_id();
+        let filter =
+            PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };
+        let mut calls = self.store().pending_calls(&filter).await?;
+        // A refused decision is recorded with the call that it may have been about.
+        let asks = calls.iter().position(|call| call.question() == *question).or((!calls.is_empty()).then_some(0));
+        let call = asks.map(|at| calls.swap_remove(at));
+        let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
+        let stored = self.stored(run_id).await?;
+        let stored = stored.filter(|stored| stored.tenant == call.tenant && stored.principal == call.principal);
+        Ok((self.run_of(&call, stored.as_ref())?, stored))
+    }
+
+    /// A call of a stored run that waits.
+    pub(super) async fn called(&self, stored: &StoredRun, id: &CallId) -> Result<PendingCall, ResumeError> {
+        let (tenant, principal) = (stored.tenant.as_deref(), stored.principal.as_deref());
+        let call = self.store().pending(&Key::waiting(Arc::clone(&stored.run_id), tenant, principal, id)).await?;
+        call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))
+    }
+
+    pub(super) fn run_of(&self, call: &PendingCall, stored: Option<&StoredRun>) -> Result<Run, ResumeError> {
+        // Conversations, and the tasks of an MCP server, keep the snapshot of their run under one name.
+        #[derive(Deserialize)]
+        struct Kept {
+            run: RunSnapshot,
+        }
+        let document = stored.map(|stored| &*stored.document).filter(|document| !document.is_empty());
+        let kept = document.map(serde_json::from_str::<Kept>).transpose().map_err(corrupt)?;
+        let run = self.runner.run_of(call, kept.map(|kept| kept.run), &self.options);
+        run.ok_or_else(|| ResumeError::NotWaiting(call.call_id.clone()))
+    }
+}

@@ -1,0 +1,93 @@
+//! [`Intervention`]: a person's part in a call, which its model reads with the result.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::ArgumentChange;
+use crate::text::{plain, pointer, sentence};
+
+/// The most arguments that a model reads the change of; the others are counted.
+const MOST: usize = 16;
+
+/// The most characters of an argument's name, and bytes of its value, in the sentence.
+const NAME: usize = 64;
+const VALUE: usize = 512;
+
+/// A person's part in a call that went on: its model would otherwise take the arguments for its own, or the value for the
+/// tool's. The call in the history stays as the model wrote it, because providers sign it; the result says what differs.
+///
+/// ```
+/// use tool_runtime::call::{Intervention, ToolExecResult};
+///
+/// let read = r#"{"toolCallId":"c1","ok":true,"outcome":"ok","value":3,"executed":false,"intervention":"answered"}"#;
+/// let result: ToolExecResult = serde_json::from_str(read)?;
+/// assert!(matches!(result.intervention(), Some(Intervention::Answered)));
+/// assert_eq!(result.to_model(), "3\n\nThe tool did not run: a person gave this result in its place.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Intervention {
+    /// The tool got other arguments than the model wrote: these places differ. Sensitive values are masked. At most 64
+    /// are listed.
+    Edited(Vec<ArgumentChange>),
+    /// The value is a person's. The tool did not run.
+    Answered,
+}
+
+impl Intervention {
+    /// The sentence that the model reads with the result.
+    pub(super) fn sentence(&self) -> String {
+        let Self::Edited(changes) = self else {
+            return "The tool did not run: a person gave this result in its place.".to_owned();
+        };
+        let names: Vec<_> = changes.iter().take(MOST).map(|change| format!("`{}`", place(change))).collect();
+        let now = names.iter().zip(changes).map(|(name, change)| match &change.after {
+            Some(value) => format!("{name} is {}", sentence(value.get(), VALUE)),
+            None => format!("{name} is left out"),
+        });
+        let now = now.collect::<Vec<_>>().join(", ");
+        let more = match changes.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        format!("A person changed {}{more} before it ran: {now}{more}.", names.join(", "))
+    }
+}
+
+/// An argument as the model knows it: its name, or the pointer to a place below one.
+fn place(change: &ArgumentChange) -> String {
+    match change.pointer.strip_prefix('/') {
+        Some(top) if !top.contains('/') => plain(&pointer::unescape(top), NAME),
+        _ => plain(&change.pointer, NAME),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{ArgumentChangeKind, JsonText};
+
+    fn changed(pointer: String, after: Option<&str>) -> ArgumentChange {
+        ArgumentChange::new(ArgumentChangeKind::Edited, pointer, None, after.map(JsonText::known))
+    }
+
+    #[test]
+    fn the_sentence_names_what_the_tool_got() {
+        let edited = [("/to", Some("[\"b\"]")), ("/a/x~1y", Some("1")), ("/b~1c", None)];
+        let edited = edited.map(|(pointer, after)| changed(pointer.to_owned(), after)).to_vec();
+        assert_eq!(
+            Intervention::Edited(edited).sentence(),
+            "A person changed `to`, `/a/x~1y`, `b/c` before it ran: `to` is [\"b\"], `/a/x~1y` is 1, `b/c` is left out."
+        );
+    }
+
+    #[test]
+    fn the_sentence_is_bounded() {
+        let long = format!("\"{}\"", "x".repeat(1 << 20));
+        let many = (0..64).map(|at| changed(format!("/{at}{}", "n`\n".repeat(99)), Some(&long))).collect();
+        let sentence = Intervention::Edited(many).sentence();
+        assert!(sentence.len() < 12_000 && sentence.ends_with(", and 48 more."), "{}", sentence.len());
+        assert!(!sentence.contains('\n'));
+    }
+}

@@ -1,0 +1,237 @@
+//! Requests to call a tool.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, ErrorData, InputRequiredResult};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
+use crate::mcp::serve::answer::{answer, unknown, waits};
+use crate::mcp::serve::client::{Offers, Outbox, fills_in_forms};
+use crate::mcp::serve::delivery::Delivery;
+use crate::mcp::serve::handler::{Handler, broken, full, objects_only};
+use crate::mcp::serve::listing::Offered;
+use crate::mcp::serve::raw;
+use crate::mcp::serve::shutdown::Room;
+use crate::mcp::serve::tasks::{Answered, Entered, Entering, Guest, Held, Running, Tasks, Ticket, Waiting, asking};
+use crate::runner::{CallClient, KeepsCall, RunOptions};
+
+/// How many times a call is attempted while another process runs the same call first and ends it meanwhile.
+const ATTEMPTS: usize = 3;
+
+impl Handler {
+    /// Answers a request to call a tool: a new call, one that waits already, or answers that one asked for.
+    pub(super) async fn exec(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (served, name) = (&self.server.0, &*request.name);
+        let running = served.calls.begin().map_err(full)?;
+        let party = self.party(context).await?;
+        let running = running.of(&party).map_err(full)?;
+        if let Some(state) = &request.request_state {
+            self.run(party.clone())?;
+            let ticket = served.tasks.back(&self.server, party.clone(), (state, name)).await?;
+            let answers = request.input_responses.unwrap_or_default();
+            let answered = answers.keys().cloned().collect();
+            served.tasks.update(&self.server, party, state, answers).await?;
+            drop(running);
+            return self.hold(&ticket, name, answered, context).await;
+        }
+        tokio::select! {
+            () = served.listing.arrival(name) => {}
+            () = context.ct.cancelled() => {}
+            () = served.calls.stopped().cancelled() => {}
+        }
+        let offered = served.listing.get(name);
+        let offered = offered.as_deref();
+        let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
+        let waits = offered.filter(|offered| offered.waits && !self.knows_tasks(context));
+        let asked_as = match waits {
+            Some(offered) => self.run(party.clone())?.asked_as(&offered.tool, &arguments).await,
+            None => None,
+        };
+        let asks = context.client_capabilities().is_some_and(|declared| fills_in_forms(&declared));
+        let mut running = Some(running);
+        for _ in 0..ATTEMPTS {
+            let waiting = Waiting { party: party.clone(), name: name.to_owned(), asks, asked_as: asked_as.clone() };
+            if let Some(ticket) = served.tasks.again(&self.server, &waiting).await? {
+                drop(running);
+                return self.hold(&ticket, name, HashSet::new(), context).await;
+            }
+            let again = || served.calls.begin().and_then(|running| running.of(&party)).map_err(full);
+            let running = running.take().map_or_else(again, Ok)?;
+            let entering = Entering::new(&self.server, waiting);
+            let call = (name, offered, arguments.clone());
+            let result = match self.begin(call, &party, running, Some(&entering), context).await? {
+                Begun::Ended(result) => result,
+                Begun::Asks(ticket) => return self.comes_back(&ticket, name, context).await,
+            };
+            let Some(offered) = offered else { return Err(unknown(name)) };
+            match entering.entered(&self.server).await? {
+                Entered::Waits(ticket) => return self.comes_back(&ticket, name, context).await,
+                Entered::Nothing => {
+                    return answer(&result, name, offered, objects_only(context)).map(CallToolResponse::from);
+                }
+                // Another process, or another request, was faster.
+                Entered::Taken => {}
+            }
+        }
+        Err(broken())
+    }
+
+    /// Takes a call through the gate.
+    async fn begin(
+        &self,
+        (name, offered, arguments): (&str, Option<&Offered>, String),
+        party: &RunOptions,
+        running: Room,
+        entering: Option<&Arc<Entering>>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Begun, ErrorData> {
+        let (served, run) = (&self.server.0, self.run(party.clone())?);
+        let mut call = ToolCall::object(CallId::generate(), offered.map_or(name, |offered| &*offered.tool), arguments);
+        call.origin.provider = Some(Cow::Borrowed("mcp"));
+        call.origin.provider_call_id = Some(context.id.to_string());
+        let cancellation = Arc::new(run.cancellation().child_token());
+        let (Offers { all: mut offers, .. }, outbox) = Outbox::of(&run, &self.session, context, name);
+        // Clients of older revisions get elicitation requests while their own request is open.
+        let questions = context.client_capabilities().filter(|_| !objects_only(context));
+        let questions = questions.and_then(|declared| Tasks::questions(&declared));
+        if let Some(questions) = &questions {
+            offers = asking(offers, questions, &run);
+        }
+        let id = call.id.clone();
+        let server = entering.map(|entering| -> Arc<dyn KeepsCall> { Arc::clone(entering) as _ });
+        let cancelled = Arc::clone(&cancellation);
+        let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancelled, server };
+        // On the heap: a connection has as many of these as its client makes calls.
+        let result = Box::pin(run.exec_for(client, call));
+        let result = match questions {
+            None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
+            Some(questions) => {
+                let (quiet, server, token) =
+                    (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
+                let ended = tokio::spawn(async move {
+                    // It counts until it ends, whatever became of its request.
+                    let (_running, calls) = (running, &server.0.calls);
+                    outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
+                });
+                let (run, party, name) = (run.clone(), party.clone(), name.to_owned());
+                let running = Running { run, party, call: id, name, questions, cancellation: token, quiet, ended };
+                match served.tasks.answered(&self.server, running, &context.ct).await? {
+                    Answered::Ended(result) => result,
+                    Answered::Asks(ticket) => return Ok(Begun::Asks(ticket)),
+                }
+            }
+        };
+        self.session.heard(&run);
+        Ok(Begun::Ended(result))
+    }
+
+    /// Answers the request of a call that has not ended, so that its client comes back to it.
+    async fn comes_back(
+        &self,
+        ticket: &Ticket,
+        name: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if self.knows_tasks(context) {
+            let task = self.server.0.tasks.task(&self.server, ticket).await?;
+            return Ok(CreateTaskResult::new(task).into());
+        }
+        self.hold(ticket, name, HashSet::new(), context).await
+    }
+
+    /// Holds a request until its call ends or asks its client something, for no longer than the policy says.
+    async fn hold(
+        &self,
+        ticket: &Ticket,
+        name: &str,
+        answered: HashSet<String>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let served = &self.server.0;
+        let (Offers { all: offers, progress, elicit }, outbox) = Outbox::of(ticket.run(), &self.session, context, name);
+        let declared = context.client_capabilities();
+        let takes_questions = !objects_only(context) && declared.is_some_and(|declared| fills_in_forms(&declared));
+        let delivery = Delivery::of(&context.extensions);
+        let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled: &context.ct, delivery };
+        match outbox.during(served.tasks.hold(&self.server, ticket, guest)).await? {
+            Held::Ended(result) => {
+                self.session.heard(ticket.run());
+                let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;
+                answer(&result, name, &offered, objects_only(context)).map(CallToolResponse::from)
+            }
+            Held::Asks(requests, state) => Ok(InputRequiredResult::new(Some(requests), Some(state)).into()),
+            Held::Waits => Ok(waits().into()),
+        }
+    }
+
+    /// Takes a call that cannot be read through the gate, which refuses and records it.
+    pub(super) async fn refuse(&self, params: Value, context: &RequestContext<RoleServer>) -> ErrorData {
+        let refused = ErrorData::invalid_params(
+            "The parameters of a call are `name`, a text, and `arguments`, one object; each once.",
+            None,
+        );
+        let Some(name) = params.get("name").and_then(Value::as_str) else { return refused };
+        let running = match self.server.0.calls.begin() {
+            Ok(running) => running,
+            Err(why) => return full(why),
+        };
+        let offered = self.server.0.listing.get(name);
+        let offered = offered.as_deref();
+        // In a list it is no object, whatever it is.
+        let arguments = Value::Array(params.get("arguments").cloned().into_iter().collect()).to_string();
+        let party = match self.party(context).await {
+            Ok(party) => party,
+            Err(error) => return error,
+        };
+        let running = match running.of(&party) {
+            Ok(running) => running,
+            Err(why) => return full(why),
+        };
+        match self.begin((name, offered, arguments), &party, running, None, context).await {
+            // One that the caller may not see reads like one that does not exist.
+            Ok(Begun::Ended(result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {
+                unknown(name)
+            }
+            Ok(_) => refused,
+            Err(error) => error,
+        }
+    }
+
+    fn knows_tasks(&self, context: &RequestContext<RoleServer>) -> bool {
+        let declares = context.client_capabilities().is_some_and(|declared| declared.supports_tasks());
+        declares && self.server.0.tasks.has_tasks()
+    }
+}
+
+/// What became of a call that began.
+enum Begun {
+    Ended(ToolExecResult),
+    /// It asks its client.
+    Asks(Ticket),
+}
+
+/// Takes a call to its end. One that is cancelled still ends by itself, with its record.
+async fn unless(
+    mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
+    cancellation: &CancellationToken,
+    cancelled: &CancellationToken,
+    stopped: &CancellationToken,
+) -> ToolExecResult {
+    tokio::select! {
+        result = &mut work => return result,
+        () = cancelled.cancelled() => {}
+        () = stopped.cancelled() => {}
+    }
+    cancellation.cancel();
+    work.await
+}

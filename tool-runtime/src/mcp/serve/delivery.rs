@@ -1,0 +1,156 @@
+//! [`Delivery`]: whether the answer to a request left for its client, to the transport's knowledge.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use rmcp::model::Extensions;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::serve::http::Body;
+
+/// The answer of one request on its way. Cheap to clone; the transport and the request's handler have it.
+#[derive(Clone, Default)]
+pub(super) struct Delivery(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Fires when the client goes away before its answer left.
+    gone: CancellationToken,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    has_left: Option<bool>,
+    then: Option<Then>,
+}
+
+type Then = Box<dyn FnOnce(bool) + Send>;
+
+impl Delivery {
+    /// That of a request. `None` if its transport does not say what becomes of answers.
+    pub(super) fn of(extensions: &Extensions) -> Option<Self> {
+        let over_http = || extensions.get::<Parts>()?.extensions.get().cloned();
+        extensions.get().cloned().or_else(over_http)
+    }
+
+    /// Fires when the client went away before its answer left.
+    pub(super) fn gone(&self) -> &CancellationToken {
+        &self.0.gone
+    }
+
+    /// Calls this once the answer has left, with `true`, or cannot, with `false`.
+    pub(super) fn then(&self, then: impl FnOnce(bool) + Send + 'static) {
+        let known = {
+            let mut state = self.state();
+            if state.has_left.is_none() {
+                state.then = Some(Box::new(then));
+                return;
+            }
+            state.has_left
+        };
+        then(known == Some(true));
+    }
+
+    /// The client sends nothing more: a request that is held need not be held any longer.
+    pub(super) fn leave(&self) {
+        self.0.gone.cancel();
+    }
+
+    /// The answer has left, or never will. The first time counts.
+    pub(super) fn ended(&self, has_left: bool) {
+        let mut state = self.state();
+        if state.has_left.is_some() {
+            return;
+        }
+        state.has_left = Some(has_left);
+        let then = state.then.take();
+        drop(state);
+        if !has_left {
+            self.0.gone.cancel();
+        }
+        if let Some(then) = then {
+            then(has_left);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The part of a transport. Dropped before the answer left, the answer is lost.
+pub(super) struct Sending(pub(super) Delivery);
+
+impl Sending {
+    /// Lets the answer be the frames of a body.
+    pub(super) fn with(self, body: Body) -> Body {
+        Watched { body, sending: self }.boxed()
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.ended(false);
+    }
+}
+
+/// A body whose end is that of an answer.
+struct Watched {
+    body: Body,
+    sending: Sending,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None)) || polled.is_ready() && self.body.is_end_stream() {
+            self.sending.0.ended(true);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_leaves_once() {
+        for (ends, expected) in [([true, false], 10), ([false, true], 1)] {
+            let (delivery, told) = (Delivery::default(), Arc::new(AtomicUsize::new(0)));
+            let (sending, then) = (Sending(delivery.clone()), Arc::clone(&told));
+            delivery.then(move |has_left| {
+                then.fetch_add(if has_left { 10 } else { 1 }, Ordering::Relaxed);
+            });
+            ends.into_iter().for_each(|has_left| delivery.ended(has_left));
+            drop(sending);
+            assert_eq!((told.load(Ordering::Relaxed), delivery.gone().is_cancelled()), (expected, expected == 1));
+            let then = Arc::clone(&told);
+            delivery.then(move |has_left| then.store(usize::from(has_left), Ordering::Relaxed));
+            assert_eq!(told.load(Ordering::Relaxed), usize::from(expected == 10));
+        }
+    }
+}

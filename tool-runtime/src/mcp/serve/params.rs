@@ -1,0 +1,142 @@
+//! `Mcp-Param-` headers: they repeat arguments of a call, for those between the client and the server. They have to say what
+//! the body says, as it is written there.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, Response};
+use rmcp::model::{ErrorCode, ErrorData};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::http::{Body, unanswered};
+
+/// The keyword of an argument that is repeated in a header.
+const KEYWORD: &str = "x-mcp-header";
+
+/// The code of a header that says something else than the body.
+const MISMATCH: ErrorCode = ErrorCode(-32020);
+
+/// The arguments of a tool that are repeated in headers: where each is, and the rest of the header's name.
+pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
+    let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), schema)]);
+    while let Some((path, schema)) = open.pop() {
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let path: Vec<_> = path.iter().chain([name]).cloned().collect();
+            if let Some(header) = property.get(KEYWORD).and_then(Value::as_str) {
+                found.push((path.clone(), header.to_owned()));
+            }
+            open.push((path, property));
+        }
+    }
+    found
+}
+
+/// Removes what [`of`] finds.
+pub(super) fn without(schema: &mut Value) {
+    for property in
+        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut())
+    {
+        if let Some(property) = property.as_object_mut() {
+            property.remove(KEYWORD);
+        }
+        without(property);
+    }
+}
+
+/// Compares the headers of a request with the arguments of its call.
+pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        name: String,
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    let Ok(Message { id, method, params }) = serde_json::from_slice(body) else { return Ok(()) };
+    if method != "tools/call" {
+        return Ok(());
+    }
+    let Some(offered) = server.0.listing.get(&params.name) else { return Ok(()) };
+    let is_said = |(path, header): &&(Vec<String>, String)| {
+        said(headers, &format!("mcp-param-{header}"))
+            != Ok(params.arguments.and_then(|arguments| written(arguments, path)))
+    };
+    let Some((path, header)) = offered.params.iter().find(is_said) else { return Ok(()) };
+    let message = format!("The header Mcp-Param-{header} does not say what `{}` says.", path.join("."));
+    Err(Box::new(unanswered(id.get(), &ErrorData::new(MISMATCH, message, None))))
+}
+
+/// Returns the value of a header. `Ok(None)` if it is absent, `Err` if it is repeated or not text.
+fn said(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let value = value.to_str().map_err(|_| ())?;
+    if values.next().is_some() {
+        return Err(());
+    }
+    let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Ok(Some(value.to_owned()));
+    };
+    let bytes = STANDARD.decode(coded).map_err(|_| ())?;
+    String::from_utf8(bytes).map(Some).map_err(|_| ())
+}
+
+/// An argument as it is written, digit for digit; a text without its quotes. `None` if it is not there, or is none that a
+/// header can repeat.
+fn written(arguments: &RawValue, path: &[String]) -> Option<String> {
+    let mut value = arguments;
+    for name in path {
+        let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+        value = members.get(name)?;
+    }
+    match value.get() {
+        "null" => None,
+        text if text.starts_with('"') => serde_json::from_str(text).ok(),
+        text if text.starts_with(['{', '[']) => None,
+        text => Some(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    use http::HeaderValue;
+
+    #[test]
+    fn arguments_are_compared_as_they_are_written() {
+        let mut schema = json!({"properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "place": {"properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}},
+        }});
+        let mut found = of(&schema);
+        found.sort();
+        let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(found, [(path(&["place", "count"]), "Count".into()), (path(&["region"]), "Region".into())]);
+        let text = r#"{"region":"e\u00fc","place":{"count":1.00000000000000000001}}"#;
+        let arguments: &RawValue = serde_json::from_str(text).unwrap();
+        assert_eq!(written(arguments, &found[0].0).as_deref(), Some("1.00000000000000000001"));
+        assert_eq!(written(arguments, &found[1].0).as_deref(), Some("e\u{fc}"));
+        let mut headers = HeaderMap::new();
+        assert_eq!(said(&headers, "mcp-param-region"), Ok(None));
+        headers.append("mcp-param-region", HeaderValue::from_static("=?base64?ZcO8?="));
+        assert_eq!(said(&headers, "mcp-param-region"), Ok(Some("e\u{fc}".to_owned())));
+        headers.append("mcp-param-region", HeaderValue::from_static("other"));
+        assert_eq!(said(&headers, "mcp-param-region"), Err(()));
+        without(&mut schema);
+        assert!(of(&schema).is_empty());
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Seats`]: the connections of a listener. One that waits for its client makes room for another one.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::serve::http::Body;
+
+/// The connections of a listener.
+pub(super) struct Seats {
+    max: usize,
+    /// Of one address.
+    each: usize,
+    taken: Mutex<Taken>,
+    /// Told when a connection begins to wait, or ends.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    seats: HashMap<u64, Arc<Seat>>,
+}
+
+/// One connection.
+pub(super) struct Seat {
+    peer: IpAddr,
+    /// Since when it has waited for its client: for a request, or for the rest of one.
+    waits: Mutex<Option<Instant>>,
+    /// Fires when it has to make room.
+    pub(super) leaves: CancellationToken,
+}
+
+impl Seat {
+    fn waits(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seats {
+    pub(super) fn new(max: usize, each: usize) -> Arc<Self> {
+        Arc::new(Self { max, each, taken: Mutex::default(), freed: Notify::new() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another connection can be taken, because there is room, or one that waits makes it.
+    pub(super) fn has_room(&self) -> bool {
+        let taken = self.taken();
+        taken.seats.len() < self.max || taken.seats.values().any(|seat| seat.waits().is_some())
+    }
+
+    /// Resolves when there may be room.
+    pub(super) async fn freed(&self) {
+        self.freed.notified().await;
+    }
+
+    /// Takes a connection of a peer. `None` if as many are served as may.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Sits> {
+        let peer = network(peer);
+        let mut taken = self.taken();
+        if taken.seats.values().filter(|seat| seat.peer == peer).count() >= self.each {
+            taken.make_room(|seat| seat.peer == peer)?;
+        } else if taken.seats.len() >= self.max {
+            taken.make_room(|_| true)?;
+        }
+        let (id, waits) = (taken.next, Mutex::new(Some(Instant::now())));
+        let seat = Arc::new(Seat { peer, waits, leaves: CancellationToken::new() });
+        taken.next += 1;
+        taken.seats.insert(id, Arc::clone(&seat));
+        drop(taken);
+        Some(Sits { seats: Arc::clone(self), id, seat })
+    }
+}
+
+/// The network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+impl Taken {
+    /// Ends the connection that has waited longest of these. `None` if none waits.
+    fn make_room(&mut self, of: impl Fn(&Seat) -> bool) -> Option<()> {
+        let waiting = self.seats.iter().filter(|(_, seat)| of(seat));
+        let longest = waiting.filter_map(|(id, seat)| Some(((*seat.waits())?, *id))).min();
+        let (_, id) = longest?;
+        self.seats.remove(&id)?.leaves.cancel();
+        Some(())
+    }
+}
+
+/// A connection that is served.
+pub(super) struct Sits {
+    seats: Arc<Seats>,
+    id: u64,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Sits {
+    /// For its requests.
+    pub(super) fn place(&self) -> Place {
+        Place { seats: Arc::clone(&self.seats), seat: Arc::clone(&self.seat) }
+    }
+}
+
+impl Drop for Sits {
+    fn drop(&mut self) {
+        self.seats.taken().seats.remove(&self.id);
+        self.seats.freed.notify_one();
+    }
+}
+
+/// The connection of a request.
+#[derive(Clone)]
+pub(super) struct Place {
+    seats: Arc<Seats>,
+    seat: Arc<Seat>,
+}
+
+impl Place {
+    /// The request has come whole: its connection makes no room until it has its answer.
+    pub(super) fn answered(self) -> Answered {
+        *self.seat.waits() = None;
+        Answered(self)
+    }
+}
+
+/// Until it is dropped, a connection does not wait for its client.
+pub(super) struct Answered(Place);
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        *self.0.seat.waits() = Some(Instant::now());
+        self.0.seats.freed.notify_one();
+    }
+}
+
+/// A body, and what lasts as long as it.
+struct With<T> {
+    body: Body,
+    _with: T,
+}
+
+/// Lets something last as long as a body.
+pub(super) fn with<T: Send + Sync + Unpin + 'static>(body: Body, with: T) -> Body {
+    With { body, _with: with }.boxed()
+}
+
+impl<T: Unpin> http_body::Body for With<T> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_has_waited_longest_makes_room() {
+        let (ada, bob): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let seats = Seats::new(3, 2);
+        let later = || tokio::time::advance(std::time::Duration::from_secs(1));
+        let first = seats.take(ada).unwrap();
+        later().await;
+        let second = seats.take(ada).unwrap();
+        // Ada's two are all that she may have; the first makes room.
+        let third = seats.take(ada).unwrap();
+        assert!(first.seat.leaves.is_cancelled() && !second.seat.leaves.is_cancelled());
+        drop(first);
+        // A request that has come whole keeps its connection.
+        let answers = (second.place().answered(), third.place().answered());
+        assert!(seats.take(ada).is_none(), "nobody leaves");
+        let fourth = seats.take(bob).unwrap();
+        later().await;
+        let fifth = seats.take(bob).unwrap();
+        assert!(fourth.seat.leaves.is_cancelled() && seats.has_room());
+        let answered = fifth.place().answered();
+        assert!(!seats.has_room() && seats.take(bob).is_none());
+        drop(answers);
+        assert!(seats.has_room() && seats.take(bob).is_some());
+        drop(answered);
+    }
+
+    #[tokio::test]
+    async fn the_addresses_of_one_host_are_one() {
+        let seats = Seats::new(9, 1);
+        let first = seats.take("2001:db8::1".parse().unwrap()).unwrap();
+        let other = seats.take("2001:db8:0:1::1".parse().unwrap()).unwrap();
+        let again = seats.take("2001:db8::ffff:0:0:2".parse().unwrap()).unwrap();
+        assert!(first.seat.leaves.is_cancelled() && !other.seat.leaves.is_cancelled());
+        let (mapped, plain) = ("::ffff:10.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
+        let mapped = seats.take(mapped).unwrap();
+        let plain = seats.take(plain).unwrap();
+        assert!(mapped.seat.leaves.is_cancelled());
+        drop((again, plain));
+    }
+}

@@ -1,0 +1,91 @@
+//! Sessions over HTTP: whose they are, and which of their requests are answered; and requests that can be read in two ways.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use rmcp::model::RequestId;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::mcp::serve::http::HttpService;
+use crate::runner::RunOptions;
+
+/// The header with the revision of the protocol.
+const REVISION: &str = "mcp-protocol-version";
+
+/// Whose the sessions are.
+#[derive(Default)]
+pub(super) struct Parties {
+    pub(super) sessions: HashMap<String, RunOptions>,
+    /// For whom sessions are begun now.
+    pub(super) begin: Vec<RunOptions>,
+}
+
+/// A session that is begun, until it is one or is not.
+pub(super) struct Begins<'a> {
+    pub(super) parties: &'a Mutex<Parties>,
+    pub(super) party: &'a RunOptions,
+}
+
+impl Drop for Begins<'_> {
+    fn drop(&mut self) {
+        let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = parties.begin.iter().position(|party| party.is_principal_of(self.party)) {
+            drop(parties.begin.swap_remove(at));
+        }
+    }
+}
+
+/// A request of a session, until its answer has been sent.
+pub(super) struct Runs {
+    running: Arc<Mutex<HashSet<(String, RequestId)>>>,
+    key: (String, RequestId),
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+impl HttpService {
+    /// Enters a request of a session, until its answer has been sent. `None` for any other message.
+    ///
+    /// # Errors
+    /// One with its id has no answer yet.
+    pub(super) fn begin(&self, session: String, body: &[u8]) -> Result<Option<Runs>, String> {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            id: &'a RawValue,
+            #[serde(rename = "method")]
+            _method: IgnoredAny,
+        }
+        let Ok(Message { id, .. }) = serde_json::from_slice(body) else { return Ok(None) };
+        // One id can be written in several ways.
+        let Ok(read) = serde_json::from_str(id.get()) else { return Ok(None) };
+        let key = (session, read);
+        let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        if is_new { Ok(Some(Runs { running: Arc::clone(&self.running), key })) } else { Err(id.get().to_owned()) }
+    }
+}
+
+/// Whether two readers of a request could take it for requests to two hosts, of two pages or of two sessions.
+pub(super) fn is_ambiguous(uri: &Uri, headers: &HeaderMap) -> bool {
+    let several = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
+    let named = headers.get(HOST).map(HeaderValue::as_bytes);
+    let other =
+        |authority: &Authority| named.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
+    let is_protocol = |name: &&HeaderName| name.as_str().starts_with("mcp-");
+    let several_protocol = headers.keys().filter(is_protocol).any(several);
+    several(&HOST) || several(&ORIGIN) || several_protocol || uri.authority().is_some_and(other)
+}
+
+/// Whether a request is of a revision that has no sessions.
+pub(super) fn is_without_sessions(headers: &HeaderMap) -> bool {
+    headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28")
+}

@@ -1,0 +1,130 @@
+//! [`Strict`]: a transport of one client that answers what `rmcp` would leave without an answer.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{ClientNotification, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+
+use crate::mcp::serve::MAX_MESSAGE_BYTES;
+use crate::mcp::serve::delivery::{Delivery, Sending};
+use crate::mcp::serve::raw;
+
+/// How many ids of cancelled requests are remembered.
+const CANCELLED: usize = 1_024;
+
+/// A transport that refuses a request whose id is taken, or that is too long.
+pub(super) struct Strict<T> {
+    transport: T,
+    requests: Arc<Mutex<Requests>>,
+}
+
+/// The ids that are taken.
+#[derive(Default)]
+struct Requests {
+    /// The requests that have no answer yet, with what becomes of it.
+    running: HashMap<RequestId, Sending>,
+    /// The ids of the last requests that were cancelled. `rmcp` looks for the end of a cancelled call by its id, so a
+    /// second request with that id would get the answer of the first.
+    cancelled: VecDeque<RequestId>,
+}
+
+impl<T> Strict<T> {
+    pub(super) fn new(transport: T) -> Self {
+        Self { transport, requests: Arc::default() }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a message is not passed on. `None` if it is.
+    fn refused(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Option<(RequestId, ErrorData)> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                if matches!(&request.request, ClientRequest::CustomRequest(custom) if raw::is_too_long(&custom.method))
+                {
+                    return Some((request.id.clone(), too_long()));
+                }
+                let Requests { running, cancelled } = &mut *self.requests();
+                if running.contains_key(&request.id) || cancelled.contains(&request.id) {
+                    return Some((request.id.clone(), repeated()));
+                }
+                let delivery = Delivery::default();
+                request.request.extensions_mut().insert(delivery.clone());
+                running.insert(request.id.clone(), Sending(delivery));
+                None
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    let Requests { running, cancelled } = &mut *self.requests();
+                    // It gets no answer.
+                    if running.remove(id).is_some() {
+                        cancelled.truncate(CANCELLED - 1);
+                        cancelled.push_front(id.clone());
+                    }
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
+    type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let sending = match &item {
+            JsonRpcMessage::Response(response) => self.requests().running.remove(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| self.requests().running.remove(id)),
+            _ => None,
+        };
+        let sent = self.transport.send(item);
+        async move {
+            let sent = sent.await;
+            if let Some(Sending(delivery)) = &sending {
+                delivery.ended(sent.is_ok());
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let Some(mut message) = self.transport.receive().await else {
+                // It may still read answers.
+                self.requests().running.values().for_each(|Sending(delivery)| delivery.leave());
+                return None;
+            };
+            let Some((id, error)) = self.refused(&mut message) else { return Some(message) };
+            // This future may be dropped, and the answer is sent all the same.
+            tokio::spawn(self.transport.send(JsonRpcMessage::error(error, Some(id))));
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}
+
+fn too_long() -> ErrorData {
+    ErrorData::invalid_request(format!("The message is longer than {MAX_MESSAGE_BYTES} bytes."), None)
+}
+
+/// Two requests with one id.
+pub(super) fn repeated() -> ErrorData {
+    ErrorData::invalid_request("A request with this id has no answer yet, or was cancelled.", None)
+}

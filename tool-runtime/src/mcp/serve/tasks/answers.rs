@@ -1,0 +1,79 @@
+//! Clients' answers to the questions of a running tool, and to the question whether a call may run.
+
+use rmcp::model::{ErrorData, InputResponses};
+
+use crate::agent::{Incoming, QueueError, RunQueue};
+use crate::call::Question;
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::tasks::desk::{Desk, Look, State};
+use crate::mcp::serve::tasks::said::{failed, unknown};
+use crate::mcp::serve::tasks::{Tasks, question};
+use crate::runner::{ApprovalDecision, RunOptions};
+
+/// The prefix of the keys of questions whether a call may run.
+const APPROVAL: &str = "approval-";
+
+impl Tasks {
+    /// Takes answers to the questions of a task. Answers to unknown or closed questions are ignored.
+    pub(in crate::mcp::serve) async fn update(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+        answers: InputResponses,
+    ) -> Result<(), ErrorData> {
+        let (desk, call) = self.find(server, party, id).await?;
+        let look = desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let own = self.own_question(&desk, &look);
+        for (key, answer) in answers {
+            if own.as_ref() == Some(&key)
+                && let State::Waits(pending) = &look.state
+            {
+                if let Some(decision) = question::decision(&answer) {
+                    self.decide(server, &desk, (pending.decided(), &pending.question()), decision).await?;
+                }
+                continue;
+            }
+            look.questions.answer(&key, &answer);
+            // The key of an earlier question whether the call may run: it decides nothing, and has a record.
+            let earlier = key.strip_prefix(APPROVAL).and_then(|key| key.split_once('-')?.1.parse().ok());
+            if let (Some(question), Some(decision)) = (earlier, question::decision(&answer)) {
+                self.decide(server, &desk, (&look.saved.name, &question), decision).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides on a call in the name of its principal, if the policy lets principals decide on their own calls.
+    pub(super) async fn decide(
+        &self,
+        server: &McpServer,
+        desk: &Desk,
+        (tool, question): (&str, &Question),
+        decision: ApprovalDecision,
+    ) -> Result<(), ErrorData> {
+        let Some(decider) = desk.run.own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
+        // Like every decision it is posted, so that it is carried out even if this process ends now.
+        let incoming = Incoming::new().decide(question, decision, &decider);
+        let posted = RunQueue::new(&server.0.runner).post(desk.run.id(), desk.run.tenant(), &incoming).await;
+        // Of two decisions on one question, the first counts.
+        if let Err(error) = posted
+            && !matches!(error, QueueError::Refused(_))
+        {
+            tracing::warn!(run = desk.run.id(), error = error.code(), "a decision of an MCP client was not kept");
+            return Err(broken());
+        }
+        desk.changed.notify_one();
+        Ok(())
+    }
+
+    /// The key of the question whether the call may run. `None` if the call does not wait, or the server may not ask
+    /// its client. The key holds the [`Question`](crate::call::Question), so a late answer cannot decide on the next
+    /// call of a graph, even in another process.
+    pub(super) fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
+        let State::Waits(pending) = &look.state else { return None };
+        let may = self.limits.asks && look.saved.asks && desk.run.own_decider(pending.decided()).is_some();
+        may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
+    }
+}

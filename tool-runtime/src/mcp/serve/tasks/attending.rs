@@ -1,0 +1,91 @@
+//! [`Attending`]: requests that are held until a call ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::call::CallId;
+use crate::capability::Capabilities;
+use crate::mcp::serve::tasks::desk::{Desk, Told};
+
+/// How many requests of one call are held at the same time.
+const ATTENDED: usize = 8;
+
+/// How long the same call, made again, waits for an answer that is on its way.
+const ARRIVES: Duration = Duration::from_secs(1);
+
+/// A request that is held until a call ends.
+pub(super) struct Attending {
+    desk: Arc<Desk>,
+    id: CallId,
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        if let Some(entry) = self.desk.calls().get_mut(&self.id) {
+            entry.attended = entry.attended.saturating_sub(1);
+            if entry.attended == 0 {
+                entry.offers = Capabilities::new();
+            }
+        }
+        // A task whose client has received the result can be removed now.
+        self.desk.changed.notify_one();
+    }
+}
+
+impl Desk {
+    /// Holds a request until the call ends or the returned guard is dropped. `None` if too many requests are held.
+    pub(super) fn attend(self: &Arc<Self>, id: &CallId, offers: Capabilities) -> Option<Attending> {
+        let mut calls = self.calls();
+        let entry = calls.get_mut(id).filter(|entry| entry.attended < ATTENDED)?;
+        entry.attended += 1;
+        entry.offers = offers;
+        drop(calls);
+        // A decision that was posted while no request was held is carried out now.
+        self.changed.notify_one();
+        Some(Attending { desk: Arc::clone(self), id: id.clone() })
+    }
+
+    /// Whether a decision to run the call waits until its client asks for it again.
+    pub(super) fn is_left(&self, id: &CallId) -> bool {
+        self.calls().get(id).is_some_and(|entry| entry.saved.asked_as.is_some() && entry.attended == 0)
+    }
+
+    /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a
+    /// moment to arrive; if its client does not read it, another request gets it.
+    pub(super) async fn is_told(&self, id: &CallId) -> bool {
+        let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
+        loop {
+            news.borrow_and_update();
+            let told = self.calls().get(id).map(|entry| (entry.told, entry.attended));
+            match told {
+                Some((Told::Yes, 0)) => return true,
+                Some((Told::Sent, 0)) => {}
+                _ => return false,
+            }
+            if timeout_at(late, news.changed()).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// A request is being answered with the end of the call. Once that has arrived, no later request gets it.
+    pub(super) fn tells(&self, id: &CallId) {
+        if let Some(entry) = self.calls().get_mut(id)
+            && entry.told == Told::No
+        {
+            entry.told = Told::Sent;
+        }
+    }
+
+    /// Records whether that answer arrived. The next request gets an answer that was lost.
+    pub(super) fn told(&self, id: &CallId, has_arrived: bool) {
+        if let Some(entry) = self.calls().get_mut(id)
+            && entry.told != Told::Yes
+        {
+            entry.told = if has_arrived { Told::Yes } else { Told::No };
+        }
+        self.changed();
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Entering`]: a call that is about to wait.
+//!
+//! The call, its run and the id under which the same call of its party finds it are one transaction. So of two processes
+//! that get the same call at the same time one has it, a decision can be posted as soon as the call can be seen, and a
+//! process that is killed leaves no call that its client does not find.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use rmcp::model::ErrorData;
+
+use crate::call::CallId;
+use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::tasks::desk::Desk;
+use crate::mcp::serve::tasks::kept::{SavedDesk, SavedTask};
+use crate::mcp::serve::tasks::said::{task_id, too_many};
+use crate::mcp::serve::tasks::{Ticket, keeper};
+use crate::mcp::serve::{McpServer, Served};
+use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
+use crate::store::{PendingCall, StoreError};
+
+/// A call that may begin to wait.
+pub(in crate::mcp::serve) struct Waiting {
+    pub(in crate::mcp::serve) party: RunOptions,
+    /// The tool, by the name that the client knows.
+    pub(in crate::mcp::serve) name: String,
+    /// Whether the client asks its person to fill in forms.
+    pub(in crate::mcp::serve) asks: bool,
+    /// Under which id the store finds it again, for a client that knows no tasks.
+    pub(in crate::mcp::serve) asked_as: Option<Arc<str>>,
+}
+
+/// A call that is about to wait. It is kept only once it waits.
+pub(in crate::mcp::serve) struct Entering {
+    server: Weak<Served>,
+    waiting: Waiting,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// It does not wait yet, and may never do so.
+    Outside,
+    /// It is being written.
+    Enters(Arc<Desk>, CallId),
+    Waits(Arc<Desk>, CallId),
+    Refused(Refusal),
+}
+
+/// Why a call does not wait.
+#[derive(Clone, Copy)]
+pub(super) enum Refusal {
+    /// As many wait as may, of its principal or of all.
+    Full(usize),
+    /// The store failed.
+    Failed,
+    /// The same call of its party waits already.
+    Taken,
+}
+
+/// What became of a call that was to wait.
+pub(in crate::mcp::serve) enum Entered {
+    /// It did not have to, or waits no more.
+    Nothing,
+    Waits(Ticket),
+    /// The same call of its party waits already.
+    Taken,
+}
+
+impl Entering {
+    pub(in crate::mcp::serve) fn new(server: &McpServer, waiting: Waiting) -> Arc<Self> {
+        Arc::new(Self { server: Arc::downgrade(&server.0), waiting, state: Mutex::new(State::Outside) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of the call, once the gate has answered.
+    ///
+    /// # Errors
+    /// As many calls wait as may, or the store failed. The call does not wait.
+    pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
+        let (desk, call) = match &*self.state() {
+            State::Outside | State::Enters(..) => return Ok(Entered::Nothing),
+            State::Refused(Refusal::Full(limit)) => return Err(too_many(*limit)),
+            State::Refused(Refusal::Failed) => return Err(broken()),
+            State::Refused(Refusal::Taken) => return Ok(Entered::Taken),
+            State::Waits(desk, call) => (Arc::clone(desk), call.clone()),
+        };
+        // The run may have been kept before, without this call.
+        if let Err(error) = desk.save(&server.0).await {
+            tracing::warn!(run = desk.run.id(), error = error.code(), "a call that waits is not described yet");
+        }
+        Ok(Entered::Waits(Ticket { desk, call }))
+    }
+}
+
+#[async_trait]
+impl KeepsCall for Entering {
+    async fn entry(&self, run: &Run, call: &PendingCall) -> Result<Option<ServerEntry>, StoreError> {
+        let Some(server) = self.server.upgrade().map(McpServer) else { return Ok(None) };
+        let Waiting { party, name, asks, asked_as } = &self.waiting;
+        let id = call.call_id.clone();
+        if task_id(run.id(), &id).is_none() {
+            *self.state() = State::Refused(Refusal::Failed);
+            return Ok(None);
+        }
+        let saved = SavedTask {
+            name: name.clone(),
+            created: call.created_at,
+            expires: call.expires_at,
+            asks: *asks,
+            asked_as: asked_as.clone(),
+        };
+        // A call that ran, and asked its client, is known already.
+        let known = server.0.tasks.desks().get(run.id()).cloned();
+        if known.is_some_and(|desk| desk.waits(&id, &saved)) {
+            return Ok(Some(run.served_entry(document(run, &id, saved).await?, None)));
+        }
+        // Before anything is written: a request that finds the call in the store finds it here.
+        let add = |desk: &Desk| desk.add(id.clone(), saved.clone(), Arc::default(), None);
+        let (desk, is_new) = match server.0.tasks.desk(run, party, add) {
+            Ok(entered) => entered,
+            Err(refusal) => {
+                *self.state() = State::Refused(refusal);
+                return Ok(None);
+            }
+        };
+        *self.state() = State::Enters(Arc::clone(&desk), id.clone());
+        if is_new {
+            keeper::start(&server, &desk);
+        }
+        let named = asked_as.as_ref().map(|asked_as| (asked_as, desk.named(&id)));
+        Ok(Some(run.served_entry(document(run, &id, saved).await?, named)))
+    }
+
+    fn entered(&self, waits: Option<bool>) {
+        let mut state = self.state();
+        *state = match std::mem::replace(&mut *state, State::Outside) {
+            State::Enters(desk, call) if waits == Some(true) => State::Waits(desk, call),
+            State::Enters(desk, call) => {
+                desk.remove(&call);
+                desk.changed.notify_one();
+                if waits.is_some() { State::Refused(Refusal::Taken) } else { State::Outside }
+            }
+            before => before,
+        };
+    }
+}
+
+impl Drop for Entering {
+    fn drop(&mut self) {
+        if let State::Enters(desk, call) = &*self.state() {
+            desk.remove(call);
+            desk.changed.notify_one();
+        }
+    }
+}
+
+/// The document of a run in which this call waits.
+async fn document(run: &Run, call: &CallId, saved: SavedTask) -> Result<Arc<str>, StoreError> {
+    let kept = SavedDesk { run: run.snapshot().await?, tasks: BTreeMap::from([(call.clone(), saved)]) };
+    serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))
+}

@@ -1,0 +1,296 @@
+//! Requests of clients without support for tasks. Such a request is held while its call waits, and a client that
+//! repeats the same call returns to it.
+//!
+//! The store also finds a waiting call by its party, its tool and its arguments, so a client that disconnected and one
+//! whose server restarted find it. An approval is carried out while a request for its call is held: at once, or when
+//! the client repeats the request. The end of a call is delivered once; the same call after that is a new one. If the
+//! answer did not leave for the client, the same call gets it again.
+
+use std::collections::HashSet;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ErrorData, InputRequests};
+use tokio::runtime::Handle;
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Incoming;
+use crate::call::{CallId, ToolExecResult};
+use crate::capability::{Capabilities, ClientError, Elicit, Progress};
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::delivery::Delivery;
+use crate::mcp::serve::shutdown::Room;
+use crate::mcp::serve::tasks::desk::{Desk, Look, State};
+use crate::mcp::serve::tasks::entering::Waiting;
+use crate::mcp::serve::tasks::kept::SavedTask;
+use crate::mcp::serve::tasks::said::{failed, unknown};
+use crate::mcp::serve::tasks::{Tasks, Ticket, question};
+use crate::runner::{ApprovalDecision, Run, RunOptions};
+
+/// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// How long a decision that was posted may take to be carried out.
+const CARRIED: Duration = Duration::from_secs(30);
+
+/// How long the client of a call may take to decide on it.
+const DECIDES: Duration = Duration::from_secs(10 * 60);
+
+/// A request that is held.
+pub(in crate::mcp::serve) struct Guest<'a> {
+    /// What its client offers to the tool.
+    pub(in crate::mcp::serve) offers: Capabilities,
+    /// The client's progress reporter. `None` if it wants no progress.
+    pub(in crate::mcp::serve) progress: Option<Arc<dyn Progress>>,
+    /// Whom to ask in the middle of the request, in revisions that know that.
+    pub(in crate::mcp::serve) elicit: Option<Arc<dyn Elicit>>,
+    /// Whether the client takes questions as an answer, and which it has answered.
+    pub(in crate::mcp::serve) takes_questions: bool,
+    pub(in crate::mcp::serve) answered: HashSet<String>,
+    pub(in crate::mcp::serve) cancelled: &'a CancellationToken,
+    pub(in crate::mcp::serve) delivery: Option<Delivery>,
+}
+
+impl Guest<'_> {
+    /// Resolves when the client has given the request up.
+    async fn gone(&self) {
+        let left = async {
+            match &self.delivery {
+                Some(delivery) => delivery.gone().cancelled().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.cancelled.cancelled() => {}
+            () = left => {}
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.cancelled.is_cancelled() || self.delivery.as_ref().is_some_and(|delivery| delivery.gone().is_cancelled())
+    }
+}
+
+/// How a request that was held is answered.
+pub(in crate::mcp::serve) enum Held {
+    /// The call has ended.
+    Ended(Box<ToolExecResult>),
+    /// The client has something to answer, and comes back with this state.
+    Asks(InputRequests, String),
+    /// The call still waits.
+    Waits,
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Option<ApprovalDecision>> + Send + 'a>>;
+
+impl Ticket {
+    pub(in crate::mcp::serve) fn run(&self) -> &Run {
+        &self.desk.run
+    }
+
+    pub(super) async fn look(&self, server: &McpServer) -> Result<Option<Look>, ErrorData> {
+        self.desk.look(&server.0, &self.call).await.map_err(|error| failed(&error))
+    }
+}
+
+impl Tasks {
+    /// Finds a call of a party by the state that its client brings back.
+    pub(in crate::mcp::serve) async fn back(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        (state, name): (&str, &str),
+    ) -> Result<Ticket, ErrorData> {
+        let (desk, call) = self.find(server, party, state).await?;
+        let ticket = Ticket { desk, call };
+        let look = ticket.look(server).await?.filter(|look| look.saved.name == name);
+        look.map(|_| ticket).ok_or_else(unknown)
+    }
+
+    /// Finds the same call that its party waits for already. `None` if there is none.
+    pub(in crate::mcp::serve) async fn again(
+        &self,
+        server: &McpServer,
+        waiting: &Waiting,
+    ) -> Result<Option<Ticket>, ErrorData> {
+        let (runner, party) = (&server.0.runner, &waiting.party);
+        let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
+        let known = runner.served(asked_as, party).await.map_err(|error| failed(&error))?;
+        let Some(known) = known else { return Ok(None) };
+        if let Ok((desk, call)) = self.find(server, party.clone(), &known).await {
+            if !desk.has(&call)
+                && let Some(pending) = desk.run.pending(&call).await.map_err(|error| failed(&error))?
+            {
+                // Its server was killed before it could describe the call.
+                let saved = SavedTask {
+                    name: waiting.name.clone(),
+                    created: pending.created_at,
+                    expires: pending.expires_at,
+                    asks: waiting.asks,
+                    asked_as: Some(Arc::clone(asked_as)),
+                };
+                desk.add(call.clone(), saved, Arc::default(), None);
+            }
+            let ticket = Ticket { desk, call };
+            if !ticket.desk.is_told(&ticket.call).await && ticket.look(server).await?.is_some() {
+                return Ok(Some(ticket));
+            }
+        }
+        // The call is over, or belongs to a party with other rights.
+        runner.forget_served(asked_as, known).await.map_err(|error| failed(&error))?;
+        Ok(None)
+    }
+
+    /// Holds a request until its call ends, its client is to answer something, or the time is over.
+    pub(in crate::mcp::serve) async fn hold(
+        &self,
+        server: &McpServer,
+        ticket: &Ticket,
+        guest: Guest<'_>,
+    ) -> Result<Held, ErrorData> {
+        let Ticket { desk, call } = ticket;
+        let closing = server.0.calls.closing();
+        let (mut news, mut has_left) = (desk.news(), false);
+        let Some(_attending) = desk.attend(call, guest.offers.clone()) else { return Ok(Held::Waits) };
+        let Ok(room) = server.0.calls.listen() else { return Ok(Held::Waits) };
+        let began = Instant::now();
+        let held = began + self.limits.hold.unwrap_or_default();
+        let (mut until, mut carried) = (held, began + CARRIED);
+        let (mut beat, mut asking, mut asked) = (began + BEAT, None::<Answer<'_>>, guest.answered.clone());
+        loop {
+            news.borrow_and_update();
+            let look = ticket.look(server).await?.ok_or_else(unknown)?;
+            match &look.state {
+                State::Ended(result) => {
+                    let result = Box::new(result.clone());
+                    if !guest.is_gone() {
+                        desk.tells(call);
+                        let told = Told { server: server.clone(), desk: Arc::clone(desk), call: call.clone(), room };
+                        match &guest.delivery {
+                            Some(delivery) => delivery.then(|has_left| told.told(has_left)),
+                            None => told.told(true),
+                        }
+                    }
+                    return Ok(Held::Ended(result));
+                }
+                State::Works => {
+                    let open = look.questions.requests();
+                    if guest.takes_questions && !open.is_empty() {
+                        return Ok(Held::Asks(open, desk.named(call).to_string()));
+                    }
+                }
+                State::Waits(waits) => {
+                    if let Some(key) = self.own_question(desk, &look).filter(|key| !asked.contains(key)) {
+                        if guest.takes_questions
+                            && let Some(question) = question::approval(&look.saved.name, waits)
+                        {
+                            let state = desk.named(call).to_string();
+                            return Ok(Held::Asks(InputRequests::from_iter([(key, question)]), state));
+                        }
+                        if let Some(elicit) = guest.elicit.clone() {
+                            let (message, form) = question::asked(&look.saved.name, waits);
+                            asking = Some(Box::pin(async move { decided(elicit.ask(&message, &form).await) }));
+                            until = until.max(Instant::now() + DECIDES);
+                        }
+                        asked.insert(key);
+                    }
+                    let now = Instant::now();
+                    if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
+                        return Ok(Held::Waits);
+                    }
+                }
+            }
+            // A call that runs is waited for as long as it runs.
+            let next = match &look.state {
+                State::Waits(_) if Instant::now() < until => beat.min(until),
+                State::Waits(_) => beat.min(carried),
+                _ => beat,
+            };
+            let answer = async {
+                match &mut asking {
+                    Some(asking) => asking.await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                _ = news.changed() => {}
+                () = look.questions.asked_something(), if guest.takes_questions => {}
+                decision = answer => {
+                    asking = None;
+                    (until, carried) = (held, Instant::now() + CARRIED);
+                    if let (Some(decision), State::Waits(waits)) = (decision, &look.state) {
+                        self.decide(server, desk, (waits.decided(), &waits.question()), decision).await?;
+                    }
+                }
+                () = sleep_until(next) => {
+                    if next == beat {
+                        beat += BEAT;
+                        if let Some(progress) = &guest.progress {
+                            progress.report(began.elapsed().as_secs_f64(), None);
+                        }
+                    }
+                }
+                () = guest.gone(), if !has_left => {
+                    // No later request finds a call that asks its client, because it has no such id.
+                    if look.saved.asked_as.is_none() {
+                        desk.cancel(&server.0, call).await.map_err(|error| failed(&error))?;
+                    } else if matches!(look.state, State::Works) {
+                        // The end of the call is kept for the same request. An answer now would report a running call
+                        // as not run.
+                        has_left = true;
+                        continue;
+                    }
+                    return Ok(Held::Waits);
+                }
+                () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(Held::Waits),
+            }
+        }
+    }
+
+    /// Whether a decision on a call that waits is in the post of its run.
+    async fn is_posted(&self, server: &McpServer, Ticket { desk, call }: &Ticket) -> Result<bool, ErrorData> {
+        let posts = server.0.runner.posted_to(&desk.run).await.map_err(|error| failed(&error))?;
+        let decides =
+            |incoming: Incoming| incoming.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
+        Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
+    }
+}
+
+/// The end of a call on its way to a client.
+struct Told {
+    server: McpServer,
+    desk: Arc<Desk>,
+    call: CallId,
+    /// A server that closes waits for it.
+    room: Room,
+}
+
+impl Told {
+    /// After an answer that arrived, the same call is a new one. If the answer was lost, the same call gets it again.
+    fn told(self, has_arrived: bool) {
+        let Self { server, desk, call, room } = self;
+        let asked_as = desk.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
+        desk.told(&call, has_arrived);
+        let (Some(asked_as), Ok(runtime), true) = (asked_as, Handle::try_current(), has_arrived) else { return };
+        runtime.spawn(async move {
+            let forgotten = server.0.runner.forget_served(&asked_as, desk.named(&call)).await;
+            if let Err(error) = forgotten {
+                tracing::warn!(run = desk.run.id(), error = error.code(), "a call that is over could not be forgotten");
+            }
+            drop(room);
+        });
+    }
+}
+
+/// The decision in a client's answer to the question whether a call may run; `None` if the answer has none.
+fn decided(answer: Result<serde_json::Value, ClientError>) -> Option<ApprovalDecision> {
+    match answer {
+        Ok(filled) if filled.get("approve")?.as_bool()? => Some(ApprovalDecision::Approve),
+        Ok(_) | Err(ClientError::Declined) => Some(ApprovalDecision::Deny(None)),
+        Err(_) => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! The stored form of a run's waiting calls, for other processes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::CallId;
+use crate::mcp::serve::Served;
+use crate::mcp::serve::tasks::desk::Desk;
+use crate::runner::RunSnapshot;
+use crate::store::StoreError;
+
+/// The stored form of a task, from which another process continues it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedTask {
+    /// The tool, by the name that the client knows.
+    pub(super) name: String,
+    pub(super) created: Timestamp,
+    /// The time from which its call cannot be decided on.
+    pub(super) expires: Timestamp,
+    /// Whether the client asks its person to fill in forms.
+    pub(super) asks: bool,
+    /// Under which id the store finds the call for the client that asks for it again, if it knows no tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked_as: Option<Arc<str>>,
+}
+
+/// The document of a run in the store.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedDesk {
+    pub(super) run: RunSnapshot,
+    pub(super) tasks: BTreeMap<CallId, SavedTask>,
+}
+
+impl Desk {
+    /// Keeps the tasks in the store, so that decisions can be posted to their run and another process finds them.
+    pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
+        let mut tasks = self.saved();
+        loop {
+            let run = self.run.snapshot().await?;
+            let document = serde_json::to_string(&SavedDesk { run, tasks: tasks.clone() });
+            let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
+            served.runner.keep_served(&self.run, Arc::clone(&document)).await?;
+            self.restored(document);
+            // Another call of the run may have become a task meanwhile, and have been kept before this one was.
+            let now = self.saved();
+            if now == tasks {
+                return Ok(());
+            }
+            tasks = now;
+        }
+    }
+
+    fn saved(&self) -> BTreeMap<CallId, SavedTask> {
+        self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect()
+    }
+
+    /// The store has this document of the tasks.
+    pub(super) fn restored(&self, document: Arc<str>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
+    }
+
+    /// Removes the tasks from the store.
+    pub(super) async fn forget(&self, served: &Served) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(document) = kept
+            && let Err(error) = served.runner.forget_served(self.run.stored_id(), document).await
+        {
+            tracing::warn!(run = self.run.id(), error = error.code(), "tasks that are over could not be removed");
+        }
+    }
+
+    /// The value that the store keeps under the id by which a client asks for the call again.
+    pub(super) fn named(&self, id: &CallId) -> Arc<str> {
+        format!("{}.{id}", self.run.id()).into()
+    }
+}

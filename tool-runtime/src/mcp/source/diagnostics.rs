@@ -1,0 +1,204 @@
+//! [`Diagnostics`]: the words of a server for its operators: the end of its standard error, and the message of a refusal.
+//!
+//! They are bounded, without control and invisible characters, and without the configured secrets of the server. They reach
+//! notes and the log, and never a model.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::mcp::source::config::Reach;
+use crate::text::{cut, unseen};
+
+/// How much of the standard error is kept, in bytes, in addition to the longest secret.
+const KEPT: usize = 4 * 1024;
+
+/// The most lines that are shown.
+const MAX_LINES: usize = 10;
+
+/// The longest line that is shown, in bytes.
+const MAX_LINE: usize = 400;
+
+/// The shortest secret that is masked, in bytes. A shorter one is in every other word.
+const SHORTEST: usize = 4;
+
+/// How long is waited for the end of the standard error of a process that ended.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(super) struct Diagnostics {
+    /// The configured values with their names, the longest first.
+    secrets: Vec<(String, String)>,
+    tail: Mutex<Tail>,
+    /// Whether the standard error of the last process is at its end.
+    has_ended: AtomicBool,
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct Tail {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Diagnostics {
+    pub(super) fn new(reach: &Reach) -> Self {
+        let mut secrets: Vec<(String, String)> = match reach {
+            Reach::Command { env, .. } => env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            Reach::Url { headers, .. } => {
+                headers.iter().map(|(name, value)| (name.clone(), value.expose().clone())).collect()
+            }
+        };
+        // A key of several lines is written line by line, a token without the word before it.
+        let parts = |(name, value): &(String, String)| {
+            let name = name.clone();
+            let parts: Vec<_> = value.split(['\n', '\r', ' ']).map(|part| (name.clone(), part.to_owned())).collect();
+            parts
+        };
+        let parts: Vec<_> = secrets.iter().flat_map(parts).filter(|(_, part)| part.len() >= 2 * SHORTEST).collect();
+        secrets.extend(parts);
+        secrets.retain(|(_, value)| value.len() >= SHORTEST);
+        secrets.sort_by(|one, other| other.1.len().cmp(&one.1.len()).then_with(|| one.cmp(other)));
+        secrets.dedup();
+        Self { secrets, tail: Mutex::default(), has_ended: AtomicBool::new(true), ended: Notify::new() }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn longest_secret(&self) -> usize {
+        self.secrets.first().map_or(0, |(_, longest)| longest.len())
+    }
+
+    /// Reads the standard error of a process to its end, so that the process never waits, and keeps the last of it.
+    pub(super) async fn drain(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
+        *self.tail() = Tail::default();
+        self.has_ended.store(false, Ordering::Release);
+        let most = KEPT + self.longest_secret();
+        let mut buffer = [0; 8 * 1024];
+        while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+            let mut tail = self.tail();
+            tail.bytes.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            if let Some(beyond @ 1..) = tail.bytes.len().checked_sub(most) {
+                tail.bytes.drain(..beyond);
+                tail.is_cut = true;
+            }
+        }
+        self.has_ended.store(true, Ordering::Release);
+        self.ended.notify_waiters();
+    }
+
+    /// Waits a moment for the last words of a process that ended.
+    pub(super) async fn settled(&self) {
+        let ended = self.ended.notified();
+        if !self.has_ended.load(Ordering::Acquire) {
+            // A process that it left behind can hold the stream open.
+            let _ = timeout(GRACE, ended).await;
+        }
+    }
+
+    /// The last lines of the standard error; `None` if there is nothing to read in them.
+    pub(super) fn lines(&self) -> Option<String> {
+        let text = {
+            let tail = self.tail();
+            let bytes = tail.bytes.as_slice();
+            // The cut can go through a secret, whose rest would not be masked. It is dropped.
+            let whole = if tail.is_cut { self.longest_secret() } else { 0 };
+            let masked = self.masked(&String::from_utf8_lossy(bytes));
+            let from = (whole..masked.len()).find(|at| masked.is_char_boundary(*at)).unwrap_or(masked.len());
+            masked.get(from..).unwrap_or_default().to_owned()
+        };
+        let lines: Vec<_> = text.lines().map(|line| self.plain(line)).filter(|line| !line.is_empty()).collect();
+        let last = lines.get(lines.len().saturating_sub(MAX_LINES)..).unwrap_or_default();
+        (!last.is_empty()).then(|| last.join("\n"))
+    }
+
+    /// One line that the server wrote, as an operator reads it.
+    pub(super) fn plain(&self, line: &str) -> String {
+        let mut plain = String::with_capacity(line.len());
+        let mut rest = line.chars();
+        while let Some(one) = rest.next() {
+            match one {
+                // Colours of a terminal: `ESC [ .. letter`.
+                '\u{1b}' if rest.clone().next() == Some('[') => {
+                    let _ = rest.by_ref().skip(1).find(|one| ('@'..='~').contains(one));
+                }
+                '\t' | '\n' => plain.push(' '),
+                one if one.is_control() || unseen(one).is_some() => {}
+                one => plain.push(one),
+            }
+        }
+        // Characters that were taken out can have hidden a secret.
+        let masked = self.masked(plain.trim());
+        let short = cut(&masked, MAX_LINE);
+        if short.len() < masked.len() { format!("{short}..") } else { masked }
+    }
+
+    fn masked(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, (name, secret)| {
+            if text.contains(secret.as_str()) { text.replace(secret.as_str(), &format!("[{name}]")) } else { text }
+        })
+    }
+
+    /// A note with the last lines of the standard error below it.
+    pub(super) fn noted(&self, mut note: String) -> String {
+        if let Some(lines) = self.lines() {
+            note.push_str("; the end of its standard error:");
+            lines.lines().for_each(|line| note.extend(["\n  ", line]));
+        }
+        note
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn of(env: &[(&str, &str)], stderr: &[u8]) -> Option<String> {
+        let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let reach = Reach::Command { program: String::new(), args: Vec::new(), env, folder: None };
+        let diagnostics = Arc::new(Diagnostics::new(&reach));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(Arc::clone(&diagnostics).drain(stderr));
+        diagnostics.lines()
+    }
+
+    #[test]
+    fn the_last_lines_are_plain_text() {
+        assert_eq!(of(&[], b""), None);
+        assert_eq!(of(&[], b"\n \n\x1b[0m\n"), None);
+        assert_eq!(of(&[], b"\x1b[31mno \xffkey\x1b[0m\r\n\x07beep\tx\n").unwrap(), "no \u{fffd}key\nbeep x");
+        assert_eq!(of(&[], "a\u{202e}b\u{200b}c".as_bytes()).unwrap(), "abc");
+        let many = (0..1000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
+        let last = of(&[], many.as_bytes()).unwrap();
+        assert!(last.starts_with("line 990\n") && last.ends_with("line 999"), "{last}");
+    }
+
+    #[test]
+    fn nothing_that_a_server_writes_is_kept_beyond_its_bounds() {
+        for endless in [vec![b'x'; 5 << 20], vec![0xff; 5 << 20], vec![0; 5 << 20], b"y\n".repeat(1 << 20)] {
+            let shown = of(&[], &endless).unwrap_or_default();
+            assert!(shown.len() <= MAX_LINES * (MAX_LINE + 3), "{} bytes", shown.len());
+        }
+    }
+
+    #[test]
+    fn secrets_are_masked_also_where_they_are_cut() {
+        let env = [("API_KEY", "sk-live-0123456789"), ("SHORT", "x"), ("PEM", "-----BEGIN\nabcdefghijkl\nEND")];
+        let shown = of(&env, b"bad key sk-live-0123456789 x\nsk-live\x1b[0m-0123456789\nabcdefghijkl\n").unwrap();
+        assert_eq!(shown, "bad key [API_KEY] x\n[API_KEY]\n[PEM]");
+        // Wherever the window begins, no part of the secret is left at its edge.
+        for shift in 0..40 {
+            let mut text = "sk-live-0123456789".repeat(1000).into_bytes();
+            text.extend(vec![b'.'; KEPT - 200 + shift]);
+            let shown = of(&env, &text).unwrap();
+            assert!(!shown.contains("0123456789") && !shown.contains("789"), "{shift}: {}", cut(&shown, 60));
+        }
+    }
+}

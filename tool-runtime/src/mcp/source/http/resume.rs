@@ -1,0 +1,90 @@
+//! Streams that a server ends before the answer (SEP-1699), or that break off: the rest is requested by the id of the
+//! last event. The request itself is never repeated.
+
+use std::time::Duration;
+
+use reqwest::Response;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+
+use crate::mcp::source::connection::STATELESS;
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::http::Http;
+use crate::wire::EventStream;
+
+/// How many times in a row the rest is requested without a new event. The time limit of the request applies to all of
+/// it.
+const ATTEMPTS: u32 = 6;
+
+/// How long to wait before that, unless the server says otherwise.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The shortest wait, whatever the server says.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Where a stream ended.
+#[derive(Default)]
+pub(super) struct Place {
+    /// The id of the last event that came whole.
+    last: Option<HeaderValue>,
+    retry: Option<Duration>,
+}
+
+impl Place {
+    pub(super) fn is_now(&mut self, events: &EventStream) {
+        if let Some(id) = events.last_id() {
+            self.last = HeaderValue::from_bytes(id).ok();
+        }
+        self.retry = events.retry().map(Duration::from_millis).or(self.retry);
+    }
+
+    /// How long to wait before the attempt of this number.
+    fn wait(&self, attempt: u32) -> Duration {
+        let wait = self.retry.unwrap_or(RETRY).max(SHORTEST);
+        wait.saturating_mul(1 << attempt.min(ATTEMPTS))
+    }
+}
+
+impl Http {
+    /// Reads the answer to a request from its stream, and from the streams that continue it.
+    pub(super) async fn whole(&self, id: u64, mut response: Response) -> Result<Box<str>, Failure> {
+        let (mut place, mut attempt) = (Place::default(), 0);
+        loop {
+            let before = place.last.clone();
+            if let Some(answer) = self.stream(id, &mut response, &mut place).await? {
+                return Ok(answer);
+            }
+            attempt = if place.last == before { attempt } else { 0 };
+            response = loop {
+                if attempt >= ATTEMPTS {
+                    return Err(Failure::Closed);
+                }
+                let wait = place.wait(attempt);
+                attempt += 1;
+                if let Some(rest) = self.rest(&place, wait).await? {
+                    break rest;
+                }
+            };
+        }
+    }
+
+    /// Asks for the rest of a stream, after a while. `None` if the server cannot be reached now.
+    async fn rest(&self, place: &Place, wait: Duration) -> Result<Option<Response>, Failure> {
+        // Without a handshake a request is its stream, and without an id there is nothing to ask for.
+        let is_stateless = self.session().version.as_ref().is_some_and(|version| version == STATELESS);
+        let last = place.last.clone().filter(|_| !is_stateless).ok_or(Failure::Closed)?;
+        tokio::time::sleep(wait).await;
+        let request = self.described(self.0.client.get(self.0.url.clone()));
+        let request = request.header(ACCEPT, "text/event-stream").header("last-event-id", last);
+        let Ok(response) = request.send().await else { return Ok(None) };
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        match response.status().as_u16() {
+            200 if kind.starts_with("text/event-stream") => Ok(Some(response)),
+            429 | 500..=599 => Ok(None),
+            404 if self.session().id.is_some() => {
+                self.session().is_gone = true;
+                Err(Failure::Closed)
+            }
+            _ => Err(Failure::Closed),
+        }
+    }
+}

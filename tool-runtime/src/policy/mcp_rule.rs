@@ -1,0 +1,27 @@
+//! [`McpRule`]: the options of an MCP server over the tools.
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::Window;
+
+/// The options of an MCP server over the tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct McpRule {
+    /// How long the request of a call that waits for a person is held. Left out, it is answered at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Window>,
+    /// How long the budgets of a run and the loop guard count in one session; an hour if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// The server's instructions, which a client may pass to its model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+impl McpRule {
+    /// Whether it says nothing.
+    pub(super) fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,90 @@
+//! [`Unready`]: why no call of a tool can run, whatever its arguments and its caller are.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::policy::ToolPolicy;
+use crate::redact::Projector;
+use crate::tool::Hash;
+
+/// Why no call of a tool can run although a policy allows the tool.
+///
+/// Returned by [`ToolCatalog::unready`](crate::ToolCatalog::unready). A model never reads it: its calls are refused as
+/// those of any tool that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unready {
+    /// The policy pins no definition of this tool of a server.
+    NotPinned,
+    /// The server publishes another definition than the policy pins, or left the pinned one and came back to it.
+    Drifted,
+    /// Neither the tool nor the policy has an allowlist for its results.
+    NoAllowlist,
+    /// The rules of the policy do not fit the definition; the text says where.
+    Rules(String),
+    /// The definition is kept out, whatever the policy says; the text says why.
+    KeptOut(String),
+    /// The server does not list the tool.
+    Unlisted,
+    /// The server does not answer; the text says why.
+    ServerDown(String),
+}
+
+impl Unready {
+    /// Returns a stable word: `not_pinned`, `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or
+    /// `server_down`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotPinned => "not_pinned",
+            Self::Drifted => "drifted",
+            Self::NoAllowlist => "no_allowlist",
+            Self::Rules(_) => "rules",
+            Self::KeptOut(_) => "kept_out",
+            Self::Unlisted => "unlisted",
+            Self::ServerDown(_) => "server_down",
+        }
+    }
+}
+
+impl fmt::Display for Unready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPinned => f.write_str("the policy pins no definition of it; look at it and write `pin`, as `mcp pin` does"),
+            Self::Drifted => f.write_str(
+                "its definition is not the one that the policy pins, or its server switched between definitions; look at the \
+                 change and pin it anew",
+            ),
+            Self::NoAllowlist => f.write_str("nothing says what may be shown of its results; write `redact`"),
+            Self::Rules(why) => write!(f, "the policy does not fit its definition: {why}"),
+            Self::KeptOut(why) => write!(f, "it is kept out: {why}"),
+            Self::Unlisted => f.write_str("its server lists no such tool; correct the name, or take it out of the policy"),
+            Self::ServerDown(why) => write!(f, "its server is down: {why}"),
+        }
+    }
+}
+
+impl ToolPolicy {
+    /// Why no call can run of a tool whose definition has this pin, if it is a server's, and whose server publishes that one
+    /// now.
+    pub(crate) fn unpinned(&self, name: &str, pin: Option<Hash>, published: Option<Hash>) -> Option<Unready> {
+        let pin = pin?;
+        match self.tool(name).and_then(|rule| rule.pin) {
+            None => Some(Unready::NotPinned),
+            Some(pinned) if pinned != pin || published != Some(pin) => Some(Unready::Drifted),
+            Some(_) => None,
+        }
+    }
+
+    /// Why nothing may be shown of a tool without an allowlist of its own, whose results have this schema. Without one there
+    /// is nothing to check the paths against.
+    pub(crate) fn unshown(&self, name: &str, schema: Option<&Value>) -> Option<Unready> {
+        let rule = self.tool(name);
+        let Some((rule, allow)) = rule.and_then(|rule| Some((rule, rule.redact.as_ref()?))) else {
+            return Some(Unready::NoAllowlist);
+        };
+        let wrong = Projector::compile(allow, &rule.model, schema?).err()?;
+        Some(Unready::Rules(format!("`redact`: {}", wrong.first()?)))
+    }
+}

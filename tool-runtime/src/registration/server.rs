@@ -1,0 +1,32 @@
+//! [`ToolServer`]: a server whose tools a catalog has, or gets when the server lists them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use async_trait::async_trait;
+
+use crate::policy::Unready;
+use crate::registration::DynamicTool;
+
+/// One server of a source.
+#[async_trait]
+pub(crate) trait ToolServer: Send + Sync {
+    /// The beginning of the names of all its tools, and of no other tool.
+    fn prefix(&self) -> &str;
+
+    /// The tools of its list; `None` until one was read.
+    fn tools(&self) -> Option<Vec<DynamicTool>>;
+
+    /// A counter that goes up before [`tools`](Self::tools) changes its answer.
+    fn changes(&self) -> &Arc<AtomicU64>;
+
+    /// The kind of connection that calls of the tools need; `None` if they need none.
+    fn connection(&self) -> Option<&'static str>;
+
+    /// Why no call of this tool can run now, whatever the policy says.
+    fn unready(&self, name: &str) -> Option<Unready>;
+
+    /// Waits until the server has listed its tools, or has failed to.
+    #[cfg(feature = "mcp-server")]
+    async fn ready(&self) -> Result<(), crate::registration::NotReady>;
+}

@@ -1,0 +1,90 @@
+//! Calls whose owner is gone: which process may close them, and when.
+
+use crate::store::ledger::{LedgerEntry, after, ended_outside};
+use crate::store::runs::{self, RunLease};
+use crate::store::sweep::KEPT;
+use crate::store::{Document, Key, StoreError, Transaction};
+
+/// Whether a call began, has not ended, and its owner can no longer write.
+///
+/// For a worker, that is every process that had the run before it.
+pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&RunLease>) -> bool {
+    let (now, worker) = (transaction.now(), held.map(|lease| lease.epoch));
+    matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_deserted(now, worker))
+}
+
+/// Closes an abandoned call as `outcome_unknown`. Returns whether it did.
+///
+/// For a worker, that is every process that had the run before it.
+pub(crate) fn close_unseen(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+) -> Result<bool, StoreError> {
+    let now = transaction.now();
+    close_if(transaction, key, held, |entry| entry.is_deserted(now, held.map(|lease| lease.epoch)))
+}
+
+/// Closes a call of a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
+pub(crate) fn close_forsaken(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+) -> Result<bool, StoreError> {
+    close_if(transaction, key, held, |_| true)
+}
+
+fn close_if(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+    is_over: impl FnOnce(&LedgerEntry) -> bool,
+) -> Result<bool, StoreError> {
+    let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
+    let mut entry = entry.clone();
+    if entry.is_finished() || !is_over(&entry) {
+        return Ok(false);
+    }
+    // The call has no owner now, so the attempt that began it cannot believe that it closed it.
+    (entry.owner, entry.epoch, entry.waited) = ("".into(), entry.epoch + 1, None);
+    entry.record.ended_at = Some(transaction.now());
+    transaction.append((*entry.record).clone())?;
+    transaction.set(key, Document::Call(entry))?;
+    ended_outside(transaction, key.scope(), held)?;
+    Ok(true)
+}
+
+/// Whether a call's lease is over and no process continues its run: the rule of the sweep.
+///
+/// A run whose document the store keeps is woken instead: the worker that takes it lets the tool reconcile or repeat
+/// the call, or closes the call. A run that a worker or an engine has is left to it.
+pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+    let now = transaction.now();
+    let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
+    if entry.is_finished() || !entry.is_deserted(now, None) {
+        return Ok(false);
+    }
+    let run = match transaction.get(&Key::run(key.scope().clone())) {
+        Some(Document::Run(run)) if !entry.ends_with_process && !run.is_served() => run,
+        _ => return Ok(true),
+    };
+    if !run.is_held(now) && run.due.is_none_or(|due| now < due) {
+        runs::wake(transaction, key.scope())?;
+    }
+    Ok(false)
+}
+
+/// Closes a call that [is left](is_left), and returns whether it did. A call that its tool may reconcile or repeat is
+/// left for a week to a process that has the tool, if the ledger has the call as it began.
+pub(crate) fn close_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+    if let Some(Document::Call(entry)) = transaction.get(key)
+        && entry.recoverable
+        && entry.waited.is_some()
+        && !entry.ends_with_process
+        && transaction.now() < after(entry.until, KEPT)
+    {
+        is_left(transaction, key)?;
+        return Ok(false);
+    }
+    if is_left(transaction, key)? { close_unseen(transaction, key, None) } else { Ok(false) }
+}

@@ -1,0 +1,41 @@
+//! Files that only their owner may read: what this library keeps holds arguments of calls and conversations.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+/// Opens a file to write it. One that is made belongs to its owner alone, whatever the process's umask is; one that
+/// exists keeps its mode.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Whether there is something of this name.
+#[cfg(feature = "sqlite")]
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.exists()
+}
+
+/// The mode of a file that others may read or write. `None` where it belongs to its owner alone, where there is none, and
+/// where files have no modes.
+pub(crate) fn shared_mode(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777;
+        (mode & 0o077 != 0).then_some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = fs::metadata(path);
+        None
+    }
+}
+
+/// The warning about such a file.
+pub(crate) fn warning(path: &Path, mode: u32) -> String {
+    format!("other users may open {} (mode {mode:04o}): chmod 600 keeps it to its owner", path.display())
+}

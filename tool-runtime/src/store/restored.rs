@@ -1,0 +1,115 @@
+//! A store that was put back from a backup: the runs that went on after it are found by exported anchors, and held back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::store::{Anchor, Document, Key, RecordFilter, Store, StoreError, Transaction};
+use crate::tool::Hash;
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+
+/// A run that has fewer records than an exported anchor, or other ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunBehind {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// How many records it had when the last of the anchors was made, at least.
+    pub anchored: u64,
+    /// How many records the store has of it.
+    pub found: u64,
+    /// Whether the store has the run itself, so that it was held back. Otherwise there is nothing that a worker could
+    /// continue.
+    pub held_back: bool,
+}
+
+/// Where a chain has to have got to.
+struct Expected {
+    sequence: u64,
+    hash: Hash,
+    is_there: bool,
+    found: u64,
+}
+
+/// Compares a store that was put back from a backup with anchors that were exported from it before, and holds back each
+/// run that is behind: no worker continues it until [`release_run`] says so. Call it before workers start.
+///
+/// Calls of such a run since the backup may have taken effect, and the store does not know of them: a worker would ask
+/// the model again, and the calls would get new ids and new idempotency keys. Runs whose records after the backup no
+/// anchor holds cannot be found, so the interval of the anchors is how many that are.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, anchor, hold_back};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let mut exported = Vec::new();
+/// anchor(&store, |anchor| exported.push(anchor.clone())).await?;
+/// assert!(hold_back(&store, &exported).await?.is_empty(), "nothing is behind");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its documents
+/// cannot be read. Runs that were held back before stay so.
+pub async fn hold_back(store: &dyn Store, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
+    let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
+    for anchor in anchors {
+        if !anchor.is_whole() {
+            return Err(StoreError::Corrupt(format!("anchor {} was changed after it was made", anchor.number).into()));
+        }
+        for head in &anchor.heads {
+            let entry = expected.entry(Arc::clone(&head.run_id));
+            let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
+            if head.sequence >= last.sequence {
+                (last.sequence, last.hash) = (head.sequence, head.hash);
+            }
+        }
+    }
+    let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
+    loop {
+        let page = store.records(&filter).await?;
+        for sealed in &page {
+            if let Some(expected) = expected.get_mut(&**sealed.record.run_id()) {
+                expected.found += 1;
+                expected.is_there |= sealed.sequence == expected.sequence && sealed.hash == expected.hash;
+            }
+        }
+        let Some(last) = page.last() else { break };
+        filter.after = last.position;
+    }
+    let mut behind = Vec::new();
+    for (run_id, Expected { sequence, found, .. }) in expected.into_iter().filter(|(_, expected)| !expected.is_there) {
+        let held_back = mark(store, &run_id, true).await?;
+        behind.push(RunBehind { run_id, anchored: sequence + 1, found, held_back });
+    }
+    Ok(behind)
+}
+
+/// Lets workers continue a run that [`hold_back`] held back, once a person has checked its effects since the backup.
+/// Returns whether the store has the run.
+///
+/// # Errors
+/// The store cannot be reached, or its documents cannot be read.
+pub async fn release_run(store: &dyn Store, run_id: &str) -> Result<bool, StoreError> {
+    mark(store, run_id, false).await
+}
+
+async fn mark(store: &dyn Store, run_id: &str, held_back: bool) -> Result<bool, StoreError> {
+    let key = Key::run(run_id);
+    let named = key.clone();
+    let change = move |transaction: &mut Transaction| {
+        let Some(Document::Run(run)) = transaction.get(&named) else { return Err(StoreError::Fenced) };
+        let mut run = run.clone();
+        run.held_back = held_back;
+        transaction.set(&named, Document::Run(run))
+    };
+    match store.update(vec![key], Box::new(change)).await {
+        Ok(()) => Ok(true),
+        Err(StoreError::Fenced) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,83 @@
+//! The write of a worker after a step of its run, and the time at which a released run is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::ledger::after;
+use crate::store::runs::{RunLease, held, write};
+use crate::store::{Document, Key, StoreError, Transaction};
+
+/// The write of a worker after a step of its run.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    /// The conversation. `None` if it is as it was.
+    pub(crate) document: Option<Arc<str>>,
+    pub(crate) state: Arc<str>,
+    /// The message of its post that took effect in the document.
+    pub(crate) taken: Option<Key>,
+    pub(crate) failures: u32,
+    pub(crate) next: Next,
+}
+
+/// The owner of a run after a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Next {
+    /// The same worker.
+    Keep,
+    /// No worker, until the run is due or an event arrives that is newer than `news`, the last one that it saw.
+    Release { due: Due, news: u64 },
+}
+
+/// When a run that is released is due, by the store's time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// When something happens to it.
+    Never,
+    Now,
+    /// After this long.
+    In(Duration),
+    /// When a document of the store says so.
+    At(Timestamp),
+}
+
+impl Due {
+    fn by(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Never => None,
+            Self::Now => Some(now),
+            Self::In(duration) => Some(after(now, duration)),
+            Self::At(time) => Some(time),
+        }
+    }
+}
+
+/// Writes the progress of a run.
+pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
+    held(transaction, lease)?;
+    let now = transaction.now();
+    let mut taken = None;
+    if let Some(key) = &progress.taken
+        && let Some(Document::Post(post)) = transaction.get(key)
+    {
+        taken = Some(post.answers.clone());
+        transaction.remove(key)?;
+    }
+    write(transaction, lease, |run| {
+        if let Some(document) = &progress.document {
+            run.document = Arc::clone(document);
+        }
+        (run.state, run.failures) = (Arc::clone(&progress.state), progress.failures);
+        if let Some(answered) = &taken {
+            run.posts = run.posts.saturating_sub(1);
+            run.answers.retain(|question| !answered.contains(question));
+        }
+        match progress.next {
+            Next::Keep => run.due = Some(now),
+            Next::Release { due, news } => {
+                (run.holder, run.due) = (None, if run.news == news { due.by(now) } else { Some(now) });
+            }
+        }
+    })
+}

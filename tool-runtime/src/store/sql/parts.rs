@@ -1,0 +1,186 @@
+//! The text of a run, in parts that are cut by their content. A write adds only new parts: unchanged text, such as the
+//! policies and earlier messages, is not written again. A renewed lease writes no part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::store::sql::connection::{Connection, Value};
+use crate::store::sql::text::columns;
+use crate::store::{Document, Key, StoreError, StoredRun};
+use crate::tool::Hash;
+
+/// A text up to here stays in its document.
+const INLINE: usize = 2048;
+
+/// About how many parts a longer text has.
+const PARTS: usize = 64;
+
+/// How long a part is on average at least.
+const SHORTEST: usize = 512;
+
+/// The space of parts among documents.
+pub(super) const SPACE: &str = "part";
+
+/// How many rows one statement names.
+const MOST_ROWS: usize = 100;
+
+/// A document as the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) body: String,
+    /// The hashes of the parts that the text of a run is made of.
+    pub(super) parts: Option<String>,
+}
+
+/// A row: space, scope, id, body and parts. A part has its hash as its id.
+pub(super) type Row = (String, String, String, String, Option<String>);
+
+/// Documents by the columns that name them, and the parts of runs.
+#[derive(Default)]
+pub(super) struct Found(BTreeMap<(String, String, String), Stored>);
+
+impl Found {
+    pub(super) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+        let by_place = |(space, scope, id, body, parts)| ((space, scope, id), Stored { body, parts });
+        self.0.extend(rows.into_iter().map(by_place));
+    }
+
+    /// The row that the database has under a key.
+    pub(super) fn stored(&self, key: &Key) -> Option<&Stored> {
+        let (scope, id, _) = columns(key);
+        self.0.get(&(key.space().code().to_owned(), scope, id))
+    }
+
+    /// The document under a key.
+    pub(super) fn document(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.stored(key).map(|stored| self.whole(stored, &columns(key).0)).transpose()
+    }
+
+    /// Reads a document, with the text of a run put together.
+    pub(super) fn whole(&self, stored: &Stored, scope: &str) -> Result<Document, StoreError> {
+        let mut document = super::apply::parse(&stored.body)?;
+        if let (Document::Run(run), Some(parts)) = (&mut document, &stored.parts) {
+            let mut text = String::new();
+            for hash in parts.split(' ') {
+                let part = self.0.get(&(SPACE.to_owned(), scope.to_owned(), hash.to_owned()));
+                let part = part.ok_or_else(|| StoreError::Corrupt("a part of the run's text is missing".into()))?;
+                text.push_str(&part.body);
+            }
+            run.document = text.into();
+        }
+        Ok(document)
+    }
+}
+
+/// The parts of a run's text by their hashes, and the run without it. `None` if the text stays where it is.
+pub(super) fn split(run: &StoredRun) -> Option<(BTreeMap<String, &str>, String, StoredRun)> {
+    let cut = cut(&run.document);
+    if cut.is_empty() {
+        return None;
+    }
+    let hash = |part: &str| Hash::sha256(part).to_string().split_at(32).0.to_owned();
+    let parts: Vec<_> = cut.into_iter().map(|part| (hash(part), part)).collect();
+    let hashes: Vec<_> = parts.iter().map(|(hash, _)| hash.as_str()).collect();
+    let hashes = hashes.join(" ");
+    Some((parts.into_iter().collect(), hashes, StoredRun { document: "".into(), ..run.clone() }))
+}
+
+/// Writes new parts, and removes parts that the text no longer has.
+pub(super) async fn write(
+    connection: &mut Connection,
+    scope: &str,
+    old: Option<&Stored>,
+    new: &BTreeMap<String, &str>,
+) -> Result<(), sqlx::Error> {
+    let old: BTreeSet<&str> =
+        old.and_then(|old| old.parts.as_deref()).into_iter().flat_map(|old| old.split(' ')).collect();
+    let added: Vec<_> = new.iter().filter(|(hash, _)| !old.contains(hash.as_str())).collect();
+    for added in added.chunks(MOST_ROWS) {
+        let rows: Vec<_> = (0..added.len()).map(|row| format!("($1, ${}, ${})", 2 * row + 2, 2 * row + 3)).collect();
+        let sql = format!(
+            "INSERT INTO tool_runtime_parts (scope, hash, body) VALUES {} ON CONFLICT (scope, hash) DO NOTHING",
+            rows.join(", ")
+        );
+        let texts = added.iter().flat_map(|(hash, part)| [Value::from(hash.as_str()), Value::from(**part)]);
+        connection.execute(sql, std::iter::once(Value::from(scope)).chain(texts)).await?;
+    }
+    let gone: Vec<_> = old.into_iter().filter(|hash| !new.contains_key(*hash)).collect();
+    for gone in gone.chunks(MOST_ROWS) {
+        let places: Vec<_> = (0..gone.len()).map(|row| format!("${}", row + 2)).collect();
+        let sql = format!("DELETE FROM tool_runtime_parts WHERE scope = $1 AND hash IN ({})", places.join(", "));
+        let hashes = gone.iter().map(|hash| Value::from(*hash));
+        connection.execute(sql, std::iter::once(Value::from(scope)).chain(hashes)).await?;
+    }
+    Ok(())
+}
+
+/// A number for each byte, by which a place is chosen.
+const GEAR: [u64; 256] = {
+    let (mut gear, mut byte, mut state) = ([0; 256], 0, 0_u64);
+    while byte < 256 {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        gear[byte] = mixed ^ (mixed >> 31);
+        byte += 1;
+    }
+    gear
+};
+
+/// Cuts a text where the 64 bytes before a place say so, so that a change moves the cuts beside it only. Parts grow with the
+/// text, so that the list of them stays short; then every second cut is left out, and the others stay.
+fn cut(text: &str) -> Vec<&str> {
+    if text.len() <= INLINE {
+        return Vec::new();
+    }
+    let bits = (text.len() / PARTS).max(SHORTEST).ilog2();
+    let (mask, least) = (u64::MAX << (64 - bits), 1_usize << (bits - 2));
+    let (mut parts, mut start, mut hash) = (Vec::new(), 0, 0_u64);
+    for (place, byte) in text.bytes().enumerate() {
+        hash = (hash << 1).wrapping_add(GEAR[usize::from(byte)]);
+        let end = place + 1;
+        if hash & mask == 0 && end - start >= least && end < text.len() && text.is_char_boundary(end) {
+            parts.push(&text[start..end]);
+            start = end;
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Something like a conversation: what changes with each step is in front, in the middle and at the end.
+    fn conversation(turns: usize) -> String {
+        let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"allowed\":{tool}}},");
+        let policy: String = (0..60).map(rule).collect();
+        let message = |turn: usize| format!("{{\"role\":\"user\",\"text\":\"{}\"}},", Hash::sha256(turn.to_be_bytes()));
+        let history: String = (0..turns).map(message).collect();
+        format!(
+            "{{\"turns\":{turns},\"policies\":[{policy}],\"spent\":{turns},\"history\":[{history}],\"end\":{turns}}}"
+        )
+    }
+
+    #[test]
+    fn parts_make_the_text_again_and_are_few() {
+        for text in ["", "a", &"\u{1f980}".repeat(9000), &"x".repeat(1 << 20), &conversation(5), &conversation(20_000)]
+        {
+            let parts = cut(text);
+            assert!(parts.is_empty() == (text.len() <= INLINE) && parts.len() <= 4 * 2 * PARTS, "{}", parts.len());
+            assert!(parts.is_empty() || parts.concat() == text);
+        }
+    }
+
+    #[test]
+    fn a_step_changes_the_parts_beside_its_changes() {
+        for (turns, share) in [(50, 2), (500, 8), (5000, 16)] {
+            let (before, after) = (conversation(turns), conversation(turns + 1));
+            let old: BTreeSet<_> = cut(&before).into_iter().collect();
+            let new: usize = cut(&after).into_iter().filter(|part| !old.contains(part)).map(str::len).sum();
+            assert!(new * share < after.len(), "{new} of {} bytes are new after {turns} turns", after.len());
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The errors of a database that cannot be opened: the mistake, its place and the correction, without the secrets of
+//! its address.
+
+use sqlx::Error;
+
+use crate::store::StoreError;
+
+/// The error for tables that differ from those of this library. The database's own text quotes names only.
+pub(super) fn unlike(error: Error) -> StoreError {
+    let Some((code, text)) = of_database(&error) else { return error.into() };
+    let problem = match code.as_str() {
+        // SQLite has one number for all of them.
+        "1" | "42P01" | "42P07" | "42703" | "42704" | "42P16" => format!(
+            "the tables of the database are not those of this library ({text}): choose another prefix \
+             (`SqlOptions::table_prefix`) if they are another application's, or restore the database"
+        ),
+        "42501" => format!(
+            "the user of the database may not do that ({text}): GRANT CREATE ON SCHEMA to it, or run `store migrate` as \
+             the owner and GRANT SELECT, INSERT, UPDATE, DELETE on the tables"
+        ),
+        "3F000" => format!(
+            "the user of the database may use no schema of the `search_path` ({text}): make it and grant USAGE on it, or \
+             write another into the URL"
+        ),
+        _ => return error.into(),
+    };
+    StoreError::Misconfigured { problem, source: Some(Box::new(error)) }
+}
+
+fn of_database(error: &Error) -> Option<(String, String)> {
+    let error = error.as_database_error()?;
+    Some((error.code()?.into_owned(), error.message().to_owned()))
+}
+
+/// The address of a server without its secrets.
+#[cfg(feature = "postgres")]
+pub(super) struct Address {
+    place: String,
+    host: String,
+    user: String,
+    database: String,
+    is_socket: bool,
+}
+
+#[cfg(feature = "postgres")]
+impl Address {
+    pub(super) fn of(options: &sqlx::postgres::PgConnectOptions) -> Self {
+        let (host, port) = (options.get_host().to_owned(), options.get_port());
+        let socket = options.get_socket().map(|folder| folder.display().to_string());
+        let socket = socket.or_else(|| host.starts_with('/').then(|| host.clone()));
+        let is_socket = socket.is_some();
+        let user = options.get_username().to_owned();
+        let database = options.get_database().unwrap_or(&user).to_owned();
+        let place = socket.map_or_else(|| format!("{host}:{port}"), |folder| format!("{folder}, port {port}"));
+        Self { place, host, user, database, is_socket }
+    }
+
+    /// Whether a file that the URL names does not exist. The socket of a server that starts does not exist either.
+    pub(super) fn lacks_file(&self, error: &Error) -> bool {
+        matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound) && !self.is_socket
+    }
+
+    /// Says why no connection was made.
+    pub(super) fn refused(&self, error: Error) -> StoreError {
+        let Self { place, host, user, database, .. } = self;
+        let problem = match &error {
+            Error::Database(refused) => match refused.code().as_deref() {
+                Some("28P01") => format!(
+                    "the server at {place} refuses the password of the user `{user}`: correct it in the URL, in \
+                     PGPASSWORD or in the password file"
+                ),
+                Some("28000") => format!(
+                    "the server at {place} does not let the user `{user}` in: correct the name in the URL, or allow it in \
+                     the server's pg_hba.conf"
+                ),
+                Some("3D000") => format!(
+                    "the server at {place} has no database `{database}`: write another name behind the host in the URL, \
+                     or make it with CREATE DATABASE"
+                ),
+                Some("42501") => format!(
+                    "the user `{user}` may not connect to the database `{database}` at {place}: GRANT CONNECT ON DATABASE"
+                ),
+                _ => return self.unreachable(error),
+            },
+            Error::Tls(_) if error.to_string().contains("does not support TLS") => format!(
+                "the server at {place} has no TLS, and `sslmode` in the URL asks for it: set `ssl = on` at the server, or \
+                 write sslmode=prefer where the network is trusted"
+            ),
+            Error::Io(io) if io.kind() == std::io::ErrorKind::InvalidData => {
+                let text = io.to_string();
+                if text.contains("not valid for name") || text.contains("NotValidForName") {
+                    format!(
+                        "the certificate of the server at {place} has another name than `{host}`: write the name that the \
+                         certificate has as the host of the URL, or sslmode=verify-ca where any certificate of the \
+                         authority will do"
+                    )
+                } else if text.contains("UnknownIssuer") {
+                    format!(
+                        "the certificate of the server at {place} was issued by an unknown authority: name the file with \
+                         its certificate by sslrootcert=FILE in the URL"
+                    )
+                } else {
+                    format!("the server at {place} and this process agree on no TLS session: {text}")
+                }
+            }
+            Error::Tls(_) => format!("TLS with the server at {place} cannot be set up: {error}"),
+            Error::Io(_) if self.lacks_file(&error) => {
+                "a file that the URL names (sslrootcert, sslcert or sslkey) does \
+                                                        not exist: correct its path"
+                    .to_owned()
+            }
+            Error::Protocol(text) if text.starts_with("unsupported authentication") => format!(
+                "the server at {place} asks for a way to authenticate that this library does not have: allow \
+                 `scram-sha-256` for the user `{user}` in pg_hba.conf"
+            ),
+            _ => return self.unreachable(error),
+        };
+        StoreError::Misconfigured { problem, source: Some(Box::new(error)) }
+    }
+
+    fn unreachable(&self, error: Error) -> StoreError {
+        let problem = format!(
+            "no PostgreSQL answers at {}: look whether it runs there, and whether host and port of the URL are right",
+            self.place
+        );
+        StoreError::Unreachable { problem, source: Box::new(error) }
+    }
+}
+
+/// The error of a malformed URL. The parser's own error can quote the URL.
+#[cfg(feature = "postgres")]
+pub(super) fn address(error: &Error) -> StoreError {
+    let text = error.to_string();
+    StoreError::misconfigured(
+        if text.contains("ssl_mode") {
+            "`sslmode` in the URL of the database is not one of disable, allow, prefer, require, verify-ca, verify-full"
+        } else {
+            "the URL of the database cannot be read: write postgres://USER@HOST:PORT/DATABASE, with %-escapes for other \
+             characters than letters and digits in the password"
+        }
+        .to_owned(),
+    )
+}

@@ -1,0 +1,33 @@
+//! Pages are bounded by bytes, too.
+
+use crate::call::JsonText;
+use crate::store::conformance::record;
+use crate::store::sql::tests::new;
+use crate::store::verify::verify;
+use crate::store::{RecordFilter, Store, anchor};
+
+#[tokio::test]
+async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
+    let (_folder, store) = new().await;
+    let large = JsonText::known(format!("\"{}\"", "x".repeat(1 << 20)));
+    for call in 0..20 {
+        let mut record = record("run", &call.to_string());
+        record.result = Some(large.clone());
+        store.append(record.into()).await.unwrap();
+    }
+    for filter in [RecordFilter::default(), RecordFilter::run("run")] {
+        let mut filter = RecordFilter { limit: Some(500), ..filter };
+        let mut pages = Vec::new();
+        loop {
+            let page = store.records(&filter).await.unwrap();
+            let Some(last) = page.last() else { break };
+            filter.after = last.position;
+            pages.push(page.len());
+        }
+        assert_eq!(pages, [8, 8, 4], "each has 8 MiB, and the record that reaches over it");
+    }
+    assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 20, "without a limit they are all there");
+    assert_eq!(anchor(&store, |_| {}).await.unwrap(), 3, "an anchor for each page");
+    let checked = verify(&store, &[], |_| {}).await.unwrap();
+    assert_eq!((checked.records, checked.runs, checked.unanchored), (20, 1, 0));
+}

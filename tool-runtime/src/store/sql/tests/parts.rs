@@ -1,0 +1,121 @@
+//! The long text of a run: the writes of a step and of a renewed lease.
+
+use std::time::Duration;
+
+use crate::store::runs;
+use crate::store::sql::SqlStore;
+use crate::store::sql::tests::{edit, new};
+use crate::store::transaction::returning;
+use crate::store::{Document, Key, Query, Space, Store, StoreError, StoredRun, Transaction};
+use crate::tool::Hash;
+
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Something like a conversation: a policy that never changes, and a history that grows.
+fn conversation(turns: usize) -> String {
+    let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"limits\":{{\"calls\":{tool}}}}},");
+    let message = |turn: usize| format!("{{\"role\":\"tool\",\"text\":\"{}\"}},", Hash::sha256(turn.to_be_bytes()));
+    let (rules, history): (String, String) = ((0..100).map(rule).collect(), (0..turns).map(message).collect());
+    format!("{{\"turns\":{turns},\"policies\":[{rules}],\"spent\":{turns},\"history\":[{history}],\"end\":{turns}}}")
+}
+
+async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreError> {
+    let key = Key::run(run);
+    let (named, run) = (key.clone(), run.to_owned());
+    let write = move |transaction: &mut Transaction| {
+        let mut stored = StoredRun::new(run.as_str(), text.as_str());
+        stored.due = Some(transaction.now());
+        transaction.set(&named, Document::Run(Box::new(stored)))
+    };
+    store.update(vec![key], Box::new(write)).await
+}
+
+async fn kept(store: &SqlStore, run: &str) -> Option<String> {
+    match store.read(&[Key::run(run)]).await.unwrap().pop().flatten() {
+        Some(Document::Run(run)) => Some(run.document.to_string()),
+        _ => None,
+    }
+}
+
+/// How many bytes and how many rows were written since the last call.
+async fn written(store: &SqlStore) -> (i64, i64) {
+    let mut connection = store.0.database.connection().await.unwrap();
+    let bytes = connection.last("SELECT coalesce(sum(bytes), 0), count(*) FROM written").await.unwrap();
+    connection.run("DELETE FROM written").await.unwrap();
+    bytes
+}
+
+async fn parts(store: &SqlStore) -> i64 {
+    let mut connection = store.0.database.connection().await.unwrap();
+    connection.last::<(i64,)>("SELECT count(*) FROM tool_runtime_parts").await.unwrap().0
+}
+
+#[tokio::test]
+async fn a_step_writes_what_is_new_and_a_lease_writes_none_of_the_text() {
+    let (_folder, store) = new().await;
+    edit(
+        &store,
+        "CREATE TABLE written (bytes INTEGER); \
+         CREATE TRIGGER a AFTER INSERT ON tool_runtime_parts BEGIN INSERT INTO written VALUES (length(NEW.body)); END; \
+         CREATE TRIGGER b AFTER INSERT ON tool_runtime_documents BEGIN \
+             INSERT INTO written VALUES (length(NEW.body) + coalesce(length(NEW.parts), 0)); END; \
+         CREATE TRIGGER c AFTER UPDATE ON tool_runtime_documents BEGIN \
+             INSERT INTO written VALUES (length(NEW.body) + coalesce(length(NEW.parts), 0)); END",
+    )
+    .await;
+    for (turns, share) in [(5, 1), (50, 2), (500, 6)] {
+        let text = conversation(turns);
+        keep(&store, "run", text.clone()).await.unwrap();
+        written(&store).await;
+        let next = conversation(turns + 1);
+        keep(&store, "run", next.clone()).await.unwrap();
+        let (step, _) = written(&store).await;
+        assert_eq!(kept(&store, "run").await, Some(next.clone()));
+
+        let owner = "worker".into();
+        let (change, lease) =
+            returning(move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &owner, LEASE));
+        store.update(vec![Key::run("run")], change).await.unwrap();
+        let (lease, leased) = lease().unwrap().unwrap();
+        assert_eq!(*leased.document, *next, "who leases it gets the text");
+        written(&store).await;
+        let renew = move |transaction: &mut Transaction| runs::renew(transaction, &lease, LEASE);
+        store.update(vec![Key::run("run")], Box::new(renew)).await.unwrap();
+        let (renewed, rows) = written(&store).await;
+        assert_eq!(rows, 1, "the head alone");
+        let whole = i64::try_from(next.len()).unwrap();
+        println!("{turns} turns: {whole} bytes, a step writes {step}, a renewed lease {renewed}");
+        assert!(step * share < whole && renewed * 4 < whole, "{turns} turns: {step} and {renewed} of {whole}");
+    }
+}
+
+#[tokio::test]
+async fn parts_come_and_go_with_their_run() {
+    let (_folder, store) = new().await;
+    for run in ["one", "two"] {
+        keep(&store, run, conversation(20)).await.unwrap();
+    }
+    keep(&store, "short", "saved".to_owned()).await.unwrap();
+    let both = parts(&store).await;
+    let listed = store.list(&Query { due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Run) }).await.unwrap();
+    let texts: Vec<_> = listed
+        .iter()
+        .map(|listed| match &listed.document {
+            Document::Run(run) => run.document.to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(texts, [conversation(20), conversation(20), "saved".to_owned()], "in their order");
+    let page = Query { after: listed[0].position, limit: 1, ..Query::new(Space::Run) };
+    assert_eq!(store.list(&page).await.unwrap()[0].key, Key::run("two"));
+
+    keep(&store, "one", "short now".to_owned()).await.unwrap();
+    assert_eq!((kept(&store, "one").await.as_deref(), parts(&store).await), (Some("short now"), both / 2));
+    let remove = |transaction: &mut Transaction| transaction.remove(&Key::run("two"));
+    store.update(vec![Key::run("two")], Box::new(remove)).await.unwrap();
+    assert_eq!((kept(&store, "two").await, parts(&store).await), (None, 0));
+
+    keep(&store, "three", conversation(20)).await.unwrap();
+    edit(&store, "DELETE FROM tool_runtime_parts WHERE rowid = (SELECT max(rowid) FROM tool_runtime_parts)").await;
+    assert_eq!(store.read(&[Key::run("three")]).await.unwrap_err().code(), "store_corrupt");
+}

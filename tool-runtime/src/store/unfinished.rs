@@ -1,0 +1,84 @@
+//! [`unfinished_calls`]: what began and has no end yet.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::call::CallId;
+use crate::store::{Document, Listed, Query, RecordFilter, Space, Store, StoreError};
+
+/// A call that began and has no closed record yet: it runs, or its process is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnfinishedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// Its tool.
+    pub tool: Arc<str>,
+    /// Its run.
+    pub run_id: Arc<str>,
+    /// The principal that the run acts for.
+    pub principal: Option<Arc<str>>,
+    /// The tenant of the run.
+    pub tenant: Option<Arc<str>>,
+    /// When it came in.
+    pub since: Timestamp,
+    /// The attempt that has it, which begins with the id of its process's runner.
+    pub owner: Arc<str>,
+    /// Until when the attempt counts as alive, unless it renews its lease.
+    pub until: Timestamp,
+    /// The lease is over: a worker, a restore or a sweep continues the call or closes it.
+    pub is_abandoned: bool,
+}
+
+/// Returns the calls that began and have no end yet, oldest first: those of the filter's run, call, tool, principal and
+/// tenant, that came in between its times, and at most as many as it says. A call that waits for a person has not begun.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, RecordFilter, unfinished_calls};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let open = unfinished_calls(&MemoryStore::new(), &RecordFilter::run("run-1")).await?;
+/// assert!(open.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The store cannot be reached, or its documents cannot be read.
+pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
+    let now = store.now().await?;
+    // Only a call without an end is ever due.
+    let mut query =
+        Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), after: 0, ..Query::new(Space::Call) };
+    let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
+    loop {
+        let page = store.list(&query).await?;
+        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        let open = page.into_iter().filter_map(|Listed { document, .. }| match document {
+            Document::Call(entry) => Some(entry),
+            _ => None,
+        });
+        for entry in open {
+            let Some(record) = entry.unseen().filter(|record| filter.matches_call(record)) else { continue };
+            if found.len() >= most {
+                return Ok(found);
+            }
+            found.push(UnfinishedCall {
+                call_id: record.tool_call_id.clone(),
+                tool: Arc::clone(&record.name),
+                run_id: Arc::clone(&record.run_id),
+                principal: record.principal.clone(),
+                tenant: record.tenant.clone(),
+                since: record.started_at,
+                owner: Arc::clone(&entry.owner),
+                until: entry.until,
+                is_abandoned: entry.until <= now,
+            });
+        }
+        let Some(next) = next else { return Ok(found) };
+        query.after = next;
+    }
+}

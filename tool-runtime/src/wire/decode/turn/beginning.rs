@@ -1,0 +1,43 @@
+//! Shortening an answer that is over the size limit to its beginning.
+
+use crate::text::cut;
+use crate::wire::decode::turn::{Call, Turn};
+
+/// The most bytes of text that are kept: enough to see what ran away, and no burden for the requests that follow.
+const TEXT: usize = 16 << 10;
+
+/// The most bytes that are kept of anything else: the arguments of a call, a name, an id.
+const PIECE: usize = 1 << 10;
+
+impl Turn {
+    /// Keeps a beginning of the text and of each call, which does not run, and nothing else. Returns how many bytes are
+    /// gone.
+    pub(super) fn keep_beginning(&mut self) -> usize {
+        let mut gone = shorten(&mut self.text, TEXT) + shorten(&mut self.refusal, TEXT);
+        gone += self.layout.keep_beginning(self.text.len());
+        gone += self.calls.iter_mut().map(Call::keep_beginning).sum::<usize>();
+        for word in [&mut self.response_id, &mut self.model, &mut self.provider_finish].into_iter().flatten() {
+            shorten(word, PIECE);
+        }
+        gone
+    }
+}
+
+impl Call {
+    fn keep_beginning(&mut self) -> usize {
+        if let Some(object) = self.object.take_if(|object| object.len() > PIECE) {
+            object.as_ref().clone_into(&mut self.text);
+        }
+        self.wire_id.take_if(|id| id.len() > PIECE);
+        self.id.take_if(|id| id.as_str().len() > PIECE);
+        shorten(&mut self.text, PIECE) + shorten(&mut self.name, PIECE)
+    }
+}
+
+/// Cuts a text, and returns how many bytes are gone.
+fn shorten(text: &mut String, most: usize) -> usize {
+    let (before, kept) = (text.len(), cut(text, most).len());
+    text.truncate(kept);
+    text.shrink_to_fit();
+    before - kept
+}

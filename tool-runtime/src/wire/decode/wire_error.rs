@@ -1,0 +1,90 @@
+//! [`WireError`]: why a response failed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::cut;
+
+/// Why a response failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WireError {
+    /// The kind of failure.
+    pub kind: WireErrorKind,
+    /// The provider's text, for operators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The provider's code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+}
+
+/// The most bytes of a provider's words that are kept.
+const MESSAGE: usize = 16 << 10;
+
+impl WireError {
+    pub(crate) const fn new(kind: WireErrorKind) -> Self {
+        Self { kind, message: None, code: None }
+    }
+
+    /// The provider waits for the client to act on an item that this decoder has no call for.
+    pub(crate) fn unsupported_item(kind: &'static str) -> Self {
+        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), code: None }
+    }
+
+    pub(crate) fn provider(message: &str, code: Option<ErrorCode>) -> Self {
+        let message = cut(message, MESSAGE).to_owned();
+        let code = code.filter(|code| !matches!(code, ErrorCode::Text(code) if code.len() > MESSAGE));
+        Self { kind: WireErrorKind::ProviderError, message: Some(message), code }
+    }
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            WireErrorKind::ProviderError => "the provider reported an error",
+            WireErrorKind::TruncatedStream => "the response ended before the turn did",
+            WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
+            WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
+            WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
+            // The message is one of the words that the decoder knows, not text of the provider.
+            WireErrorKind::UnsupportedItem => {
+                let item = self.message.as_deref().unwrap_or_default();
+                return write!(f, "the response waits for an action that is not supported: `{item}`");
+            }
+        })
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// The kinds of [`WireError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WireErrorKind {
+    /// The provider reported an error.
+    ProviderError,
+    /// The bytes ended early.
+    TruncatedStream,
+    /// A frame is not JSON, or not UTF-8.
+    MalformedFrame,
+    /// Frames came in an order or with a meaning that the format does not define.
+    ProtocolViolation,
+    /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
+    LimitExceeded,
+    /// The response holds an item that the client has to act on and that is not a tool call, such as
+    /// `mcp_approval_request`; the message names it.
+    UnsupportedItem,
+}
+
+/// A provider's error code: some write text, some a number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ErrorCode {
+    /// A word.
+    Text(String),
+    /// A number.
+    Number(i64),
+}
