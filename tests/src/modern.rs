@@ -99,10 +99,10 @@ impl Modern {
                     .for_each(|pay| *pay = tool("pay", "Another."));
                 self.tell();
             }
-            // Adds a tool after all subscriptions were ended, and tells nobody.
+            // Adds a tool, tells nobody, and ends all subscriptions: whoever subscribes anew finds the tool.
             "hush" => {
-                self.0.told.send_modify(|told| told.ends += 1);
                 self.tools().push(tool("quiet", "A tool that was added."));
+                self.0.told.send_modify(|told| told.ends += 1);
             }
             "die" => std::process::exit(1),
             _ => {}
@@ -155,9 +155,10 @@ impl ServerHandler for Modern {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.count(2);
         let mut told = self.0.told.subscribe();
         let mut known = *told.borrow_and_update();
+        // Whoever reads the count may change the tools, and this subscription is told.
+        self.count(2);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),

@@ -44,6 +44,14 @@ async fn until(_what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// The list was read as often as it had to be, and how often the server was discovered and listened to. One further list
+/// belongs to a subscription that was acknowledged after the time that the first list waits for it.
+fn once_for_each(server: &Modern, needed: usize, others: [usize; 2]) {
+    let [discovered, listed, opened] = server.counts();
+    assert!((needed..=needed + 1).contains(&listed), "{listed} lists, and {needed} were needed");
+    assert_eq!([discovered, opened], others);
+}
+
 fn lists(servers: &ToolSource, raw: &str) -> bool {
     servers.tools().iter().any(|tool| tool.raw_name() == raw)
 }
@@ -86,15 +94,14 @@ async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
     let server = Modern::default();
     let servers = ToolSource::connect([url(&server).await]).await.unwrap();
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
-    assert_eq!(server.counts(), [1, 1, 1], "discovered, listed, listened to");
     changes_are_seen(&servers).await;
-    assert_eq!(server.counts(), [1, 3, 1], "the list was read twice more, without a reconnect");
+    once_for_each(&server, 3, [1, 1]);
 
     // What changed while nobody listened is found when the subscription is open again.
     let run = run_under(&servers, policy(&servers, &NAMES, ""));
     assert_eq!(call(&run, "mcp__s__hush", "{}").await.outcome(), Outcome::Ok);
     until("a tool that was added in silence is listed", || lists(&servers, "quiet")).await;
-    assert_eq!(server.counts(), [1, 4, 2]);
+    once_for_each(&server, 4, [1, 2]);
     servers.shutdown().await;
 }
 
@@ -103,11 +110,8 @@ async fn a_session_behind_a_url_says_what_changed() {
     let server = Modern::old();
     let servers = ToolSource::connect([url(&server).await]).await.unwrap();
     changes_are_seen(&servers).await;
-    assert_eq!(
-        server.counts(),
-        [0, 3, 0],
-        "the list was read twice more, without a subscription of the other revision"
-    );
+    // It has no subscription of the other revision.
+    once_for_each(&server, 3, [0, 0]);
     servers.shutdown().await;
 }
 
