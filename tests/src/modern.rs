@@ -99,7 +99,7 @@ impl Modern {
                     .for_each(|pay| *pay = tool("pay", "Another."));
                 self.tell();
             }
-            // Adds a tool, tells nobody, and ends all subscriptions: whoever subscribes anew finds the tool.
+            // Adds a tool, tells nobody, and ends all subscriptions. A client that subscribes anew finds the tool.
             "hush" => {
                 self.tools().push(tool("quiet", "A tool that was added."));
                 self.0.told.send_modify(|told| told.ends += 1);
@@ -157,7 +157,7 @@ impl ServerHandler for Modern {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut told = self.0.told.subscribe();
         let mut known = *told.borrow_and_update();
-        // Whoever reads the count may change the tools, and this subscription is told.
+        // A test that reads the count may change the tools now, and this subscription is told.
         self.count(2);
         loop {
             tokio::select! {
