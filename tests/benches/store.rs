@@ -15,10 +15,11 @@ use async_trait::async_trait;
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::agent::{Agent, Incoming, ModelClient, ModelError, ModelRequest, RunQueue, Show, Worker};
-use tool_runtime::store::{MemoryStore, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{MemoryStore, Store};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 const LASTS: Duration = Duration::from_secs(2);
 

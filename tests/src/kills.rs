@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tool_runtime::agent::{Agent, Incoming, SavedConversation, ScriptedModel};
-use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Call, Outcome, Reconciled, RunOptions, ToolCatalog, ToolComponent, ToolContext, ToolError, ToolPolicy, ToolRunner,
     tool,
 };
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// How many calls a run makes.
 pub const CALLS: usize = 5;

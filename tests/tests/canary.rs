@@ -17,11 +17,12 @@ use tests::spans::Traced;
 use tool_runtime::call::EventSink;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run, TokenKeys};
-use tool_runtime::store::{MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Call, Event, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
     ToolPolicy, ToolRunner, tool,
 };
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// Begins everything that must stay inside.
 const CANARY: &str = "CANARY";

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use tests::postgres::Disk;
 use tests::stored::record;
-use tool_runtime::store::{
-    Chain, Document, Key, RecordFilter, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
-};
+use tool_runtime::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {
     SqlStore::sqlite(path, SqlOptions::new().patience(Duration::from_millis(500))).await

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::store::{
-    Chain, Document, Key, Query, RecordFilter, Space, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
-    conformance,
+    Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError, StoredRun, Transaction, conformance,
 };
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 async fn open(url: &str) -> SqlStore {
     SqlStore::postgres(url, SqlOptions::new()).await.expect("it opens")

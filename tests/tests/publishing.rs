@@ -9,7 +9,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const PUBLISHED: [&str; 2] = ["tool-runtime", "tool-runtime-macros"];
+/// The published packages, with their folders and the pages of their documentation.
+const PUBLISHED: [(&str, &str, &str); 3] = [
+    ("tool-runtime", "tool-runtime", "https://docs.rs/tool-runtime"),
+    ("tool-runtime-macros", "tool-macros", "https://docs.rs/tool-runtime"),
+    ("tool-runtime-sql", "tool-runtime/sql", "https://docs.rs/tool-runtime-sql"),
+];
 const REPOSITORY: &str = "https://github.com/tool-runtime/tool-runtime";
 
 fn root() -> PathBuf {
@@ -45,10 +50,10 @@ fn package<'a>(metadata: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn packages_have_what_a_registry_page_shows() {
     let metadata = metadata();
-    for name in PUBLISHED {
+    for (name, _, documentation) in PUBLISHED {
         let package = package(&metadata, name);
         assert_eq!(package["repository"], REPOSITORY, "{name}");
-        assert_eq!(package["documentation"], "https://docs.rs/tool-runtime", "{name}");
+        assert_eq!(package["documentation"], documentation, "{name}");
         assert_eq!(package["license"], "MIT OR Apache-2.0", "{name}");
         for key in ["description", "readme", "rust_version"] {
             assert!(package[key].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {key}");
@@ -59,10 +64,12 @@ fn packages_have_what_a_registry_page_shows() {
         }
         assert_ne!(package["publish"], serde_json::json!([]), "{name} cannot be published");
     }
-    let docs = &package(&metadata, "tool-runtime")["metadata"]["docs"]["rs"];
-    assert_eq!(docs["all-features"], true);
-    assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]));
-    assert!(read("tool-runtime/src/lib.rs").contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
+    for (name, folder, _) in PUBLISHED.into_iter().filter(|(name, ..)| *name != "tool-runtime-macros") {
+        let docs = &package(&metadata, name)["metadata"]["docs"]["rs"];
+        assert_eq!(docs["all-features"], true, "{name}");
+        assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]), "{name}");
+        assert!(read(&format!("{folder}/src/lib.rs")).contains("#![cfg_attr(docsrs, feature(doc_cfg))]"), "{name}");
+    }
 }
 
 #[test]
@@ -71,13 +78,13 @@ fn only_the_libraries_are_published() {
     let members = metadata["workspace_members"].as_array().unwrap();
     for package in packages(&metadata).iter().filter(|package| members.contains(&package["id"])) {
         let name = package["name"].as_str().unwrap();
-        assert_eq!(package["publish"].is_null(), PUBLISHED.contains(&name), "{name}");
+        assert_eq!(package["publish"].is_null(), PUBLISHED.iter().any(|(published, ..)| *published == name), "{name}");
     }
 }
 
 #[test]
 fn packages_hold_readme_and_licences_and_no_goldens() {
-    for name in PUBLISHED {
+    for (name, ..) in PUBLISHED {
         let list = cargo(&["package", "--list", "--allow-dirty", "--offline", "-p", name]);
         // Cargo writes the separators of the system.
         let list = list.replace('\\', "/");
@@ -94,7 +101,7 @@ fn packages_hold_readme_and_licences_and_no_goldens() {
 fn licence_texts_are_the_same_everywhere() {
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
         let text = read(file);
-        for folder in ["tool-macros", "tool-runtime"] {
+        for (_, folder, _) in PUBLISHED {
             assert_eq!(read(&format!("{folder}/{file}")), text, "{folder}/{file}");
         }
     }
@@ -135,10 +142,10 @@ fn minor(version: &Value) -> (u32, u32) {
     (parts.next().unwrap(), parts.next().unwrap_or(0))
 }
 
-/// The compiler that README.md states for a feature.
+/// The compiler that README.md states for a feature of the store.
 fn stated(feature: &str) -> (u32, u32) {
     let readme = read("README.md");
-    let row = readme.lines().find(|line| line.starts_with(&format!("| `{feature}` |"))).unwrap();
+    let row = readme.lines().find(|line| line.starts_with(&format!("| `tool-runtime-sql`, `{feature}` |"))).unwrap();
     let version = row.rsplit("Rust ").next().unwrap().trim_end_matches([' ', '|']);
     minor(&Value::from(version))
 }
@@ -168,9 +175,11 @@ fn compiles_with(oldest: (u32, u32), name: &str, brought: &[&str]) {
 #[test]
 fn no_dependency_asks_for_a_newer_compiler() {
     let oldest = minor(&package(&metadata(), "tool-runtime")["rust_version"]);
-    compiles_with(oldest, "tool-runtime", &["sqlx"]);
+    compiles_with(oldest, "tool-runtime", &[]);
+    let store = minor(&package(&metadata(), "tool-runtime-sql")["rust_version"]);
+    compiles_with(store, "tool-runtime-sql", &[]);
     for feature in ["sqlite", "postgres"] {
-        compiles_with(stated(feature), "sqlx", &[]);
+        assert_eq!(stated(feature), store, "README states another compiler for `{feature}`");
     }
     let (major, minor) = oldest;
     assert!(read("README.md").contains(&format!("Rust {major}.{minor}")), "README states another compiler");

@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 use tool_runtime::call::{Decider, Mismatch};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Refusal, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Refusal, Store};
 use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// A file outside of every store.
 #[capability(effect = external_side_effect)]

@@ -68,6 +68,7 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 const LIBRARIES: &[(&str, &str)] = &[
     ("tool_runtime_macros", "tool-macros/src"),
     ("tool_runtime", "tool-runtime/src"),
+    ("tool_runtime_sql", "tool-runtime/sql/src"),
     ("office_tools", "examples/office-tools/src"),
     ("toolbox", "examples/toolbox/src"),
 ];

@@ -17,8 +17,9 @@ use restate_sdk::prelude::{Endpoint, HttpServer};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tool_runtime::agent::Agent;
-use tool_runtime::store::{Chain, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::crossing::{Crossings, WatchedStore};
 use crate::model::Script;

@@ -10,8 +10,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
-use tool_runtime::store::{SqlOptions, SqlStore};
+
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// Where effects are written.
 static EFFECTS: OnceLock<PathBuf> = OnceLock::new();

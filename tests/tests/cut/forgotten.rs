@@ -2,7 +2,7 @@
 
 use tests::Shown as _;
 use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
-use tool_runtime::store::{SqlOptions, SqlStore};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
 

@@ -7,8 +7,9 @@ use tests::Shown as _;
 use tests::rig::Heard;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, RunOptions, ToolRunner};
-use tool_runtime::store::{MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{Event, Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// Tells the id of its call.
 #[tool(name = "ids__reads", effect = read_only, redact = ["$"])]

@@ -22,8 +22,9 @@ use tool_runtime::call::Decider;
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, McpServerError};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::http::{listening, transport};
 use crate::rig::{admitted, outcomes, request, text};

@@ -12,7 +12,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tool_runtime::agent::Incoming;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Chain, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store as _};
+use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Store as _};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::http::raw;
 

@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 use tool_runtime::agent::QueueError;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingFilter, SqlOptions, SqlStore, Store, StoreError};
+use tool_runtime::store::{MemoryStore, PendingFilter, Store, StoreError};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::held::{
     NOBODY, builder, letter, one_waiting, piped, post, posting, recorded, sent, try_post, waiting, waits,

@@ -19,10 +19,9 @@ use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{
-    ManualClock, MemoryStore, PendingCall, PendingFilter, RecordFilter, SqlOptions, SqlStore, Store,
-};
+use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::http::{listening, transport};
 use crate::rig::{admitted, outcomes, request};

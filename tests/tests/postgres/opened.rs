@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tests::postgres::Postgres;
-use tool_runtime::store::{Chain, Document, Key, Query, RecordFilter, Space, SqlOptions, SqlStore, Store, StoreError};
+use tool_runtime::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::proxied::proxy;
 use crate::{open, put};

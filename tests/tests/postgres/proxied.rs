@@ -8,7 +8,8 @@ use std::time::Duration;
 use tests::postgres::Postgres;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tool_runtime::store::{Chain, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, RecordFilter, Store};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::put;
 

@@ -8,8 +8,9 @@ use tests::Shown as _;
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::TokenKeys;
-use tool_runtime::store::{ManualClock, SqlOptions, SqlStore};
+use tool_runtime::store::ManualClock;
 use tool_runtime::{ToolContext, ToolEffect};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
 

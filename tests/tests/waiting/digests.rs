@@ -2,7 +2,8 @@
 
 use tests::Shown as _;
 use tool_runtime::call::{ArgumentDigest, DigestKey, RecordedArguments};
-use tool_runtime::store::{Chain, DecisionRecord, Document, Key, SqlOptions, SqlStore, Transaction};
+use tool_runtime::store::{Chain, DecisionRecord, Document, Key, Transaction};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
 

@@ -5,9 +5,8 @@ use tests::Shown as _;
 
 use tool_runtime::call::Mismatch;
 use tool_runtime::runner::{GrantError, Remember};
-use tool_runtime::store::{
-    Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter, SqlOptions, SqlStore,
-};
+use tool_runtime::store::{Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
 

@@ -16,7 +16,7 @@ use crate::cli::session::{Cli, Gate};
 use crate::cli::{audit, terminal};
 use crate::store::{MemoryStore, RunBehind, Store, StoreError, hold_back, release_run};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::store::{SqlOptions, SqlStore};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// A command's reaction to a store that does not exist or has an older version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -145,7 +145,6 @@ fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
 
 /// Whether a text has exactly the members of a value: none added, none twice. The order of members and the spelling of
 /// numbers do not matter, because stores may change them.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
 pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
     let Ok(written) = serde_json::to_string(value) else { return false };
     let canonical = |text: &str| json::parse_record(text).map(|tree| canonical::to_text(&tree)).ok();
@@ -170,16 +169,8 @@ pub(crate) enum Broken {
     /// It is not what was sealed.
     Changed,
     /// It cannot be read.
-    #[cfg_attr(
-        not(any(feature = "sqlite", feature = "postgres")),
-        expect(dead_code, reason = "only databases hold text")
-    )]
     Unreadable,
     /// The store finds it under something that it does not say.
-    #[cfg_attr(
-        not(any(feature = "sqlite", feature = "postgres")),
-        expect(dead_code, reason = "only databases have indexes")
-    )]
     Misfiled,
 }
 
@@ -212,8 +203,19 @@ pub struct ChainError {
 }
 
 impl ChainError {
+    /// The error of a record that a store cannot read: its row is incomplete, or its text is not that of a record.
+    #[must_use]
+    pub fn unreadable(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
+        Self::of(run_id, sequence, Broken::Unreadable, position)
+    }
+
+    /// The error of a record that a store finds by other values than those that the record has: an index was edited.
+    #[must_use]
+    pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
+        Self::of(run_id, sequence, Broken::Misfiled, position)
+    }
+
     /// A record that a store found broken.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
     pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
         Self { at: 0, run_id: run_id.into(), sequence, broken, position }
     }
@@ -227,6 +229,12 @@ impl fmt::Display for ChainError {
 }
 
 impl std::error::Error for ChainError {}
+
+impl From<ChainError> for StoreError {
+    fn from(error: ChainError) -> Self {
+        Self::Corrupt(Box::new(error))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -37,8 +37,15 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 }
 
 /// The machine's clock.
+///
+/// ```
+/// use tool_runtime::store::{Clock, SystemClock};
+///
+/// assert!(SystemClock.now() > "2020-01-01T00:00:00Z".parse()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SystemClock;
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {

@@ -93,15 +93,10 @@ impl StoreError {
         }
     }
 
-    /// A database that cannot be opened as it is set up.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(super) const fn misconfigured(problem: String) -> Self {
-        Self::Misconfigured { problem, source: None }
-    }
-
-    /// Whether the store failed, rather than a change refused.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(super) const fn is_failure(&self) -> bool {
+    /// Whether the store failed. `false` if it did what it should and refused: a bounded store is full, or the change
+    /// returned the error.
+    #[must_use]
+    pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked)
     }
 

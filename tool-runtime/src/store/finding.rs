@@ -18,7 +18,6 @@ pub(crate) enum Finding {
     Anchor { number: u64, wrong: &'static str },
 }
 
-#[cfg(any(feature = "cli", test))]
 impl Finding {
     /// The run and the place, if it is about a record.
     pub(crate) fn record(&self) -> Option<(&str, u64)> {

@@ -214,9 +214,9 @@ pub struct Listed {
     pub document: Document,
 }
 
-/// Which documents to list, oldest first.
+/// Which documents to list, oldest first. [`new`](Self::new) sets what is not narrowed:
+/// `Query { limit: 16, ..Query::new(Space::Run) }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Query {
     /// Of this space.
     pub space: Space,

@@ -103,16 +103,17 @@ impl Store for MemoryStore {
             let document = state.document(&key).cloned();
             (key, document)
         });
-        let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
-        let changed = change(&mut transaction);
-        let writes = transaction.into_writes();
-        let wakes = writes.wakes(now);
-        let displaced = changed.and_then(|()| state.write(writes, self.0.limits, now));
+        let transaction = Transaction::new(now, documents.collect::<Vec<_>>());
+        let written = transaction.run(&mut change).and_then(|writes| {
+            let wakes = writes.wakes(now);
+            Ok((wakes, state.write(writes, self.0.limits, now)?))
+        });
         drop(state);
-        if wakes && displaced.is_ok() {
+        if let Ok((true, _)) = written {
             self.0.changed.wake();
         }
-        Receipt::ready(displaced.map(drop))
+        // What made room is freed outside the lock.
+        Receipt::ready(written.map(drop))
     }
 
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {

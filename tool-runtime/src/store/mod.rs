@@ -25,14 +25,12 @@ mod mailbox;
 mod memory;
 mod pending;
 pub(crate) mod posts;
-#[cfg(any(feature = "cli", feature = "sqlite"))]
+#[cfg(feature = "cli")]
 pub(crate) mod private_file;
 mod receipt;
 mod restored;
 pub(crate) mod runs;
 mod sealed;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
 mod sweep;
@@ -49,8 +47,8 @@ pub(crate) use accounts::StoredAccount;
 pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal};
 pub use chain::{Chain, ChainError};
-pub use clock::{Clock, ManualClock};
-pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub(crate) use clock::{StoreClock, Timed, is_before};
 pub use digest_key::StoredDigestKey;
 pub use document::{Document, Waiting};
 pub use error::StoreError;
@@ -67,10 +65,9 @@ pub use receipt::Receipt;
 pub use restored::{RunBehind, hold_back, release_run};
 pub use runs::{RunLease, StoredRun};
 pub use sealed::Sealed;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use sql::{SqlOptions, SqlStore};
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;
 pub use transaction::{Change, Transaction, Writes};
 pub use unfinished::{UnfinishedCall, unfinished_calls};
+pub use wake::Wake;

@@ -13,12 +13,6 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Whether there is something of this name.
-#[cfg(feature = "sqlite")]
-pub(crate) fn is_there(path: &Path) -> bool {
-    path.exists()
-}
-
 /// The mode of a file that others may read or write. `None` where it belongs to its owner alone, where there is none, and
 /// where files have no modes.
 pub(crate) fn shared_mode(path: &Path) -> Option<u32> {

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::store::AuditRecord;
-#[cfg(feature = "cli")]
-use crate::store::chain::{Broken, ChainError};
+use crate::store::chain::{Broken, ChainError, is_as_written};
 use crate::tool::Hash;
 
 /// A record in its place in the chain of its run.
@@ -26,6 +25,43 @@ pub struct Sealed {
 }
 
 impl Sealed {
+    /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps of it, with the
+    /// hashes as [`Hash`] displays them.
+    ///
+    /// ```
+    /// use tool_runtime::store::Sealed;
+    /// # use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # let store = MemoryStore::new();
+    /// for sealed in store.records(&RecordFilter::default()).await? {
+    ///     let (run, json) = (sealed.record.run_id(), serde_json::to_string(&sealed.record)?);
+    ///     let (previous, hash) = (sealed.previous.to_string(), sealed.hash.to_string());
+    ///     Sealed::from_json(run, (sealed.sequence, sealed.position), (&previous, &hash), &json)?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text or a hash cannot be read, or it holds more than was sealed: the chain covers only what is read of it.
+    /// The chain itself is not checked. [`StoreError::Corrupt`](crate::store::StoreError::Corrupt) takes the error.
+    pub fn from_json(
+        run_id: &str,
+        (sequence, position): (u64, u64),
+        (previous, hash): (&str, &str),
+        json: &str,
+    ) -> Result<Self, ChainError> {
+        let wrong = |broken| ChainError::of(run_id, sequence, broken, Some(position));
+        let record = serde_json::from_str(json).map_err(|_| wrong(Broken::Unreadable))?;
+        let hash_of = |text: &str| text.parse::<Hash>().map_err(|_| wrong(Broken::Unreadable));
+        let read = Self { sequence, record, previous: hash_of(previous)?, hash: hash_of(hash)?, position };
+        // Upper-case digits are another text of the same hash.
+        let same_hashes = read.previous.to_string() == previous && read.hash.to_string() == hash;
+        if same_hashes && is_as_written(json, &read.record) { Ok(read) } else { Err(wrong(Broken::Changed)) }
+    }
+
     /// The error of a record whose text differs from the parsed record.
     #[cfg(feature = "cli")]
     pub(crate) fn changed(&self) -> ChainError {

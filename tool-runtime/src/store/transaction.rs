@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
+use crate::contain::attempted;
 use crate::store::audit::AuditRecord;
 use crate::store::{Document, Key, StoreError};
 
@@ -27,8 +28,8 @@ pub(crate) fn returning<T: Send + 'static>(
 
 /// The documents that a [`Change`] named, as they are while it runs, and what it writes.
 ///
-/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, runs the change on it, and writes
-/// [`into_writes`](Self::into_writes).
+/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it, and
+/// writes the result.
 #[derive(Debug)]
 pub struct Transaction {
     now: Timestamp,
@@ -110,9 +111,16 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns what is to be written.
-    #[must_use]
-    pub fn into_writes(self) -> Writes {
+    /// Runs a change and returns what it writes.
+    ///
+    /// # Errors
+    /// The error of the change, or [`StoreError::Panicked`]. Nothing is to be written then.
+    pub fn run(mut self, change: &mut Change) -> Result<Writes, StoreError> {
+        attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
+        Ok(self.into_writes())
+    }
+
+    pub(super) fn into_writes(self) -> Writes {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
         Writes { documents: changed.map(|(key, slot)| (key, slot.document)).collect(), records: self.records }
     }

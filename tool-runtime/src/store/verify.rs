@@ -40,7 +40,6 @@ pub(crate) struct Checked {
 
 /// Why records are not what was sealed, or were not checked.
 #[derive(Debug)]
-#[cfg_attr(not(any(feature = "cli", test)), expect(dead_code, reason = "read by the command line and by tests"))]
 pub(crate) enum VerifyError {
     /// Everything that was found, one at least. What anchors say comes first, then records in their order.
     Found(Vec<Finding>),

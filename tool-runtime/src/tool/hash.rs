@@ -28,7 +28,8 @@ pub struct Hash(pub(crate) [u8; 32]);
 
 impl Hash {
     /// Returns the hash of these bytes.
-    pub(crate) fn sha256(bytes: impl AsRef<[u8]>) -> Self {
+    #[must_use]
+    pub fn sha256(bytes: impl AsRef<[u8]>) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tool_runtime::call::{Decider, ToolCall};
 use tool_runtime::runner::Remember;
-use tool_runtime::store::{GrantScope, SqlOptions, SqlStore};
+use tool_runtime::store::GrantScope;
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::endpoint::{Endpoint, call, text};
 use crate::rig::{Ended, Rig, TASK};

@@ -81,7 +81,12 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("the cases are near")
 }
 
-pub(super) fn record(run: &str, call: &str) -> ToolInvocationRecord {
+/// The record of a call that ended, for tests of stores. Calls of one run differ in their ids only.
+///
+/// # Panics
+/// Never: what it is made of is valid.
+#[must_use]
+pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
     ToolInvocationRecord {
         tool_call_id: CallId::new(call),
         name: "core__add".into(),

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::Decider;
-use crate::contain::attempted;
-use crate::store::sql::connection::{Connection, Value};
-use crate::store::sql::parts::{self, Found, Stored};
-use crate::store::sql::statement::select;
-use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
-use crate::store::{AuditRecord, Chain, Change, Document, Key, PendingCall, Sealed, StoreError, Transaction};
+use crate::store::connection::{Connection, Value};
+use crate::store::parts::{self, Found, Stored};
+use crate::store::statement::select;
+use crate::store::text::{clipped, columns, escaped, micros, micros_from};
+use tool_runtime::call::Decider;
+use tool_runtime::store::{AuditRecord, Chain, Change, Document, Key, PendingCall, Sealed, StoreError, Transaction};
 
 /// What is to be written.
 pub(super) enum Work {
@@ -96,10 +95,7 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let found = read(connection, keys).await.map_err(Failed::Database)?;
     let documents: Result<Vec<_>, _> = keys.iter().map(|key| found.document(key)).collect();
     let documents = documents.map_err(Failed::Refused)?;
-    let mut transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
-    let changed = attempted(|| change(&mut transaction)).unwrap_or(Err(StoreError::Panicked));
-    changed.map_err(Failed::Refused)?;
-    let writes = transaction.into_writes();
+    let writes = Transaction::new(now, keys.iter().cloned().zip(documents)).run(change).map_err(Failed::Refused)?;
     written.wakes = writes.wakes(now);
     for (key, document) in writes.documents {
         let stored = set(connection, &key, document, found.stored(&key)).await?;

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use sqlx::pool::PoolConnection;
 use sqlx::{FromRow, Pool, raw_sql};
 
-use crate::store::sql::prefix::Prefix;
+use crate::store::prefix::Prefix;
 
 #[cfg(feature = "postgres")]
 use sqlx::postgres::{PgRow, Postgres};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sqlx::AssertSqlSafe;
 
-use crate::store::StoreError;
+use crate::store::problem::misconfigured;
+use tool_runtime::store::StoreError;
 
 /// The prefix that statements are written with, and that tables have by default.
 const DEFAULT: &str = "tool_runtime_";
@@ -37,7 +38,7 @@ impl Prefix {
         if is_name && text.len() <= MAX_BYTES && !text.starts_with("sqlite_") {
             return Ok(());
         }
-        Err(StoreError::misconfigured(format!(
+        Err(misconfigured(format!(
             "the prefix of the tables is not a plain identifier: write at most {MAX_BYTES} of a-z, 0-9 and _, with no \
              digit first, such as `orders_`"
         )))

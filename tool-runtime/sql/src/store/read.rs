@@ -3,19 +3,17 @@
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use crate::store::chain::{Broken, ChainError, is_as_written};
-use crate::store::sql::Shared;
-use crate::store::sql::apply::{MOST_KEYS, filed};
-use crate::store::sql::connection::{Row, Value};
-use crate::store::sql::failure::is_transient;
-use crate::store::sql::parts::{Found, SPACE, Stored};
-use crate::store::sql::statement;
-use crate::store::sql::text::{key, micros};
-use crate::store::sql::write::PAUSE;
-use crate::store::{
-    AuditRecord, Clock as _, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError, SystemClock,
+use crate::store::Shared;
+use crate::store::apply::{MOST_KEYS, filed};
+use crate::store::connection::{Row, Value};
+use crate::store::failure::{failed, is_transient};
+use crate::store::parts::{Found, SPACE, Stored};
+use crate::store::statement;
+use crate::store::text::{key, micros};
+use crate::store::write::PAUSE;
+use tool_runtime::store::{
+    ChainError, Clock as _, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError, SystemClock,
 };
-use crate::tool::Hash;
 
 /// How many bytes the records of a page have, apart from the last one.
 const PAGE_BYTES: usize = 8 << 20;
@@ -49,7 +47,7 @@ async fn page<T: Row>(
             Err(error) => error,
         };
         if !is_transient(&tried) || Instant::now() >= end {
-            return Err(tried.into());
+            return Err(failed(tried));
         }
         sleep(PAUSE).await;
     }
@@ -114,31 +112,19 @@ fn sealed(record: Record) -> Result<Sealed, StoreError> {
         Record::Unreadable { number, sequence, run } => {
             let run = run.unwrap_or_else(|| format!("(of row {number})"));
             let place = sequence.and_then(|place| u64::try_from(place).ok()).unwrap_or_default();
-            let error = ChainError::of(&run, place, Broken::Unreadable, u64::try_from(number).ok());
-            return Err(StoreError::Corrupt(Box::new(error)));
+            return Err(ChainError::unreadable(&run, place, u64::try_from(number).ok()).into());
         }
     };
     let (number, sequence, previous, hash, run, call, kind, tool, code, principal, tenant, decider, at, body) = *kept;
-    let (place, position) = (u64::try_from(sequence).unwrap_or_default(), u64::try_from(number).ok());
-    let wrong = |broken| StoreError::Corrupt(Box::new(ChainError::of(&run, place, broken, position)));
-    let record: AuditRecord = serde_json::from_str(&body).map_err(|_| wrong(Broken::Unreadable))?;
-    let hash_of = |text: &str| text.parse::<Hash>().map_err(|_| wrong(Broken::Unreadable));
-    let count = |number: i64| u64::try_from(number).map_err(|_| wrong(Broken::Unreadable));
-    let texts = [Some(run.clone()), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
-    if filed(&record) != texts || micros(record.at()) != at {
-        return Err(wrong(Broken::Misfiled));
-    }
-    let read = Sealed {
-        sequence: count(sequence)?,
-        previous: hash_of(&previous)?,
-        hash: hash_of(&hash)?,
-        position: count(number)?,
-        record,
+    let (Ok(place), Ok(position)) = (u64::try_from(sequence), u64::try_from(number)) else {
+        let place = u64::try_from(sequence).unwrap_or_default();
+        return Err(ChainError::unreadable(&run, place, u64::try_from(number).ok()).into());
     };
-    // Upper-case digits are another text of the same hash.
-    let same_hashes = read.previous.to_string() == previous && read.hash.to_string() == hash;
-    if !same_hashes || !is_as_written(&body, &read.record) {
-        return Err(wrong(Broken::Changed));
+    let read = Sealed::from_json(&run, (place, position), (&previous, &hash), &body)?;
+    let texts = [Some(run), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
+    if filed(&read.record) != texts || micros(read.record.at()) != at {
+        let run = texts[0].as_deref().unwrap_or_default();
+        return Err(ChainError::misfiled(run, place, Some(position)).into());
     }
     Ok(read)
 }

@@ -1,15 +1,16 @@
 //! The long text of a run: the writes of a step and of a renewed lease.
 
-use std::time::Duration;
+use crate::store::SqlStore;
+use crate::store::tests::{edit, new};
+use tool_runtime::store::{Document, Key, Query, Space, Store, StoreError, StoredRun, Transaction};
+use tool_runtime::tool::Hash;
 
-use crate::store::runs;
-use crate::store::sql::SqlStore;
-use crate::store::sql::tests::{edit, new};
-use crate::store::transaction::returning;
-use crate::store::{Document, Key, Query, Space, Store, StoreError, StoredRun, Transaction};
-use crate::tool::Hash;
-
-const LEASE: Duration = Duration::from_secs(60);
+/// The run as a worker writes it that takes it until then, or renews its lease.
+fn leased(run: &Document, until: &str) -> Document {
+    let mut json = serde_json::to_value(run).unwrap();
+    json["run"]["holder"] = serde_json::json!({"owner": "worker", "until": until});
+    serde_json::from_value(json).unwrap()
+}
 
 /// Something like a conversation: a policy that never changes, and a history that grows.
 fn conversation(turns: usize) -> String {
@@ -72,15 +73,17 @@ async fn a_step_writes_what_is_new_and_a_lease_writes_none_of_the_text() {
         let (step, _) = written(&store).await;
         assert_eq!(kept(&store, "run").await, Some(next.clone()));
 
-        let owner = "worker".into();
-        let (change, lease) =
-            returning(move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &owner, LEASE));
-        store.update(vec![Key::run("run")], change).await.unwrap();
-        let (lease, leased) = lease().unwrap().unwrap();
-        assert_eq!(*leased.document, *next, "who leases it gets the text");
-        written(&store).await;
-        let renew = move |transaction: &mut Transaction| runs::renew(transaction, &lease, LEASE);
-        store.update(vec![Key::run("run")], Box::new(renew)).await.unwrap();
+        let key = Key::run("run");
+        for until in ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"] {
+            written(&store).await;
+            let (named, text) = (key.clone(), next.clone());
+            let lease = move |transaction: &mut Transaction| {
+                let run = transaction.get(&named).expect("the run");
+                assert!(serde_json::to_value(run).unwrap()["run"]["document"] == *text, "the worker gets the text");
+                transaction.set(&named, leased(run, until))
+            };
+            store.update(vec![key.clone()], Box::new(lease)).await.unwrap();
+        }
         let (renewed, rows) = written(&store).await;
         assert_eq!(rows, 1, "the head alone");
         let whole = i64::try_from(next.len()).unwrap();

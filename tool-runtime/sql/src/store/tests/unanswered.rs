@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::store::conformance::record;
-use crate::store::sql::SqlStore;
-use crate::store::sql::apply::{Work, Written, apply};
-use crate::store::sql::tests::faults::Fault;
-use crate::store::sql::tests::{kept, new};
-use crate::store::sql::write;
-use crate::store::{Chain, Clock, Document, Key, RecordFilter, Store, StoredRun, SystemClock, Transaction};
+use crate::store::SqlStore;
+use crate::store::apply::{Work, Written, apply};
+use crate::store::tests::faults::Fault;
+use crate::store::tests::{kept, new};
+use crate::store::write;
+use tool_runtime::store::conformance::record;
+use tool_runtime::store::{Chain, Clock, Document, Key, RecordFilter, Store, StoredRun, SystemClock, Transaction};
 
 /// Counts up in a document, and how often it was asked to.
-fn count(runs: &Arc<AtomicU32>) -> impl FnMut(&mut Transaction) -> Result<(), crate::store::StoreError> + Send + use<> {
+fn count(
+    runs: &Arc<AtomicU32>,
+) -> impl FnMut(&mut Transaction) -> Result<(), tool_runtime::store::StoreError> + Send + use<> {
     let runs = Arc::clone(runs);
     move |transaction: &mut Transaction| {
         runs.fetch_add(1, Ordering::Relaxed);
@@ -34,7 +36,7 @@ async fn counted(store: &SqlStore) -> u32 {
 }
 
 /// Two changes of one document and a record in one transaction.
-async fn together(store: &SqlStore) -> (Written, crate::store::sql::connection::Connection) {
+async fn together(store: &SqlStore) -> (Written, crate::store::connection::Connection) {
     let mut connection = store.0.database.connection().await.unwrap();
     connection.run("BEGIN IMMEDIATE").await.unwrap();
     let (mut all, runs) = (Written::default(), Arc::default());

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::store::sql::tests::{new, open};
-use crate::store::{Document, Key, Query, Space, Store, StoredRun, Transaction};
+use crate::store::tests::{new, open};
+use tool_runtime::store::{Document, Key, Query, Space, Store, StoredRun, Transaction};
 
 #[tokio::test]
 async fn every_connection_waits_for_the_disk() {
@@ -27,8 +27,8 @@ async fn keep(store: &super::SqlStore, id: String) {
     let key = Key::run(id.as_str());
     let named = key.clone();
     let write = move |transaction: &mut Transaction| {
-        let due = Some(transaction.now());
-        let run = StoredRun { due, ..StoredRun::new(id.as_str(), "1") };
+        let mut run = StoredRun::new(id.as_str(), "1");
+        run.due = Some(transaction.now());
         transaction.set(&named, Document::Run(Box::new(run)))
     };
     store.update(vec![key], Box::new(write)).await.unwrap();

@@ -11,14 +11,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use crate::store::sql::apply::{Failed, Work, Written, apply};
-use crate::store::sql::connection::Connection;
-use crate::store::sql::failure::is_transient;
-use crate::store::sql::migrate::VERSION;
-use crate::store::sql::queue::Job;
-use crate::store::sql::{CHANNEL, Shared};
-use crate::store::{Clock, StoreError, SystemClock};
-use crate::tool::Hash;
+use crate::store::apply::{Failed, Work, Written, apply};
+use crate::store::connection::Connection;
+use crate::store::failure::{failed, is_transient};
+use crate::store::migrate::VERSION;
+use crate::store::queue::Job;
+use crate::store::{CHANNEL, Shared};
+use tool_runtime::store::{Clock, StoreError, SystemClock};
+use tool_runtime::tool::Hash;
 
 /// How long to wait before something is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
@@ -126,7 +126,7 @@ pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, Sto
         match look(shared, written).await {
             Ok(kept) => return Ok(kept),
             Err(error) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(failed(error)),
         }
     }
 }
@@ -149,7 +149,7 @@ async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
             Ok(()) => return Ok(()),
             Err(Failed::Refused(error)) => return Err(error),
             Err(Failed::Database(error)) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
-            Err(Failed::Database(error)) => return Err(error.into()),
+            Err(Failed::Database(error)) => return Err(failed(error)),
         }
     }
 }
@@ -258,6 +258,6 @@ fn locked(shared: &Shared, work: &Work) -> String {
 
 /// The number of an advisory lock.
 pub(super) fn number(lock: &str) -> i64 {
-    let Hash(hash) = Hash::sha256(format!("tool-runtime/{lock}"));
-    hash.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+    let hash = Hash::sha256(format!("tool-runtime/{lock}"));
+    hash.as_ref().first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
 }

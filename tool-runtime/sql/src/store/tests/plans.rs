@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::call::CallId;
-use crate::store::sql::connection::Value;
-use crate::store::sql::tests::new;
-use crate::store::sql::{SqlStore, statement};
-use crate::store::{Key, Query, RecordFilter, Space};
+use crate::store::connection::Value;
+use crate::store::tests::new;
+use crate::store::{SqlStore, statement};
+use tool_runtime::call::CallId;
+use tool_runtime::store::{Key, Query, RecordFilter, Space};
 
 /// What SQLite says of its way.
 async fn plan(store: &SqlStore, (sql, arguments): (String, Vec<Value>)) -> Vec<String> {

@@ -1,9 +1,10 @@
 //! The tables, by version. A database says which version it has; a newer one than this library knows is refused.
 
-use crate::store::StoreError;
-use crate::store::sql::connection::{Connection, Database};
-use crate::store::sql::problem::unlike;
-use crate::store::sql::write::number;
+use crate::store::connection::{Connection, Database};
+use crate::store::failure::failed;
+use crate::store::problem::{misconfigured, unlike};
+use crate::store::write::number;
+use tool_runtime::store::StoreError;
 
 /// The version that this library reads and writes.
 pub(super) const VERSION: i64 = 3;
@@ -32,7 +33,7 @@ const SHAPE: [(&str, &str); 3] = [
 
 /// Brings a database to this library's version if it `may`, and refuses it otherwise.
 pub(super) async fn migrate(database: &Database, may: bool) -> Result<(), StoreError> {
-    let mut connection = database.connection().await?;
+    let mut connection = database.connection().await.map_err(failed)?;
     let migrated = match version(database, &mut connection).await {
         // A database that needs nothing may be one that cannot be written to.
         Ok(Some(VERSION)) => Ok(()),
@@ -58,7 +59,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     } else {
         "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('tool_runtime_schema')"
     };
-    if connection.last::<(i64,)>(exists).await?.0 == 0 {
+    if connection.last::<(i64,)>(exists).await.map_err(failed)?.0 == 0 {
         return Ok(None);
     }
     let table = database.prefix.name("tool_runtime_schema");
@@ -69,7 +70,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
         [(found,)] if *found >= oldest => Ok(Some(*found)),
-        _ => Err(StoreError::misconfigured(format!(
+        _ => Err(misconfigured(format!(
             "the table `{table}` does not hold one row with a version of this library: restore the database as a whole, \
              or choose another prefix (`SqlOptions::table_prefix`) if the table is another application's"
         ))),
@@ -80,12 +81,12 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
 async fn under_lock(database: &Database, connection: &mut Connection) -> Result<(), StoreError> {
     let which = usize::from(!database.is_sqlite());
     if database.is_sqlite() {
-        connection.run("BEGIN IMMEDIATE").await?;
+        connection.run("BEGIN IMMEDIATE").await.map_err(failed)?;
     } else {
-        connection.run(format!("BEGIN; SELECT pg_advisory_xact_lock({})", number("schema"))).await?;
+        connection.run(format!("BEGIN; SELECT pg_advisory_xact_lock({})", number("schema"))).await.map_err(failed)?;
     }
     match version(database, connection).await? {
-        Some(VERSION) => return Ok(connection.run("ROLLBACK").await?),
+        Some(VERSION) => return connection.run("ROLLBACK").await.map_err(failed),
         Some(_) => {
             if !database.is_sqlite() {
                 // The tables are where the version is, wherever new ones would be made. A process that read the version in a
@@ -96,17 +97,17 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
                          ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass('tool_runtime_schema'); \
                          LOCK TABLE tool_runtime_schema IN ACCESS EXCLUSIVE MODE",
                     )
-                    .await?;
+                    .await
+                    .map_err(failed)?;
             }
             connection.run(RENAMED[which]).await.map_err(unlike)?;
         }
         None => connection.run(TABLES[which]).await.map_err(unlike)?,
     }
     if !database.is_sqlite() {
-        connection.run(COMMENTS).await?;
+        connection.run(COMMENTS).await.map_err(failed)?;
     }
-    connection.run("COMMIT").await?;
-    Ok(())
+    connection.run("COMMIT").await.map_err(failed)
 }
 
 /// Refuses tables that have the names of this library's and are something else.

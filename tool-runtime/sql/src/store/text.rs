@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::{Key, Space, StoreError};
-use crate::text::cut;
-use crate::tool::Hash;
+use tool_runtime::store::{Key, Space, StoreError};
+use tool_runtime::tool::Hash;
 
 /// The longest text of a key, in bytes. An index of PostgreSQL takes 2,704 bytes for all its columns.
 const MAX_BYTES: usize = 512;
@@ -30,7 +29,7 @@ fn clip(text: &str) -> (String, bool) {
     if whole.len() <= MAX_BYTES {
         return (whole, true);
     }
-    (format!("{}\\#{}", escaped(cut(text, SHOWN_BYTES)), Hash::sha256(text)), false)
+    (format!("{}\\#{}", escaped(&text[..text.floor_char_boundary(SHOWN_BYTES)]), Hash::sha256(text)), false)
 }
 
 /// The columns that name a document: `scope`, `id`, and `name` if they do not hold the whole key.

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use sqlx::Error;
 
-use crate::store::StoreError;
+use tool_runtime::store::StoreError;
 
 /// Whether the same statement can succeed later without a change of the set-up: the server is restarted, also behind a
 /// proxy that takes connections meanwhile, or it broke the tie of two transactions.
@@ -23,23 +23,22 @@ pub(super) fn is_transient(error: &Error) -> bool {
     }
 }
 
-impl From<Error> for StoreError {
-    fn from(error: Error) -> Self {
-        let code = match &error {
-            Error::Database(error) => error.code().map(std::borrow::Cow::into_owned).unwrap_or_default(),
-            Error::ColumnDecode { .. } | Error::Decode(_) => return Self::Corrupt(Box::new(error)),
-            _ => return Self::Unavailable(Box::new(error)),
-        };
-        // SQLite has numbers, whose lowest byte is the kind; PostgreSQL has five characters.
-        let kind = if code.len() == 5 { code.as_str() } else { "" };
-        let number = if code.len() < 5 { code.parse::<u32>().map_or(0, |code| code & 0xff) } else { 0 };
-        match (kind, number) {
-            ("55P03", _) | (_, 5 | 6) => Self::Locked(Box::new(error)),
-            ("25006", _) | (_, 8) => Self::ReadOnly(Box::new(error)),
-            ("53100", _) | (_, 13) => Self::DiskFull(Box::new(error)),
-            ("XX001" | "XX002", _) | (_, 11 | 26) => Self::Corrupt(Box::new(error)),
-            _ => Self::Unavailable(Box::new(error)),
-        }
+/// The error of a store for a failure of its database.
+pub(super) fn failed(error: Error) -> StoreError {
+    let code = match &error {
+        Error::Database(error) => error.code().map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        Error::ColumnDecode { .. } | Error::Decode(_) => return StoreError::Corrupt(Box::new(error)),
+        _ => return StoreError::Unavailable(Box::new(error)),
+    };
+    // SQLite has numbers, whose lowest byte is the kind; PostgreSQL has five characters.
+    let kind = if code.len() == 5 { code.as_str() } else { "" };
+    let number = if code.len() < 5 { code.parse::<u32>().map_or(0, |code| code & 0xff) } else { 0 };
+    match (kind, number) {
+        ("55P03", _) | (_, 5 | 6) => StoreError::Locked(Box::new(error)),
+        ("25006", _) | (_, 8) => StoreError::ReadOnly(Box::new(error)),
+        ("53100", _) | (_, 13) => StoreError::DiskFull(Box::new(error)),
+        ("XX001" | "XX002", _) | (_, 11 | 26) => StoreError::Corrupt(Box::new(error)),
+        _ => StoreError::Unavailable(Box::new(error)),
     }
 }
 

@@ -10,14 +10,16 @@ use sqlx::ConnectOptions;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use crate::store::StoreError;
 #[cfg(feature = "postgres")]
-use crate::store::sql::CHANNEL;
-use crate::store::sql::connection::{Connections, Database};
-use crate::store::sql::migrate::migrate;
-use crate::store::sql::options::SqlOptions;
-use crate::store::sql::write::PAUSE;
-use crate::store::sql::{Shared, SqlStore};
+use crate::store::CHANNEL;
+use crate::store::connection::{Connections, Database};
+use crate::store::failure::failed;
+use crate::store::migrate::migrate;
+use crate::store::options::SqlOptions;
+use crate::store::problem::misconfigured;
+use crate::store::write::PAUSE;
+use crate::store::{Shared, SqlStore};
+use tool_runtime::store::StoreError;
 
 impl SqlStore {
     /// Opens a database file of SQLite, and makes it if there is none, for its owner alone. It belongs on a local disk:
@@ -48,7 +50,7 @@ impl SqlStore {
             .pragma("checkpoint_fullfsync", "ON")
             .busy_timeout(options.patience)
             .disable_statement_logging();
-        let connections = Connections::Sqlite(options.pool().connect_with(connect).await?);
+        let connections = Connections::Sqlite(options.pool().connect_with(connect).await.map_err(failed)?);
         let database = Database { connections, prefix };
         write_ahead(&database, options.patience).await?;
         Self::open(database, &options).await
@@ -69,7 +71,7 @@ impl SqlStore {
         let prefix = options.prefix();
         prefix.check()?;
         let connect: sqlx::postgres::PgConnectOptions =
-            url.parse().map_err(|error| crate::store::sql::problem::address(&error))?;
+            url.parse().map_err(|error| crate::store::problem::address(&error))?;
         let connect = connect.disable_statement_logging();
         reached(&connect, &options).await?;
         let connections = Connections::Postgres(options.pool().connect_lazy_with(connect));
@@ -82,7 +84,7 @@ impl SqlStore {
     /// [`SqlOptions::connections`]. The store's transactions are its own: they share none with the application.
     ///
     /// ```no_run
-    /// use tool_runtime::store::{SqlOptions, SqlStore};
+    /// use tool_runtime_sql::{SqlOptions, SqlStore};
     ///
     /// # async fn open(pool: sqlx::PgPool) -> Result<(), tool_runtime::store::StoreError> {
     /// let store = SqlStore::postgres_pool(pool.clone(), SqlOptions::new()).await?;
@@ -129,12 +131,11 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     let shown = path.display();
     if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
         let problem = "a store of SQLite is a file: name one, or take a `MemoryStore`".to_owned();
-        return Err(StoreError::misconfigured(problem));
+        return Err(misconfigured(problem));
     }
-    let is_there = private_file::is_there(path);
-    let made = if is_there { Ok(()) } else { private_file::options().open(path).map(drop) };
+    let made = if path.exists() { Ok(()) } else { private_file::make(path) };
     made.map_err(|error| {
-        let problem = match path.parent().filter(|folder| !private_file::is_there(folder)) {
+        let problem = match path.parent().filter(|folder| !folder.exists()) {
             Some(folder) if !folder.as_os_str().is_empty() => {
                 format!("the folder {} of the store does not exist: make it, or name another", folder.display())
             }
@@ -143,7 +144,7 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
         StoreError::Unreachable { problem, source: Box::new(error) }
     })?;
     if let Some(mode) = private_file::shared_mode(path) {
-        tracing::warn!("{}", private_file::warning(path, mode));
+        tracing::warn!("other users may open {shown} (mode {mode:04o}): chmod 600 keeps it to its owner");
     }
     std::path::absolute(path).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
@@ -151,9 +152,9 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
 /// Makes one connection, to find errors of the address, and waits for a server that starts.
 #[cfg(feature = "postgres")]
 async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOptions) -> Result<(), StoreError> {
-    use crate::store::sql::failure::is_transient;
+    use crate::store::failure::is_transient;
 
-    let address = crate::store::sql::problem::Address::of(connect);
+    let address = crate::store::problem::Address::of(connect);
     let end = Instant::now() + options.patience;
     loop {
         let error = match tokio::time::timeout_at(end, connect.connect()).await {
@@ -178,9 +179,11 @@ async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOption
 async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(), StoreError> {
     let sql = "SELECT name, setting FROM pg_settings WHERE name = 'server_encoding' AND setting <> 'UTF8' OR name IN \
                ('fsync', 'full_page_writes') AND setting <> 'on' ORDER BY name";
-    for (setting, value) in database.connection().await?.rows::<(String, String)>(sql, []).await? {
+    for (setting, value) in
+        database.connection().await.map_err(failed)?.rows::<(String, String)>(sql, []).await.map_err(failed)?
+    {
         if setting == "server_encoding" {
-            return Err(StoreError::misconfigured(format!(
+            return Err(misconfigured(format!(
                 "the database has the encoding {value}, and a store needs UTF8: make another with CREATE DATABASE .. \
                  ENCODING 'UTF8' TEMPLATE template0"
             )));
@@ -197,14 +200,14 @@ async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(
 async fn write_ahead(database: &Database, patience: Duration) -> Result<(), StoreError> {
     let end = Instant::now() + patience;
     loop {
-        let mut connection = database.connection().await?;
+        let mut connection = database.connection().await.map_err(failed)?;
         let error = match connection.last::<(String,)>("PRAGMA journal_mode = WAL").await {
             Ok((mode,)) if mode == "wal" => return Ok(()),
             Ok(_) => sqlx::Error::Configuration("this file cannot be written ahead: it needs a local disk".into()),
             Err(error) => error,
         };
         connection.discard();
-        match StoreError::from(error) {
+        match failed(error) {
             StoreError::Locked(_) if Instant::now() < end => sleep(PAUSE).await,
             error => return Err(error),
         }

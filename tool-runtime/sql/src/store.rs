@@ -11,6 +11,8 @@ mod open;
 mod options;
 mod parts;
 mod prefix;
+#[cfg(feature = "sqlite")]
+mod private_file;
 mod problem;
 mod queue;
 mod read;
@@ -32,9 +34,8 @@ use tokio::sync::oneshot;
 use self::apply::Work;
 use self::connection::Database;
 use self::queue::Queue;
-use crate::store::wake::Wake;
-use crate::store::{
-    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+use tool_runtime::store::{
+    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError, Wake,
 };
 
 pub use options::SqlOptions;
@@ -52,7 +53,7 @@ const CHANNEL: &str = "tool_runtime_changed";
 /// most 4,096 wait at a time, and none waits longer than [`SqlOptions::patience`] for the database.
 ///
 /// ```no_run
-/// use tool_runtime::store::{SqlOptions, SqlStore};
+/// use tool_runtime_sql::{SqlOptions, SqlStore};
 ///
 /// # async fn open() -> Result<(), tool_runtime::store::StoreError> {
 /// # #[cfg(feature = "sqlite")]

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::store::sql::connection::Connection;
+use crate::store::connection::Connection;
 
 /// What happens to a commit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::sql) enum Fault {
+pub(in crate::store) enum Fault {
     /// It succeeds.
     None,
     /// It fails, and the connection breaks.
@@ -20,7 +20,7 @@ pub(in crate::store::sql) enum Fault {
 
 /// What happens to the next commits, in their order.
 #[derive(Default)]
-pub(in crate::store::sql) struct Faults {
+pub(in crate::store) struct Faults {
     next: Mutex<VecDeque<Fault>>,
     commits: Mutex<u32>,
     is_blind: AtomicBool,
@@ -37,7 +37,7 @@ impl Faults {
         self.is_blind.store(true, Ordering::Release);
     }
 
-    pub(in crate::store::sql) fn before_look(&self) -> Result<(), sqlx::Error> {
+    pub(in crate::store) fn before_look(&self) -> Result<(), sqlx::Error> {
         // Another failure than that of a connection, so that nobody waits for it to pass.
         if self.is_blind.load(Ordering::Acquire) { Err(sqlx::Error::RowNotFound) } else { Ok(()) }
     }
@@ -47,7 +47,7 @@ impl Faults {
         *self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::store::sql) async fn before_commit(&self, connection: &mut Connection) -> Result<(), sqlx::Error> {
+    pub(in crate::store) async fn before_commit(&self, connection: &mut Connection) -> Result<(), sqlx::Error> {
         *self.commits.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if self.take(Fault::Failed) {
             connection.run("ROLLBACK").await?;
@@ -56,7 +56,7 @@ impl Faults {
         Ok(())
     }
 
-    pub(in crate::store::sql) fn after_commit(&self) -> Result<(), sqlx::Error> {
+    pub(in crate::store) fn after_commit(&self) -> Result<(), sqlx::Error> {
         let is_lost = self.take(Fault::Unanswered);
         if !is_lost {
             self.take(Fault::None);

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::store::sql::connection::{Connection, Value};
-use crate::store::sql::text::columns;
-use crate::store::{Document, Key, StoreError, StoredRun};
-use crate::tool::Hash;
+use crate::store::connection::{Connection, Value};
+use crate::store::text::columns;
+use tool_runtime::store::{Document, Key, StoreError, StoredRun};
+use tool_runtime::tool::Hash;
 
 /// A text up to here stays in its document.
 const INLINE: usize = 2048;
@@ -81,7 +81,9 @@ pub(super) fn split(run: &StoredRun) -> Option<(BTreeMap<String, &str>, String, 
     let parts: Vec<_> = cut.into_iter().map(|part| (hash(part), part)).collect();
     let hashes: Vec<_> = parts.iter().map(|(hash, _)| hash.as_str()).collect();
     let hashes = hashes.join(" ");
-    Some((parts.into_iter().collect(), hashes, StoredRun { document: "".into(), ..run.clone() }))
+    let mut bare = run.clone();
+    bare.document = "".into();
+    Some((parts.into_iter().collect(), hashes, bare))
 }
 
 /// Writes new parts, and removes parts that the text no longer has.

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::store::sql::connection::Value;
-use crate::store::sql::parts::SPACE;
-use crate::store::sql::text::{clipped, columns, escaped, micros};
-use crate::store::{Key, Query, RecordFilter, Space};
+use crate::store::connection::Value;
+use crate::store::parts::SPACE;
+use crate::store::text::{clipped, columns, escaped, micros};
+use tool_runtime::store::{Key, Query, RecordFilter, Space};
 
 /// Up to so many records of a time are sorted for each page; more are looked for in the order of the table.
 pub(super) const FEW: i64 = 20_000;

@@ -3,11 +3,11 @@
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::store::sql::SqlOptions;
-use crate::store::sql::connection::{Connections, Database};
-use crate::store::sql::prefix::Prefix;
-use crate::store::sql::tests::{edit, kept, new, open, put};
-use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError};
+use crate::store::SqlOptions;
+use crate::store::connection::{Connections, Database};
+use crate::store::prefix::Prefix;
+use crate::store::tests::{edit, kept, new, open, put};
+use tool_runtime::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError};
 
 /// A file as a version of this library left it.
 async fn old(path: &std::path::Path, version: i64) {

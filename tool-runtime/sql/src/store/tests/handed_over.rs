@@ -1,8 +1,8 @@
 //! Writes that nobody waits for: from outside the runtime, too many of them, and changes that panic.
 
-use crate::store::conformance::record;
-use crate::store::sql::tests::{edit, kept, new, put};
-use crate::store::{Key, Store, Transaction};
+use crate::store::tests::{edit, kept, new, put};
+use tool_runtime::store::conformance::record;
+use tool_runtime::store::{Key, Store, Transaction};
 
 #[tokio::test]
 async fn a_destructor_outside_the_runtime_can_write() {

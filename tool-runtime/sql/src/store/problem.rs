@@ -3,11 +3,17 @@
 
 use sqlx::Error;
 
-use crate::store::StoreError;
+use crate::store::failure::failed;
+use tool_runtime::store::StoreError;
+
+/// The error of a database that cannot be opened with its settings.
+pub(super) const fn misconfigured(problem: String) -> StoreError {
+    StoreError::Misconfigured { problem, source: None }
+}
 
 /// The error for tables that differ from those of this library. The database's own text quotes names only.
 pub(super) fn unlike(error: Error) -> StoreError {
-    let Some((code, text)) = of_database(&error) else { return error.into() };
+    let Some((code, text)) = of_database(&error) else { return failed(error) };
     let problem = match code.as_str() {
         // SQLite has one number for all of them.
         "1" | "42P01" | "42P07" | "42703" | "42704" | "42P16" => format!(
@@ -22,7 +28,7 @@ pub(super) fn unlike(error: Error) -> StoreError {
             "the user of the database may use no schema of the `search_path` ({text}): make it and grant USAGE on it, or \
              write another into the URL"
         ),
-        _ => return error.into(),
+        _ => return failed(error),
     };
     StoreError::Misconfigured { problem, source: Some(Box::new(error)) }
 }
@@ -131,7 +137,7 @@ impl Address {
 #[cfg(feature = "postgres")]
 pub(super) fn address(error: &Error) -> StoreError {
     let text = error.to_string();
-    StoreError::misconfigured(
+    misconfigured(
         if text.contains("ssl_mode") {
             "`sslmode` in the URL of the database is not one of disable, allow, prefer, require, verify-ca, verify-full"
         } else {

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::store::sql::{SqlOptions, SqlStore};
-use crate::store::{RecordFilter, Store, StoreError, conformance};
+use crate::store::{SqlOptions, SqlStore};
+use tool_runtime::store::{RecordFilter, Store, StoreError, conformance};
 
 /// A store in a file, with little patience.
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::store::StoreError;
-use crate::store::sql::apply::Work;
+use crate::store::apply::Work;
+use tool_runtime::store::StoreError;
 
 /// How many writes may wait or run.
 const MAX_OPEN: usize = 4096;

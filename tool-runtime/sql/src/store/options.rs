@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use sqlx::pool::PoolOptions;
 
-use crate::store::sql::prefix::Prefix;
+use crate::store::prefix::Prefix;
 
 /// How a store uses its database.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tool_runtime::store::SqlOptions;
+/// use tool_runtime_sql::SqlOptions;
 ///
 /// let options = SqlOptions::new().connections(4).patience(Duration::from_secs(2)).table_prefix("orders_");
 /// # drop(options);
@@ -34,7 +34,7 @@ impl SqlOptions {
     }
 
     /// How many connections are open at most; at least 1. PostgreSQL writes to as many runs at the same time. A store that
-    /// waits for what is due ([`Store::changed`](crate::store::Store::changed)) keeps one of them to listen.
+    /// waits for what is due ([`Store::changed`](tool_runtime::store::Store::changed)) keeps one of them to listen.
     #[must_use]
     pub const fn connections(mut self, connections: u32) -> Self {
         self.connections = if connections == 0 { 1 } else { connections };
@@ -58,7 +58,7 @@ impl SqlOptions {
     }
 
     /// Whether opening makes the tables of a new database, and brings one of an older version to this library's. `true` by
-    /// default. Otherwise such a database is refused ([`StoreError::Older`](crate::store::StoreError::Older)), so that
+    /// default. Otherwise such a database is refused ([`StoreError::Older`](tool_runtime::store::StoreError::Older)), so that
     /// the tables can belong to another user than the one the application has.
     #[must_use]
     pub const fn migrate(mut self, migrate: bool) -> Self {
@@ -67,7 +67,7 @@ impl SqlOptions {
     }
 
     /// Whether a server may be opened whose settings let a crash lose committed data: `fsync` or `full_page_writes` is
-    /// off. By default it is refused ([`StoreError::MayLose`](crate::store::StoreError::MayLose)). Accept it where
+    /// off. By default it is refused ([`StoreError::MayLose`](tool_runtime::store::StoreError::MayLose)). Accept it where
     /// nothing of value is stored, or where the storage below gives the guarantee, as a file system that never writes
     /// half a page does for `full_page_writes`.
     #[must_use]

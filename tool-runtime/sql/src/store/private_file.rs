@@ -1,0 +1,29 @@
+//! The mode of a database file: what it holds belongs to its owner alone.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes a file for its owner alone, whatever the umask of the process is. A file that exists keeps its mode.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// The mode of a file that other users may read or write. `None` where files have no modes.
+pub(super) fn shared_mode(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777;
+        (mode & 0o077 != 0).then_some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = fs::metadata(path);
+        None
+    }
+}
