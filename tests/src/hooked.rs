@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
 };
 
 /// What a hook makes of a method.
@@ -110,11 +110,11 @@ impl Store for HookedStore {
         self.write("update", |store| store.update(keys, change))
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         self.look("read").await?.read(keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         self.look("list").await?.list(query).await
     }
 

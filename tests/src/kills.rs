@@ -389,9 +389,8 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
 /// How often a run was taken by a process.
 async fn taken(store: &dyn Store, run: &str) -> u64 {
     let documents = store.read(&[Key::run(run)]).await.expect("it reads");
-    let [document] = documents.as_slice() else { panic!("one document") };
-    let document = serde_json::to_value(document).expect("a document");
-    document["run"]["epoch"].as_u64().expect("it is there")
+    let [Some(document)] = documents.as_slice() else { panic!("one document") };
+    crate::stored::json_of(document)["run"]["epoch"].as_u64().expect("it is there")
 }
 
 /// A number below another.

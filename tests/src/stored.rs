@@ -1,9 +1,27 @@
-//! Records as a store keeps them, for tests that write to one without a run.
+//! Records and documents as a store keeps them, for tests that write to one without a run, or look into one.
 
 #![allow(clippy::expect_used)] // The text below is a record.
 
-use serde_json::json;
-use tool_runtime::store::AuditRecord;
+use serde_json::{Value, json};
+use tool_runtime::store::{AuditRecord, Key, StoredDocument};
+
+/// The JSON of a document.
+///
+/// # Panics
+/// Never: a store read it.
+#[must_use]
+pub fn json_of(document: &StoredDocument) -> Value {
+    serde_json::from_str(&document.to_json().expect("a document")).expect("JSON")
+}
+
+/// A document from its JSON.
+///
+/// # Panics
+/// It is not that of a document.
+#[must_use]
+pub fn document(key: Key, json: &Value) -> StoredDocument {
+    StoredDocument::from_json(key, &json.to_string()).expect("a document")
+}
 
 /// The record of a call that ended well.
 ///

@@ -97,8 +97,7 @@ impl Rig {
     /// What is booked on the accounts, in the order in which they were made.
     async fn booked(&self) -> Vec<Value> {
         let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
-        let booked = |document| serde_json::to_value(document).expect("a document")["account"]["booked"].clone();
-        accounts.into_iter().map(|listed| booked(listed.document)).collect()
+        accounts.iter().map(|account| tests::stored::json_of(account)["account"]["booked"].clone()).collect()
     }
 
     /// The outcomes of the records of all calls.

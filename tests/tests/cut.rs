@@ -117,7 +117,7 @@ impl Rig {
     /// How many calls are booked on the principal's account. `None` if there is no account.
     async fn booked(&self) -> Option<u64> {
         let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
-        let account = serde_json::to_value(&accounts.first()?.document).expect("a document");
+        let account = tests::stored::json_of(accounts.first()?);
         Some(account["account"]["booked"]["calls"].as_u64().unwrap_or(0))
     }
 

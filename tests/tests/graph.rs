@@ -30,7 +30,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
-use tool_runtime::store::{Document, MemoryStore, Query, RecordFilter, Space, Store, Waiting};
+use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, Query, RecordFilter, Space, Store};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
@@ -98,15 +98,9 @@ impl Rig {
     }
 
     /// What waits in a run.
-    async fn waiting(&self, run: &str) -> Vec<Waiting> {
-        let mut query = Query::new(Space::Waiting);
-        query.scope = Some(run.into());
-        let listed = self.store.list(&query).await.expect("a list");
-        let waiting = |document| match document {
-            Document::Waiting(waiting) => Some(*waiting),
-            _ => None,
-        };
-        listed.into_iter().filter_map(|listed| waiting(listed.document)).collect()
+    async fn waiting(&self, run: &str) -> Vec<PendingCall> {
+        let filter = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
+        self.store.pending_calls(&filter).await.expect("a list")
     }
 
     /// What the records say: the tool, and how it ended.
@@ -241,7 +235,7 @@ async fn labels_and_evidence_go_down_and_come_back() {
     let snapshot = run.snapshot().await.expect("a snapshot");
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a graph");
     let waiting = rig.waiting(&graph.run_id).await;
-    assert_eq!(waiting[0].call.labels, ["web".into()]);
+    assert_eq!(waiting[0].labels, ["web".into()]);
 }
 
 fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Option<String>)> {

@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 
 use tests::postgres::Postgres;
 use tests::stored::record;
-use tool_runtime::store::{
-    Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError, StoredRun, Transaction, conformance,
-};
+use tool_runtime::store::{Chain, Key, Query, RecordFilter, Space, Store, StoreError, Transaction};
+use tool_runtime::testing::conformance;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 async fn open(url: &str) -> SqlStore {
@@ -102,13 +101,11 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
 /// Writes a run with a document that nothing makes shorter.
 async fn keep(store: &SqlStore, run: &str, length: usize) -> Result<(), &'static str> {
     let key = Key::run(run);
-    let (named, run) = (key.clone(), run.to_owned());
+    let run = run.to_owned();
     let noise: String = (0..length / 32).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
     let write = move |transaction: &mut Transaction| {
-        let mut stored = StoredRun::new(run.as_str(), noise.as_str());
-        stored.due = Some(transaction.now());
         transaction.append(record(&run, "kept"))?;
-        transaction.set(&named, Document::Run(Box::new(stored)))
+        transaction.put(conformance::document(&run, &noise, Some(transaction.now())))
     };
     store.update(vec![key], Box::new(write)).await.map_err(|error| error.code())
 }

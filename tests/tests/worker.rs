@@ -20,13 +20,14 @@ use async_trait::async_trait;
 use serde_json::json;
 use tests::hooked::{HookedStore, Then};
 use tests::rig;
+use tests::stored::{document, json_of};
 use tool_runtime::agent::{
     Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
 };
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Chain, Document, Key, MemoryStore, PendingFilter, Query, RecordFilter, Space, Store, StoreError, Transaction,
+    Anchor, Chain, Key, MemoryStore, PendingFilter, Query, RecordFilter, Space, Store, StoreError, Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -194,7 +195,7 @@ impl World {
     /// The end of the run's chain in the last anchor.
     async fn anchored(&self) -> Option<(u64, Hash)> {
         let last = self.store.read(&[Key::last_anchor()]).await.expect("it reads").pop().flatten();
-        let Some(Document::LastAnchor(anchor)) = last else { return None };
+        let anchor: Anchor = serde_json::from_value(json_of(&last?)["last_anchor"].clone()).expect("an anchor");
         anchor.heads.iter().find(|head| *head.run_id == *self.run_id).map(|head| (head.sequence, head.hash))
     }
 
@@ -393,9 +394,8 @@ async fn workers_remove_what_is_over() {
     for (id, until) in [("over", "2020-01-01T00:00:00Z"), ("now", "9000-01-01T00:00:00Z")] {
         let account = json!({"account": {"tenant": null, "principal": "ada", "holder": "principal",
             "from": "2019-12-31T23:00:00Z", "until": until, "booked": {}, "mark": 0}});
-        let account: Document = serde_json::from_value(account).expect("an account");
-        let named = key(id);
-        let write = move |transaction: &mut Transaction| transaction.set(&named, account.clone());
+        let account = document(key(id), &account);
+        let write = move |transaction: &mut Transaction| transaction.put(account.clone());
         world.store.update(vec![key(id)], Box::new(write)).await.expect("it is kept");
     }
     with([world.worker()], tokio::time::sleep(Duration::from_secs(90))).await;

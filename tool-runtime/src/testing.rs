@@ -1,9 +1,14 @@
-//! For tests of tools: a preset runner, not a way round it.
+//! For tests: a preset runner for tools, which is no way round the gate, and [`conformance`] for stores.
 
 use crate::capability::Capabilities;
 use crate::catalog::ToolCatalog;
 use crate::policy::ToolPolicy;
 use crate::runner::{Run, RunOptions, RunnerError, ToolRunner};
+
+/// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
+pub mod conformance {
+    pub use crate::store::conformance::{check, document, record};
+}
 
 /// A run over a catalog whose policy allows every tool in it by name, with records in memory.
 ///

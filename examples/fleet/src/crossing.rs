@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
 };
 
 /// Counts the places that the process comes by, and kills or stops it at one of them.
@@ -103,11 +103,11 @@ impl Store for WatchedStore {
         self.watched(self.store.update(keys, change))
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         self.store.read(keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         self.store.list(query).await
     }
 

@@ -4,8 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use tests::Shown as _;
 
+use serde_json::Value;
 use tests::hooked::{HookedStore, Then};
-use tool_runtime::store::{Document, Key, StoreError, Waiting};
+use tests::stored::{document, json_of};
+use tool_runtime::store::{Key, StoreError};
 
 use super::*;
 
@@ -90,15 +92,17 @@ async fn of_many_decisions_at_once_one_runs() {
     assert!(decided.iter().all(|outcome| matches!(outcome, Ok(Outcome::Ok | Outcome::ApprovalMismatch) | Err(_))));
 }
 
-/// Puts a call into the place of another one.
-fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) -> Waiting + Send + 'static) {
+/// Changes a call that waits, as somebody could who writes to the store.
+fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(&mut Value) + Send + 'static) {
     let key = Key::waiting(run_id, Some("acme"), Some("ada"), &CallId::new(id));
     let named = vec![key.clone()];
     let receipt = store.update(
         named,
         Box::new(move |transaction| {
-            let Some(Document::Waiting(waiting)) = transaction.get(&key).cloned() else { return Err(StoreError::Lost) };
-            transaction.set(&key, Document::Waiting(Box::new(change(*waiting))))
+            let Some(waiting) = transaction.document(&key) else { return Err(StoreError::Lost) };
+            let mut json = json_of(&waiting);
+            change(&mut json["waiting"]["call"]);
+            transaction.put(document(key.clone(), &json))
         }),
     );
     drop(receipt);
@@ -127,7 +131,7 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         let store = HookedStore::new(Arc::clone(&memory) as _, move |method| {
             if method == "update" && once.swap(false, Ordering::AcqRel) {
                 let theirs = theirs.clone();
-                swap(&swapped, "run-1", "person", move |waiting| Waiting { call: theirs.clone(), ..waiting });
+                swap(&swapped, "run-1", "person", move |call| *call = serde_json::to_value(&theirs).expect("JSON"));
             }
             Then::Pass
         });
@@ -148,11 +152,7 @@ async fn a_stored_call_that_was_changed_does_not_run() {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;
         let value = value.to_owned();
-        swap(&store, "run-1", "person", move |waiting| {
-            let mut document = serde_json::to_value(&waiting.call).expect("a document");
-            document[key] = value.clone().into();
-            Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
-        });
+        swap(&store, "run-1", "person", move |call| call[key] = value.clone().into());
         for decision in decisions().into_iter().take(3) {
             let given = format!("{key} {decision:?}");
             let result = run.resume_shown("person", decision, &grace()).await.expect("it waits");
@@ -171,10 +171,8 @@ async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
     // Not canonical, so they are read as another text than their digest says.
     let text = r#"{ "to": 9 }"#;
     let digest = "904fcea8e56de135b0be71a3ad60dbaed7f91b1968100ea46fc0bd971108605b";
-    swap(&store, "run-1", "person", move |waiting| {
-        let mut document = serde_json::to_value(&waiting.call).expect("a document");
-        (document["arguments"], document["argument_digest"]) = (text.into(), digest.into());
-        Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
+    swap(&store, "run-1", "person", move |call| {
+        (call["arguments"], call["argument_digest"]) = (text.into(), digest.into());
     });
     let result = run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));

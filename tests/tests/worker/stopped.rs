@@ -31,12 +31,13 @@ impl World {
     /// Everything that the store holds of the run.
     async fn kept(&self) -> Vec<String> {
         let run = Key::run(self.run_id.as_str());
-        let mut kept = vec![format!("{:?}", serde_json::to_value(self.store.read(&[run]).await.expect("it reads")))];
+        let read = self.store.read(&[run]).await.expect("it reads");
+        let mut kept: Vec<_> = read.iter().flatten().map(|run| run.to_json().expect("a document")).collect();
         for space in [Space::Call, Space::Waiting, Space::Decided, Space::Post] {
             let mut query = Query::new(space);
             query.scope = Some(self.run_id.as_str().into());
             for listed in self.store.list(&query).await.expect("a list") {
-                kept.push(format!("{:?} {:?}", listed.key, serde_json::to_value(listed.document)));
+                kept.push(format!("{:?} {:?}", listed.key, listed.to_json().ok()));
             }
         }
         let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");

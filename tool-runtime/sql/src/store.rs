@@ -1,7 +1,4 @@
 //! [`SqlStore`]: documents and records in SQLite or PostgreSQL.
-//!
-//! Documents of older versions are read by the rules in `docs/src/store.md`: what is added is optional and not written
-//! while it is not set; anything else needs a new version of the database, with a migration.
 
 mod apply;
 mod connection;
@@ -30,13 +27,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tool_runtime::store::{
+    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake,
+};
 
 use self::apply::Work;
 use self::connection::Database;
 use self::queue::Queue;
-use tool_runtime::store::{
-    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError, Wake,
-};
 
 pub use options::SqlOptions;
 
@@ -115,11 +112,11 @@ impl Store for SqlStore {
         self.write(Work::Update(keys, change))
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         read::documents(&self.0, keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         read::list(&self.0, query).await
     }
 

@@ -18,7 +18,7 @@ use crate::cli::{input, table, terminal};
 use crate::store::finding::Finding;
 use crate::store::verify::page::page;
 use crate::store::verify::{Checked, Verifier, VerifyError, verify};
-use crate::store::{Anchor, AuditRecord, Document, Query, RecordFilter, Sealed, Space, Store, anchor};
+use crate::store::{Anchor, AuditRecord, Query, RecordFilter, Sealed, Space, Store, anchor};
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
@@ -157,7 +157,7 @@ async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
         let Some(last) = page.last() else { return Ok(Exit::Done) };
         query.after = last.position;
         for listed in &page {
-            if let Document::Anchor(anchor) = &listed.document {
+            if let Some(anchor) = listed.as_anchor() {
                 terminal::line(&json(anchor)?);
             }
         }

@@ -12,7 +12,7 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{listing, table, terminal};
-use crate::store::{Document, Grant, GrantCaller, GrantScope, Query, Space, Store, Transaction, grants};
+use crate::store::{Grant, GrantCaller, GrantScope, Query, Space, Store, Transaction, grants};
 
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
@@ -28,12 +28,7 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
 async fn all(cli: &Cli<'_>, store: &dyn Store) -> Result<Vec<Grant>, Failure> {
     let (tenant, now, mut found) = (cli.party().tenant, store.now().await?, Vec::new());
     listing::each(store, Query::new(Space::Grant), |listed| {
-        if let Document::Grant(grant) = listed.document
-            && grant.tenant == tenant
-            && !grant.is_expired(now)
-        {
-            found.push(*grant);
-        }
+        found.extend(listed.as_grant().filter(|grant| grant.tenant == tenant && !grant.is_expired(now)).cloned());
     })
     .await?;
     Ok(found)

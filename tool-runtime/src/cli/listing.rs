@@ -1,9 +1,13 @@
 //! Pages through documents of a store.
 
-use crate::store::{Listed, Query, Store, StoreError};
+use crate::store::{Query, Store, StoreError, StoredDocument};
 
 /// Hands out each document of a query, oldest first.
-pub(super) async fn each(store: &dyn Store, mut query: Query, mut take: impl FnMut(Listed)) -> Result<(), StoreError> {
+pub(super) async fn each(
+    store: &dyn Store,
+    mut query: Query,
+    mut take: impl FnMut(StoredDocument),
+) -> Result<(), StoreError> {
     loop {
         let page = store.list(&query).await?;
         let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);

@@ -19,7 +19,7 @@ use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    AuditRecord, Change, Clock, Document, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
     SystemClock, Transaction, Waiting, digest_key,
 };
 use crate::tool::Schema;
@@ -99,7 +99,7 @@ impl Contained<dyn Store> {
     pub(super) async fn waiting(&self, key: Key) -> Result<Option<Waiting>, StoreError> {
         let key = [key];
         let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
-        Ok(match read?.pop().flatten() {
+        Ok(match read?.pop().flatten().map(|stored| stored.document) {
             Some(Document::Waiting(waiting)) => Some(*waiting),
             _ => None,
         })
@@ -117,7 +117,7 @@ impl Contained<dyn Store> {
         self.transact(key.to_vec(), change).await
     }
 
-    pub(super) async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    pub(super) async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         self.wait("store", |store| store.list(query)).await.unwrap_or(Err(StoreError::Panicked))
     }
 }

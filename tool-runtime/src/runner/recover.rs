@@ -14,7 +14,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::unfinished::Unfinished;
 use crate::runner::{Run, RunOptions, ToolRunner, exec, settle, stages, telemetry, waiting};
-use crate::store::{Document, Key, Listed, PendingCall, Query, Space, StoreError, Transaction, ledger, sweep};
+use crate::store::{Document, Key, PendingCall, Query, Space, StoreError, StoredDocument, Transaction, ledger, sweep};
 
 /// The known state of a call that was handed to a gate before. `None`: nothing. `Some(None)`: it runs in another
 /// process.
@@ -184,7 +184,7 @@ impl ToolRunner {
         loop {
             let page = store.list(&query).await?;
             let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-            for Listed { key, document, .. } in page {
+            for StoredDocument { key, document, .. } in page {
                 let Document::Call(entry) = document else { continue };
                 let Some(waited) = &entry.waited else { continue };
                 if self.shared.catalog.entry(waited.tool.as_str()).is_none() {

@@ -7,7 +7,7 @@ use crate::runner::Run;
 use crate::runner::forsaken::Forsaken;
 use crate::runner::waiting::owns;
 use crate::store::ledger::LedgerEntry;
-use crate::store::{Document, Key, Listed, Query, Space, StoreError, Transaction, ledger};
+use crate::store::{Document, Key, Query, Space, StoreError, StoredDocument, Transaction, ledger};
 
 /// An open entry of the ledger: its call began and has no end.
 pub(super) struct Unfinished {
@@ -46,7 +46,7 @@ impl Run {
         loop {
             let page = self.shared().store.list(&query).await?;
             let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-            found.extend(page.into_iter().filter_map(|Listed { key, document, .. }| match document {
+            found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {
                 Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
                 _ => None,
             }));

@@ -16,7 +16,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 /// What was used in one window. A principal has an account in each tenant; all runs that name none share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StoredAccount {
+pub(crate) struct StoredAccount {
     /// The tenant; `None` for runs that name none.
     pub tenant: Option<Arc<str>>,
     /// The principal; `None` for the account of a tenant, and for runs that name none.

@@ -181,7 +181,7 @@ impl Window {
 }
 
 pub(super) async fn only(store: &dyn Store, key: Key) -> Result<Option<Anchor>, StoreError> {
-    Ok(match store.read(&[key]).await?.pop().flatten() {
+    Ok(match store.read(&[key]).await?.pop().flatten().map(|stored| stored.document) {
         Some(Document::Anchor(anchor) | Document::LastAnchor(anchor)) => Some(*anchor),
         _ => None,
     })

@@ -42,7 +42,7 @@ mod tests {
     fn the_last_attempt_has_the_run() {
         let (run, now) = (Arc::<str>::from("run"), Timestamp::UNIX_EPOCH);
         let key = || Key::run(Arc::clone(&run));
-        let mut transaction = Transaction::new(now, [(key(), None)]);
+        let mut transaction = Transaction::over(now, [(key(), None)]);
         let party = StoredRun::new(Arc::clone(&run), "");
         let first = seize(&mut transaction, &party, &"one".into()).unwrap();
         runs::check(&transaction, &first).unwrap();
@@ -60,7 +60,7 @@ mod tests {
     fn what_workers_have_is_not_taken_from_them() {
         let run = Arc::<str>::from("run");
         let key = Key::run(Arc::clone(&run));
-        let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(key, None)]);
+        let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(key, None)]);
         runs::enqueue(&mut transaction, &StoredRun::new("run", "{}")).unwrap();
         let party = StoredRun::new(run, "");
         assert!(matches!(seize(&mut transaction, &party, &"one".into()), Err(StoreError::Duplicate)));
@@ -73,7 +73,7 @@ mod tests {
             tenant: Some(tenant.into()),
             ..StoredRun::new("run", "")
         };
-        let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
+        let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
         let held = seize(&mut transaction, &of("ada", "acme"), &"one".into()).unwrap();
         for stranger in [of("ada", "other"), of("bob", "acme"), StoredRun::new("run", "")] {
             assert!(matches!(seize(&mut transaction, &stranger, &"two".into()), Err(StoreError::Duplicate)));

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::store::{
-    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError, Transaction,
+    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
 };
 
 /// A source of wall-clock time. Called inline: do not block. If it panics, the system's clock is asked instead.
@@ -111,11 +111,11 @@ impl Store for Timed {
         self.store.update(keys, Box::new(timed))
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         self.store.read(keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         self.store.list(query).await
     }
 

@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::call::DigestKey;
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, StoreError, StoredDocument, Transaction};
 use crate::tool::Hash;
 
 /// A [`DigestKey`] as the document that a store keeps. Its `Debug` shows its id only.
 #[derive(Clone)]
-pub struct StoredDigestKey(DigestKey);
+pub(crate) struct StoredDigestKey(DigestKey);
 
 impl Serialize for StoredDigestKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -31,8 +31,8 @@ impl fmt::Debug for StoredDigestKey {
 }
 
 /// The key in a document that was read. `None` if the store has none yet.
-pub(crate) fn read(document: Option<Document>) -> Option<DigestKey> {
-    match document {
+pub(crate) fn read(document: Option<StoredDocument>) -> Option<DigestKey> {
+    match document.map(|stored| stored.document) {
         Some(Document::DigestKey(key)) => Some(key.0),
         _ => None,
     }

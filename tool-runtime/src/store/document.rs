@@ -1,11 +1,17 @@
-//! [`Document`]: what a store keeps, apart from records.
+//! [`StoredDocument`]: a document as a store keeps it, opaque. Its JSON is made and read here and nowhere else.
+//!
+//! [`Document`] is what it means to this library. Documents of older versions are read by the rules in
+//! `docs/src/store.md`: an added member is optional and is not written while it is not set; anything else needs a new
+//! version of the database, with a migration.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::StoreError;
 use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
 use crate::store::digest_key::StoredDigestKey;
@@ -17,12 +23,153 @@ use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 use crate::tool::Hash;
 
-/// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
-/// change it: the frozen arguments of calls are in it.
+/// A document as a store keeps it: under its key, with the time from which it is due, as text that the store does not
+/// read.
+///
+/// A store keeps the text where clients cannot change it, because the frozen arguments of calls are in it. `Debug` shows
+/// the key alone.
+///
+/// ```
+/// use tool_runtime::store::{Key, StoredDocument};
+///
+/// let kept = r#"{"decided":{"until":"2026-01-01T00:00:00Z"}}"#;
+/// let document = StoredDocument::from_json(Key::run("run-1"), kept)?;
+/// assert_eq!(document.due(), Some("2026-01-01T00:00:00Z".parse()?));
+/// assert_eq!(document.to_json()?, kept);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct StoredDocument {
+    /// Where it is kept.
+    pub key: Key,
+    /// Its position among all documents of the store that listed it, for [`Query::after`](crate::store::Query::after);
+    /// 0 otherwise.
+    pub position: u64,
+    pub(crate) document: Document,
+}
+
+/// The length of a text, in bytes, from which on [`StoredDocument::split`] takes it out of the JSON.
+const LONG: usize = 2048;
+
+impl StoredDocument {
+    pub(crate) const fn new(key: Key, document: Document) -> Self {
+        Self { key, position: 0, document }
+    }
+
+    /// Reads a document from the text that [`to_json`](Self::to_json) or [`split`](Self::split) wrote.
+    ///
+    /// # Errors
+    /// The text is not that of a document ([`StoreError::Corrupt`]), or a later version of this library wrote it
+    /// ([`StoreError::Newer`]).
+    pub fn from_json(key: Key, json: &str) -> Result<Self, StoreError> {
+        match serde_json::from_str(json) {
+            Ok(document) => Ok(Self::new(key, document)),
+            Err(error) => Err(newer(json).unwrap_or_else(|| StoreError::Corrupt(Box::new(error)))),
+        }
+    }
+
+    /// Adds the long text that [`split`](Self::split) took out.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<Arc<str>>) -> Self {
+        if let Document::Run(run) = &mut self.document {
+            run.document = text.into();
+        }
+        self
+    }
+
+    /// Sets the position at which a store lists it.
+    #[must_use]
+    pub fn at(mut self, position: u64) -> Self {
+        self.position = position;
+        self
+    }
+
+    /// Writes the whole document as one text.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, StoreError> {
+        text(&self.document)
+    }
+
+    /// Writes the document as its JSON and, if it has one of more than 2,048 bytes, a long text: the conversation of a
+    /// run, of which each step changes a small part. A store that cuts the long text into parts and writes those that
+    /// changed saves most of each write. [`to_json`](Self::to_json) is enough for any other store.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
+    pub fn split(&self) -> Result<(String, Option<Arc<str>>), StoreError> {
+        match &self.document {
+            Document::Run(run) if run.document.len() > LONG => {
+                let short = StoredRun { document: "".into(), ..(**run).clone() };
+                Ok((text(&Document::Run(Box::new(short)))?, Some(Arc::clone(&run.document))))
+            }
+            document => Ok((text(document)?, None)),
+        }
+    }
+
+    /// The time from which on the document is due: a caller that lists due documents has something to do with it. `None`
+    /// if it never is.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        self.document.due()
+    }
+
+    /// The time from which on the document has no meaning, so that a bounded store may drop it. `None` if that never
+    /// happens by itself.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.document.over()
+    }
+
+    /// Whether the document only answers questions about the past, so that a bounded store may drop it, oldest first.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.document.is_settled()
+    }
+
+    /// The run, if this is the document of one that workers share.
+    #[must_use]
+    pub fn as_run(&self) -> Option<&StoredRun> {
+        if let Document::Run(run) = &self.document { Some(run) } else { None }
+    }
+
+    /// The grant, if this is the document of one.
+    #[must_use]
+    pub fn as_grant(&self) -> Option<&Grant> {
+        if let Document::Grant(grant) = &self.document { Some(grant) } else { None }
+    }
+
+    /// The anchor, if this is the document of one. The copy that marks the end of their chain is not.
+    #[must_use]
+    pub fn as_anchor(&self) -> Option<&Anchor> {
+        if let Document::Anchor(anchor) = &self.document { Some(anchor) } else { None }
+    }
+}
+
+// Arguments of calls and conversations are in it.
+impl fmt::Debug for StoredDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredDocument").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+fn text(document: &Document) -> Result<String, StoreError> {
+    serde_json::to_string(document).map_err(|error| StoreError::Corrupt(Box::new(error)))
+}
+
+/// The error of a text that cannot be read, if a later version of this library wrote it.
+fn newer(json: &str) -> Option<StoreError> {
+    let document: serde_json::Value = serde_json::from_str(json).ok()?;
+    let found = document.get("waiting")?.get("call")?.get("version")?.as_i64()?;
+    let known = i64::from(PendingCall::VERSION);
+    (found > known).then_some(StoreError::Newer { found, known })
+}
+
+/// The meaning of a document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Document {
+pub(crate) enum Document {
     /// A call in the ledger.
     Call(Box<LedgerEntry>),
     /// A call that waits.
@@ -51,7 +198,7 @@ pub enum Document {
 /// A call that waits, with the record that it would have now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// The call.
     pub call: PendingCall,
     /// Its record, open.
@@ -69,9 +216,8 @@ impl Waiting {
 }
 
 impl Document {
-    /// The time from which somebody may have to look at the document. `None` if nobody ever does.
-    #[must_use]
-    pub fn due(&self) -> Option<Timestamp> {
+    /// The time from which on it is due. `None` if it never is.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
@@ -82,7 +228,7 @@ impl Document {
         }
     }
 
-    /// From when on it means nothing, so that it may be removed. `None` if that never happens by itself.
+    /// The time from which on it has no meaning, so that it may be removed. `None` if that never happens by itself.
     pub(super) fn over(&self) -> Option<Timestamp> {
         match self {
             Self::Account(account) => Some(account.until),
@@ -99,8 +245,7 @@ impl Document {
     }
 
     /// Whether it is only kept to answer a question about the past, so that a bounded store may drop it.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::call::CallId;
 use crate::json;
 use crate::policy::{Holder, Window};
-use crate::store::{Document, PendingCall};
+use crate::store::PendingCall;
 use crate::tool::Hash;
 
 /// What a document is about.
@@ -50,6 +50,12 @@ impl Space {
             Self::Anchor => "anchor",
             Self::DigestKey => "digest_key",
         }
+    }
+
+    /// Whether documents of this kind can have a long text ([`StoredDocument::split`](crate::store::StoredDocument::split)).
+    #[must_use]
+    pub const fn has_long_text(self) -> bool {
+        matches!(self, Self::Run)
     }
 }
 
@@ -201,17 +207,6 @@ impl Key {
 fn digest(parts: &impl Serialize) -> Arc<str> {
     // They cannot fail to be written; if they did, all would share one document.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
-}
-
-/// A document that was listed.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// Its position among all documents, for [`Query::after`].
-    pub position: u64,
-    /// Where it is kept.
-    pub key: Key,
-    /// The document.
-    pub document: Document,
 }
 
 /// Which documents to list, oldest first. [`new`](Self::new) sets what is not narrowed:

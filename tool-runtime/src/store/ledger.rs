@@ -20,7 +20,7 @@ pub(crate) use closing::{close_forsaken, close_left, close_unseen, is_abandoned,
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LedgerEntry {
+pub(crate) struct LedgerEntry {
     /// Who runs it: one attempt of one process.
     pub(crate) owner: Arc<str>,
     /// How often it was begun or taken over.

@@ -129,7 +129,7 @@ pub(crate) mod served {
         #[test]
         fn a_served_run_takes_posts_and_no_worker_takes_it() {
             let (run, post) = (Key::run("run"), Key::post("run", "p"));
-            let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(run.clone(), None), (post.clone(), None)]);
+            let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(run.clone(), None), (post.clone(), None)]);
             keep(&mut transaction, &of("ada", "one")).unwrap();
             let questions = [Question::unknown(&"call".into())];
             let posted =
@@ -156,7 +156,7 @@ pub(crate) mod served {
 
         #[test]
         fn a_run_of_workers_is_left_alone() {
-            let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
+            let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
             runs::enqueue(&mut transaction, &of("ada", "{}")).unwrap();
             assert!(matches!(keep(&mut transaction, &of("ada", "one")), Err(StoreError::Duplicate)));
             forget(&mut transaction, &"run".into(), "{}").unwrap();

@@ -14,7 +14,7 @@ use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
 use crate::store::{AuditRecord, Sealed};
 use crate::store::{
-    Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock, Transaction,
+    Change, Clock, Key, Query, Receipt, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction,
 };
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
@@ -116,24 +116,20 @@ impl Store for MemoryStore {
         Receipt::ready(written.map(drop))
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         let state = self.state();
         Ok(keys.iter().map(|key| state.document(key).cloned()).collect())
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         let state = self.state();
         let behind = state.documents.range(query.after.saturating_add(1)..);
-        let matching = behind.filter(|(_, (key, document))| {
-            key.space() == query.space
-                && query.scope.as_ref().is_none_or(|scope| scope == key.scope())
+        let matching = behind.filter(|(_, document)| {
+            document.key.space() == query.space
+                && query.scope.as_ref().is_none_or(|scope| scope == document.key.scope())
                 && query.due.is_none_or(|due| document.due().is_some_and(|time| time <= due))
         });
-        let listed = matching.take(query.limit).map(|(position, (key, document))| Listed {
-            position: *position,
-            key: key.clone(),
-            document: document.clone(),
-        });
+        let listed = matching.take(query.limit).map(|(position, document)| document.clone().at(*position));
         Ok(listed.collect())
     }
 

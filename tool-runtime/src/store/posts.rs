@@ -14,7 +14,7 @@ const MOST: u32 = 256;
 /// What was posted to a run: a message, decisions, answers of the client.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Post {
+pub(crate) struct Post {
     /// What it brings, as text that the store does not read.
     pub(crate) body: Arc<str>,
     /// When it was posted.

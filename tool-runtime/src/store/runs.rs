@@ -14,7 +14,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 
 pub(crate) use progress::{Due, Next, Progress, save};
 
-/// A run that workers share, with what is needed to continue it.
+/// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) keeps it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -25,8 +25,8 @@ pub struct StoredRun {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// The saved conversation, as text that the store does not read.
-    pub document: Arc<str>,
+    /// The saved conversation. Empty if an engine drives the run and keeps it.
+    pub(crate) document: Arc<str>,
     /// What its last step did, as a stable word; empty before the first.
     pub state: Arc<str>,
     /// When a worker should look at it; `None` if there is nothing to do until somebody posts something.
@@ -66,8 +66,7 @@ pub(crate) struct Holder {
 
 impl StoredRun {
     /// A run that nobody has.
-    #[must_use]
-    pub fn new(run_id: impl Into<Arc<str>>, document: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn new(run_id: impl Into<Arc<str>>, document: impl Into<Arc<str>>) -> Self {
         let (run_id, document) = (run_id.into(), document.into());
         Self {
             run_id,
@@ -96,7 +95,7 @@ impl StoredRun {
 /// The right to write to a run, until somebody else has it. Each write is checked against the store's own account, in
 /// the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunLease {
+pub(crate) struct RunLease {
     pub(crate) run_id: Arc<str>,
     pub(crate) owner: Arc<str>,
     pub(crate) epoch: u64,

@@ -11,12 +11,12 @@ use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 use crate::store::transaction::returning;
 use crate::store::{AuditRecord, Sealed};
-use crate::store::{Change, Document, Key, Listed, Query, RecordFilter, Space, StoreError, Waiting};
+use crate::store::{Change, Document, Key, Query, RecordFilter, Space, StoreError, StoredDocument, Waiting};
 
 /// Keeps documents that change in transactions, and records that never do.
 ///
-/// What a document means is decided by this library, in the [`Change`]s that it hands over: a store locks, reads, runs
-/// the change and writes. `tool_runtime::store::conformance` checks whether a store does.
+/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`Change`]s that this library
+/// hands over decide its meaning: a store locks, reads, runs the change and writes. `tool_runtime::testing::conformance` checks whether a store does.
 ///
 /// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
 /// waits for the receipt of its record before its result is returned, so a store sets its own timeouts.
@@ -51,13 +51,13 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError>;
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError>;
 
     /// Lists documents, in the order in which they were first written.
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError>;
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
     ///
@@ -132,7 +132,7 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached, or what it holds cannot be read.
     async fn pending(&self, key: &Key) -> Result<Option<PendingCall>, StoreError> {
         let document = self.read(std::slice::from_ref(key)).await?.pop().flatten();
-        Ok(match document {
+        Ok(match document.map(|stored| stored.document) {
             Some(Document::Waiting(waiting)) => Some(waiting.call),
             _ => None,
         })
@@ -175,11 +175,11 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).update(keys, change)
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         (**self).read(keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         (**self).list(query).await
     }
 

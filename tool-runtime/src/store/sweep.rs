@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
-use crate::store::{Document, Key, LedgerEntry, Listed, Query, Space, Store, StoreError, Transaction, ledger};
+use crate::store::{Document, Key, LedgerEntry, Query, Space, Store, StoreError, StoredDocument, Transaction, ledger};
 
 /// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
 pub(in crate::store) const KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -27,7 +27,7 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
         let page = store.list(&query).await?;
         let Some(last) = page.last() else { return Ok(closed) };
         query.after = last.position;
-        for Listed { key, document, .. } in page {
+        for StoredDocument { key, document, .. } in page {
             if !matches!(&document, Document::Call(entry) if wanted(entry)) {
                 continue;
             }

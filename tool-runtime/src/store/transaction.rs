@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::contain::attempted;
 use crate::store::audit::AuditRecord;
-use crate::store::{Document, Key, StoreError};
+use crate::store::{Document, Key, StoreError, StoredDocument};
 
 /// A change of documents. It may be run more than once, so it depends on the transaction only; an error writes nothing.
 pub type Change = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
@@ -48,7 +48,7 @@ struct Slot {
 #[non_exhaustive]
 pub struct Writes {
     /// The documents that changed; `None` removes one.
-    pub documents: Vec<(Key, Option<Document>)>,
+    pub documents: Vec<(Key, Option<StoredDocument>)>,
     /// Records to append, each to the chain of its run.
     pub records: Vec<AuditRecord>,
 }
@@ -57,7 +57,7 @@ impl Writes {
     /// Whether a document is due now, so that who waits in [`Store::changed`](crate::store::Store::changed) is woken.
     #[must_use]
     pub fn wakes(&self, now: Timestamp) -> bool {
-        let due = |document: &Document| document.due().is_some_and(|due| due <= now);
+        let due = |document: &StoredDocument| document.due().is_some_and(|due| due <= now);
         self.documents.iter().any(|(_, document)| document.as_ref().is_some_and(due))
     }
 }
@@ -65,7 +65,12 @@ impl Writes {
 impl Transaction {
     /// Creates a transaction at a time of the store's clock, over every key of the change with its document.
     #[must_use]
-    pub fn new(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
+    pub fn new(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<StoredDocument>)>) -> Self {
+        Self::over(now, documents.into_iter().map(|(key, stored)| (key, stored.map(|stored| stored.document))))
+    }
+
+    /// The same over what the documents mean.
+    pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
         let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
         Self { now, documents: slots.collect(), records: Vec::new() }
     }
@@ -78,15 +83,25 @@ impl Transaction {
 
     /// Returns a document. `None` if there is none, or if the change did not name the key.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&Document> {
-        self.documents.get(key)?.document.as_ref()
+    pub fn document(&self, key: &Key) -> Option<StoredDocument> {
+        self.get(key).map(|document| StoredDocument::new(key.clone(), document.clone()))
     }
 
-    /// Writes a document.
+    /// Writes a document under its key.
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change did not name the key.
-    pub fn set(&mut self, key: &Key, document: Document) -> Result<(), StoreError> {
+    pub fn put(&mut self, document: StoredDocument) -> Result<(), StoreError> {
+        self.write(&document.key, Some(document.document))
+    }
+
+    /// Returns the meaning of a document.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Document> {
+        self.documents.get(key)?.document.as_ref()
+    }
+
+    /// Writes a document with this meaning.
+    pub(crate) fn set(&mut self, key: &Key, document: Document) -> Result<(), StoreError> {
         self.write(key, Some(document))
     }
 
@@ -122,7 +137,11 @@ impl Transaction {
 
     pub(super) fn into_writes(self) -> Writes {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
-        Writes { documents: changed.map(|(key, slot)| (key, slot.document)).collect(), records: self.records }
+        let stored = |(key, slot): (Key, Slot)| {
+            let document = slot.document.map(|document| StoredDocument::new(key.clone(), document));
+            (key, document)
+        };
+        Writes { documents: changed.map(stored).collect(), records: self.records }
     }
 
     fn write(&mut self, key: &Key, document: Option<Document>) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::call::CallId;
-use crate::store::{Document, Listed, Query, RecordFilter, Space, Store, StoreError};
+use crate::store::{Document, Query, RecordFilter, Space, Store, StoreError, StoredDocument};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,7 +57,7 @@ pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Resul
     loop {
         let page = store.list(&query).await?;
         let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-        let open = page.into_iter().filter_map(|Listed { document, .. }| match document {
+        let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
             Document::Call(entry) => Some(entry),
             _ => None,
         });

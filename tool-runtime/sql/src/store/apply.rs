@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tool_runtime::call::Decider;
+use tool_runtime::store::{AuditRecord, Chain, Change, Key, Sealed, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
 use crate::store::parts::{self, Found, Stored};
 use crate::store::statement::select;
 use crate::store::text::{clipped, columns, escaped, micros, micros_from};
-use tool_runtime::call::Decider;
-use tool_runtime::store::{AuditRecord, Chain, Change, Document, Key, PendingCall, Sealed, StoreError, Transaction};
 
 /// What is to be written.
 pub(super) enum Work {
@@ -118,18 +118,6 @@ async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Found, sqlx::
     Ok(found)
 }
 
-pub(super) fn parse(body: &str) -> Result<Document, StoreError> {
-    serde_json::from_str(body).map_err(|error| newer(body).unwrap_or_else(|| StoreError::Corrupt(Box::new(error))))
-}
-
-/// What is wrong with a document that cannot be read, if a later version of this library wrote it.
-fn newer(body: &str) -> Option<StoreError> {
-    let document: serde_json::Value = serde_json::from_str(body).ok()?;
-    let found = document.get("waiting")?.get("call")?.get("version")?.as_i64()?;
-    let known = i64::from(PendingCall::VERSION);
-    (found > known).then_some(StoreError::Newer { found, known })
-}
-
 fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
     serde_json::to_string(value).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))
 }
@@ -138,18 +126,16 @@ fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
 async fn set(
     connection: &mut Connection,
     key: &Key,
-    document: Option<Document>,
+    document: Option<StoredDocument>,
     old: Option<&Stored>,
 ) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
     let space = key.space().code();
-    let split = match &document {
-        Some(Document::Run(run)) => parts::split(run),
-        _ => None,
-    };
-    let none = BTreeMap::new();
-    parts::write(connection, &scope, old, split.as_ref().map_or(&none, |(parts, ..)| parts)).await?;
-    let Some(document) = &document else {
+    let split = document.as_ref().map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
+    let text = split.as_ref().and_then(|(_, text)| text.as_deref());
+    let (parts, hashes) = text.map(parts::split).unzip();
+    parts::write(connection, &scope, old, &parts.unwrap_or_default()).await?;
+    let (Some(document), Some((json, _))) = (&document, &split) else {
         let sql = "DELETE FROM tool_runtime_documents WHERE space = $1 AND scope = $2 AND id = $3";
         connection.execute(sql, [space.into(), scope.into(), id.into()]).await?;
         return Ok(None);
@@ -158,10 +144,7 @@ async fn set(
                VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (space, scope, id) \
                DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts";
     let due = Value::Int(document.due().map(micros_from));
-    let stored = match split {
-        Some((_, parts, run)) => Stored { body: text(&Document::Run(Box::new(run)))?, parts: Some(parts) },
-        None => Stored { body: text(document)?, parts: None },
-    };
+    let stored = Stored { body: json.clone(), parts: hashes };
     let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
     let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body, parts];
     connection.execute(sql, arguments).await?;

@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 
 use sqlx::Error;
-
 use tool_runtime::store::StoreError;
 
 /// Whether the same statement can succeed later without a change of the set-up: the server is restarted, also behind a

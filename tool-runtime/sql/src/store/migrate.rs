@@ -1,10 +1,11 @@
 //! The tables, by version. A database says which version it has; a newer one than this library knows is refused.
 
+use tool_runtime::store::StoreError;
+
 use crate::store::connection::{Connection, Database};
 use crate::store::failure::failed;
 use crate::store::problem::{misconfigured, unlike};
 use crate::store::write::number;
-use tool_runtime::store::StoreError;
 
 /// The version that this library reads and writes.
 pub(super) const VERSION: i64 = 3;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
+use tool_runtime::store::StoreError;
 
 #[cfg(feature = "postgres")]
 use crate::store::CHANNEL;
@@ -19,7 +20,6 @@ use crate::store::options::SqlOptions;
 use crate::store::problem::misconfigured;
 use crate::store::write::PAUSE;
 use crate::store::{Shared, SqlStore};
-use tool_runtime::store::StoreError;
 
 impl SqlStore {
     /// Opens a database file of SQLite, and makes it if there is none, for its owner alone. It belongs on a local disk:

@@ -1,17 +1,15 @@
-//! The text of a run, in parts that are cut by their content. A write adds only new parts: unchanged text, such as the
+//! The long text of a document, in parts that are cut by their content. A write adds only new parts: unchanged text, such as the
 //! policies and earlier messages, is not written again. A renewed lease writes no part.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::store::connection::{Connection, Value};
-use crate::store::text::columns;
-use tool_runtime::store::{Document, Key, StoreError, StoredRun};
+use tool_runtime::store::{Key, StoreError, StoredDocument};
 use tool_runtime::tool::Hash;
 
-/// A text up to here stays in its document.
-const INLINE: usize = 2048;
+use crate::store::connection::{Connection, Value};
+use crate::store::text::columns;
 
-/// About how many parts a longer text has.
+/// About how many parts a text has, if it is long enough for parts of the shortest length.
 const PARTS: usize = 64;
 
 /// How long a part is on average at least.
@@ -27,14 +25,14 @@ const MOST_ROWS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) body: String,
-    /// The hashes of the parts that the text of a run is made of.
+    /// The hashes of the parts that the long text is made of.
     pub(super) parts: Option<String>,
 }
 
 /// A row: space, scope, id, body and parts. A part has its hash as its id.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
-/// Documents by the columns that name them, and the parts of runs.
+/// Documents by the columns that name them, and the parts of their long texts.
 #[derive(Default)]
 pub(super) struct Found(BTreeMap<(String, String, String), Stored>);
 
@@ -51,39 +49,31 @@ impl Found {
     }
 
     /// The document under a key.
-    pub(super) fn document(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.stored(key).map(|stored| self.whole(stored, &columns(key).0)).transpose()
+    pub(super) fn document(&self, key: &Key) -> Result<Option<StoredDocument>, StoreError> {
+        self.stored(key).map(|stored| self.whole(key.clone(), stored, &columns(key).0)).transpose()
     }
 
-    /// Reads a document, with the text of a run put together.
-    pub(super) fn whole(&self, stored: &Stored, scope: &str) -> Result<Document, StoreError> {
-        let mut document = super::apply::parse(&stored.body)?;
-        if let (Document::Run(run), Some(parts)) = (&mut document, &stored.parts) {
-            let mut text = String::new();
-            for hash in parts.split(' ') {
-                let part = self.0.get(&(SPACE.to_owned(), scope.to_owned(), hash.to_owned()));
-                let part = part.ok_or_else(|| StoreError::Corrupt("a part of the run's text is missing".into()))?;
-                text.push_str(&part.body);
-            }
-            run.document = text.into();
+    /// Reads a document, with its long text put together.
+    pub(super) fn whole(&self, key: Key, stored: &Stored, scope: &str) -> Result<StoredDocument, StoreError> {
+        let document = StoredDocument::from_json(key, &stored.body)?;
+        let Some(parts) = &stored.parts else { return Ok(document) };
+        let mut text = String::new();
+        for hash in parts.split(' ') {
+            let part = self.0.get(&(SPACE.to_owned(), scope.to_owned(), hash.to_owned()));
+            let part = part.ok_or_else(|| StoreError::Corrupt("a part of a document's text is missing".into()))?;
+            text.push_str(&part.body);
         }
-        Ok(document)
+        Ok(document.with_text(text))
     }
 }
 
-/// The parts of a run's text by their hashes, and the run without it. `None` if the text stays where it is.
-pub(super) fn split(run: &StoredRun) -> Option<(BTreeMap<String, &str>, String, StoredRun)> {
-    let cut = cut(&run.document);
-    if cut.is_empty() {
-        return None;
-    }
+/// The parts of a text by their hashes, and the list of their hashes.
+pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
     let hash = |part: &str| Hash::sha256(part).to_string().split_at(32).0.to_owned();
-    let parts: Vec<_> = cut.into_iter().map(|part| (hash(part), part)).collect();
+    let parts: Vec<_> = cut(text).into_iter().map(|part| (hash(part), part)).collect();
     let hashes: Vec<_> = parts.iter().map(|(hash, _)| hash.as_str()).collect();
     let hashes = hashes.join(" ");
-    let mut bare = run.clone();
-    bare.document = "".into();
-    Some((parts.into_iter().collect(), hashes, bare))
+    (parts.into_iter().collect(), hashes)
 }
 
 /// Writes new parts, and removes parts that the text no longer has.
@@ -133,9 +123,6 @@ const GEAR: [u64; 256] = {
 /// Cuts a text where the 64 bytes before a place say so, so that a change moves the cuts beside it only. Parts grow with the
 /// text, so that the list of them stays short; then every second cut is left out, and the others stay.
 fn cut(text: &str) -> Vec<&str> {
-    if text.len() <= INLINE {
-        return Vec::new();
-    }
     let bits = (text.len() / PARTS).max(SHORTEST).ilog2();
     let (mask, least) = (u64::MAX << (64 - bits), 1_usize << (bits - 2));
     let (mut parts, mut start, mut hash) = (Vec::new(), 0, 0_u64);
@@ -168,11 +155,9 @@ mod tests {
 
     #[test]
     fn parts_make_the_text_again_and_are_few() {
-        for text in ["", "a", &"\u{1f980}".repeat(9000), &"x".repeat(1 << 20), &conversation(5), &conversation(20_000)]
-        {
+        for text in ["a", &"\u{1f980}".repeat(9000), &"x".repeat(1 << 20), &conversation(5), &conversation(20_000)] {
             let parts = cut(text);
-            assert!(parts.is_empty() == (text.len() <= INLINE) && parts.len() <= 4 * 2 * PARTS, "{}", parts.len());
-            assert!(parts.is_empty() || parts.concat() == text);
+            assert!(parts.len() <= 4 * 2 * PARTS && parts.concat() == text, "{}", parts.len());
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use sqlx::AssertSqlSafe;
+use tool_runtime::store::StoreError;
 
 use crate::store::problem::misconfigured;
-use tool_runtime::store::StoreError;
 
 /// The prefix that statements are written with, and that tables have by default.
 const DEFAULT: &str = "tool_runtime_";

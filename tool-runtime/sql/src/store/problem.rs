@@ -2,9 +2,9 @@
 //! its address.
 
 use sqlx::Error;
+use tool_runtime::store::StoreError;
 
 use crate::store::failure::failed;
-use tool_runtime::store::StoreError;
 
 /// The error of a database that cannot be opened with its settings.
 pub(super) const fn misconfigured(problem: String) -> StoreError {

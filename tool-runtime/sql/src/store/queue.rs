@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
+use tool_runtime::store::StoreError;
 
 use crate::store::apply::Work;
-use tool_runtime::store::StoreError;
 
 /// How many writes may wait or run.
 const MAX_OPEN: usize = 4096;

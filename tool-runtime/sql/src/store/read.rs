@@ -2,6 +2,9 @@
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
+use tool_runtime::store::{
+    ChainError, Clock as _, Key, Query, RecordFilter, Sealed, StoreError, StoredDocument, SystemClock,
+};
 
 use crate::store::Shared;
 use crate::store::apply::{MOST_KEYS, filed};
@@ -11,9 +14,6 @@ use crate::store::parts::{Found, SPACE, Stored};
 use crate::store::statement;
 use crate::store::text::{key, micros};
 use crate::store::write::PAUSE;
-use tool_runtime::store::{
-    ChainError, Clock as _, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError, SystemClock,
-};
 
 /// How many bytes the records of a page have, apart from the last one.
 const PAGE_BYTES: usize = 8 << 20;
@@ -53,7 +53,7 @@ async fn page<T: Row>(
     }
 }
 
-pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
     let mut found = Found::default();
     for keys in keys.chunks(MOST_KEYS) {
         let (sql, arguments) = statement::select(keys);
@@ -67,7 +67,7 @@ type Text = Option<String>;
 /// A row: number, scope, id, name, body and parts. A part of a run has no number, and its hash as its id.
 type Item = (i64, String, String, Text, String, Text);
 
-pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, StoreError> {
+pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
     let (sql, arguments) = statement::listing(query);
     let (parts, mut listed): (Vec<Item>, Vec<Item>) =
         rows::<Item>(shared, sql, arguments).await?.into_iter().partition(|item| item.0 == 0);
@@ -77,7 +77,7 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, 
     let read = |(number, scope, id, name, body, parts): Item| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let key = key(query.space, &scope, &id, name.as_deref())?;
-        Ok(Listed { position, key, document: found.whole(&Stored { body, parts }, &scope)? })
+        Ok(found.whole(key, &Stored { body, parts }, &scope)?.at(position))
     };
     listed.into_iter().map(read).collect()
 }

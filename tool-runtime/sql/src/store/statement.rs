@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use tool_runtime::store::{Key, Query, RecordFilter};
 
 use crate::store::connection::Value;
 use crate::store::parts::SPACE;
 use crate::store::text::{clipped, columns, escaped, micros};
-use tool_runtime::store::{Key, Query, RecordFilter, Space};
 
 /// Up to so many records of a time are sorted for each page; more are looked for in the order of the table.
 pub(super) const FEW: i64 = 20_000;
@@ -26,7 +26,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     let places: Vec<_> = (0..keys.len()).map(place).collect();
     let mut sql =
         format!("SELECT space, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
-    let runs = keys.iter().enumerate().filter(|(_, key)| key.space() == Space::Run);
+    let runs = keys.iter().enumerate().filter(|(_, key)| key.space().has_long_text());
     let scopes: Vec<_> = runs.map(|(number, _)| format!("${}", 3 * number + 2)).collect();
     if !scopes.is_empty() {
         let scopes = scopes.join(", ");
@@ -55,7 +55,7 @@ pub(super) fn listing(query: &Query) -> Statement {
     let number = if query.scope.is_some() || query.due.is_some() { "number + 0" } else { "number" };
     sql.and(&format!("{number} >"), position(query.after));
     let (sql, arguments) = sql.page(number, query.limit);
-    if query.space != Space::Run {
+    if !query.space.has_long_text() {
         return (sql, arguments);
     }
     let sql = format!(

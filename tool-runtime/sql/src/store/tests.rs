@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tool_runtime::store::{Key, RecordFilter, Store, StoreError, StoredDocument};
+use tool_runtime::testing::conformance;
 
 use crate::store::{SqlOptions, SqlStore};
-use tool_runtime::store::{RecordFilter, Store, StoreError, conformance};
 
 /// A store in a file, with little patience.
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {
@@ -42,6 +43,17 @@ async fn edit(store: &SqlStore, sql: &str) {
 
 async fn put(store: &SqlStore, call: &str) -> Result<(), &'static str> {
     store.append(conformance::record("run", call).into()).await.map_err(|error| error.code())
+}
+
+/// The text of a run.
+fn text(document: &StoredDocument) -> String {
+    let json: serde_json::Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
+    json["run"]["document"].as_str().unwrap().to_owned()
+}
+
+/// The text that the store has of a run.
+async fn text_of(store: &SqlStore, run: &str) -> Option<String> {
+    store.read(&[Key::run(run)]).await.unwrap()[0].as_ref().map(text)
 }
 
 async fn kept(store: &SqlStore) -> Vec<String> {

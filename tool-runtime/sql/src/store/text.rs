@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-
 use tool_runtime::store::{Key, Space, StoreError};
 use tool_runtime::tool::Hash;
 

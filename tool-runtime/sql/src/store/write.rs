@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
+use tool_runtime::store::{Clock, StoreError, SystemClock};
+use tool_runtime::tool::Hash;
 
 use crate::store::apply::{Failed, Work, Written, apply};
 use crate::store::connection::Connection;
@@ -17,8 +19,6 @@ use crate::store::failure::{failed, is_transient};
 use crate::store::migrate::VERSION;
 use crate::store::queue::Job;
 use crate::store::{CHANNEL, Shared};
-use tool_runtime::store::{Clock, StoreError, SystemClock};
-use tool_runtime::tool::Hash;
 
 /// How long to wait before something is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);

@@ -65,7 +65,14 @@ impl Hold {
 
     /// How often something happened to the run from outside.
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
-        match self.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
+        match self
+            .store
+            .read(&[Key::run(Arc::clone(&self.lease.run_id))])
+            .await?
+            .pop()
+            .flatten()
+            .map(|stored| stored.document)
+        {
             Some(Document::Run(run)) => Ok(run.news),
             _ => Err(StoreError::Fenced),
         }

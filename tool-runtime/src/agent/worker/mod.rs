@@ -28,7 +28,8 @@ pub use queue::{QueueError, RunQueue};
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Document, Key, Listed, Post, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction, anchor, runs,
+    Document, Key, Post, Query, RunLease, Space, Store, StoreError, StoredDocument, StoredRun, Transaction, anchor,
+    runs,
 };
 use hold::Renewed;
 use queue::transact;
@@ -229,7 +230,7 @@ async fn wait(
 async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
     let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(Space::Post) };
     Ok(match store.list(&query).await?.pop() {
-        Some(Listed { key, document: Document::Post(post), .. }) => Some((key, *post)),
+        Some(StoredDocument { key, document: Document::Post(post), .. }) => Some((key, *post)),
         _ => None,
     })
 }

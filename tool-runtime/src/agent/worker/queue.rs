@@ -163,7 +163,7 @@ impl RunQueue {
 }
 
 async fn stored(store: &dyn Store, run_id: &str) -> Result<Option<StoredRun>, StoreError> {
-    Ok(match store.read(&[Key::run(run_id)]).await?.pop().flatten() {
+    Ok(match store.read(&[Key::run(run_id)]).await?.pop().flatten().map(|stored| stored.document) {
         Some(Document::Run(run)) => Some(*run),
         _ => None,
     })

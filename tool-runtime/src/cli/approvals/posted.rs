@@ -17,7 +17,7 @@ use crate::cli::session::Cli;
 use crate::cli::{attend, terminal};
 use crate::runner::{ApprovalDecision, ResumeError, RunOptions};
 use crate::store::{
-    AuditKind, AuditRecord, Clock as _, DecisionKind, Document, Key, PendingCall, RecordFilter, Refusal, Store,
+    AuditKind, AuditRecord, Clock as _, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument,
     StoredRun, SystemClock,
 };
 
@@ -201,10 +201,8 @@ impl Look<'_> {
     }
 
     async fn run(&self) -> Result<Option<StoredRun>, Failure> {
-        Ok(match self.store.read(&[Key::run(Arc::clone(&self.call.run_id))]).await?.pop().flatten() {
-            Some(Document::Run(run)) => Some(*run),
-            _ => None,
-        })
+        let stored = self.store.read(&[Key::run(Arc::clone(&self.call.run_id))]).await?.pop().flatten();
+        Ok(stored.as_ref().and_then(StoredDocument::as_run).cloned())
     }
 
     async fn state(&self) -> Result<State, Failure> {

@@ -10,7 +10,7 @@ use crate::cli::exit::Failure;
 use crate::cli::saved::Desk;
 use crate::cli::session::Cli;
 use crate::cli::terminal;
-use crate::store::{Clock as _, Document, Key, PendingCall, PendingFilter, Store, StoredRun, SystemClock};
+use crate::store::{Clock as _, Key, PendingCall, PendingFilter, Store, StoredDocument, StoredRun, SystemClock};
 
 /// The code of a call that does not wait.
 pub(super) const NOT_PENDING: &str = "not_pending";
@@ -135,10 +135,9 @@ async fn add(
         if call.tenant != tenant || !is_wanted(&call) {
             continue;
         }
-        let place = match store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten() {
-            Some(Document::Run(run)) if run.tenant == tenant => Place::Run(run),
-            _ => Place::Elsewhere,
-        };
+        let stored = store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten();
+        let run = stored.as_ref().and_then(StoredDocument::as_run).filter(|run| run.tenant == tenant);
+        let place = run.map_or(Place::Elsewhere, |run| Place::Run(Box::new(run.clone())));
         found.push(Found { call, place, now });
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::{attend, listing, terminal};
 use crate::runner::RunOptions;
-use crate::store::{Document as Stored, Key, Query, Space, Store as _, StoredRun};
+use crate::store::{Key, Query, Space, Store as _, StoredDocument, StoredRun};
 
 /// How often somebody who waits for a run looks whether it is free.
 const LOOK: Duration = Duration::from_millis(200);
@@ -156,10 +156,9 @@ fn unknown(cli: &Cli<'_>, id: &str) -> Failure {
 async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
     let Some(store) = cli.existing_store().await? else { return Ok(None) };
     let party = cli.party();
-    Ok(match store.read(&[Key::run(id)]).await?.pop().flatten() {
-        Some(Stored::Run(run)) if run.tenant == party.tenant && run.principal == party.principal => Some(*run),
-        _ => None,
-    })
+    let stored = store.read(&[Key::run(id)]).await?.pop().flatten();
+    let run = stored.as_ref().and_then(StoredDocument::as_run);
+    Ok(run.filter(|run| run.tenant == party.tenant && run.principal == party.principal).cloned())
 }
 
 /// The newest run of the principal in the store.
@@ -167,7 +166,7 @@ async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> 
     let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
     let (party, mut newest) = (cli.party(), None);
     listing::each(&*store, Query::new(Space::Run), |listed| {
-        if let Stored::Run(run) = listed.document
+        if let Some(run) = listed.as_run()
             && run.tenant == party.tenant
             && run.principal == party.principal
         {

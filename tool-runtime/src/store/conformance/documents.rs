@@ -29,7 +29,8 @@ pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
     let error = update(store, &keys, refuse).await.expect_err("the change refused");
     assert_eq!(error.code(), StoreError::Duplicate.code(), "the receipt has the error of the change");
     let documents = store.read(&keys).await.expect("it reads");
-    let texts: Vec<_> = documents.iter().map(|document| text(document.as_ref())).collect();
+    let texts: Vec<_> =
+        documents.iter().map(|document| text(document.as_ref().map(|stored| &stored.document))).collect();
     assert_eq!(texts, [Some("1"), Some("2")], "a refused change writes nothing");
     let records = store.records(&RecordFilter::default()).await.expect("it reads");
     assert_eq!(calls(&records), ["a"], "a refused change appends nothing");

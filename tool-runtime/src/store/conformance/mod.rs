@@ -1,4 +1,4 @@
-//! What every store must do, as cases that any implementation can run.
+//! The promises of every store, as cases that any implementation can run: `testing::conformance`.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a case says what it expects")]
 
@@ -23,14 +23,17 @@ use crate::call::{
     CallId, Caller, DigestKey, JsonText, LeftOut, Outcome, RecordedArguments, Suspension, ToolInvocationRecord,
 };
 use crate::store::transaction::returning;
-use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
+use crate::store::{
+    Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting,
+};
 use crate::tool::{Hash, ToolName};
 
 /// Runs every case, each on a store of its own that `empty` makes. A bounded store has to hold 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::store::{MemoryStore, Store, conformance};
+/// use tool_runtime::store::{MemoryStore, Store};
+/// use tool_runtime::testing::conformance;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(
 /// conformance::check(|| async { Arc::new(MemoryStore::with_limits(10_000, 10_000)) as Arc<dyn Store> })
@@ -120,6 +123,13 @@ pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
     }
 }
 
+/// A document of kind [`Run`](crate::store::Space::Run) with this text and the time from which it is due, for tests of stores.
+#[must_use]
+pub fn document(run: &str, text: &str, due: Option<Timestamp>) -> StoredDocument {
+    let run = StoredRun { due, ..StoredRun::new(run, text) };
+    StoredDocument::new(Key::run(Arc::clone(&run.run_id)), Document::Run(Box::new(run)))
+}
+
 pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
     let call = PendingCall {
         version: PendingCall::VERSION,
@@ -170,7 +180,7 @@ fn text(document: Option<&Document>) -> Option<&str> {
 }
 
 async fn read(store: &dyn Store, key: &Key) -> Option<Document> {
-    store.read(std::slice::from_ref(key)).await.expect("it reads").pop().flatten()
+    store.read(std::slice::from_ref(key)).await.expect("it reads").pop().flatten().map(|stored| stored.document)
 }
 
 async fn update(

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::store::transaction::Writes;
 use crate::store::{AuditRecord, Sealed};
-use crate::store::{Document, Key, StoreError};
+use crate::store::{Key, Space, StoreError, StoredDocument};
 
 /// How much a store holds.
 #[derive(Clone, Copy)]
@@ -25,8 +25,8 @@ impl Default for Limits {
 /// How many decided calls are kept for each document that may be open. They are small, and so is the key for digests.
 const DECIDED: usize = 16;
 
-fn is_decided(document: &Document) -> bool {
-    matches!(document, Document::Decided { .. } | Document::DigestKey(_))
+fn is_decided(document: &StoredDocument) -> bool {
+    matches!(document.key.space(), Space::Decided | Space::DigestKey)
 }
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct State {
     /// The run of each sealed record that made room, until the seals are told; no more than there are records.
     gone: Vec<Arc<str>>,
     pub(super) dropped: u64,
-    pub(super) documents: BTreeMap<u64, (Key, Document)>,
+    pub(super) documents: BTreeMap<u64, StoredDocument>,
     positions: HashMap<Key, u64>,
     /// Positions of documents that only answer questions about the past, oldest first.
     settled: VecDeque<u64>,
@@ -57,9 +57,9 @@ pub(super) enum Kept {
 }
 
 impl State {
-    pub(super) fn document(&self, key: &Key) -> Option<&Document> {
+    pub(super) fn document(&self, key: &Key) -> Option<&StoredDocument> {
         let position = self.positions.get(key)?;
-        self.documents.get(position).map(|(_, document)| document)
+        self.documents.get(position)
     }
 
     /// Returns what made room.
@@ -78,7 +78,7 @@ impl State {
 
     /// Whether it would hold too much: of what is open, or of calls that were decided.
     fn has_no_room(&self, writes: &Writes, limits: Limits) -> bool {
-        let is_full = |counts: fn(&Document) -> bool, before: usize, most: usize| {
+        let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
             let changed = || writes.documents.iter();
             let added = changed().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
             let left = changed().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
@@ -91,15 +91,15 @@ impl State {
 
     /// Drops what means nothing any more.
     fn forget(&mut self, now: Timestamp) {
-        let over = self.documents.values().filter(|(_, document)| document.over().is_some_and(|over| over <= now));
-        let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
+        let over = self.documents.values().filter(|document| document.expires_at().is_some_and(|over| over <= now));
+        let over: Vec<_> = over.map(|document| document.key.clone()).collect();
         over.into_iter().for_each(|key| self.set(key, None, usize::MAX));
     }
 
-    fn set(&mut self, key: Key, document: Option<Document>, settled: usize) {
+    fn set(&mut self, key: Key, document: Option<StoredDocument>, settled: usize) {
         let Some(document) = document else {
             let position = self.positions.remove(&key);
-            if let Some((position, (_, document))) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
+            if let Some((position, document)) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
                 self.decided -= usize::from(is_decided(&document));
                 if document.is_settled() {
                     self.settled.retain(|kept| *kept != position);
@@ -107,22 +107,22 @@ impl State {
             }
             return;
         };
-        let position = *self.positions.entry(key.clone()).or_insert_with(|| {
+        let position = *self.positions.entry(key).or_insert_with(|| {
             self.next += 1;
             self.next
         });
         let is_settled = document.is_settled();
         self.decided += usize::from(is_decided(&document));
-        let before = self.documents.insert(position, (key, document));
-        self.decided -= usize::from(before.as_ref().is_some_and(|(_, document)| is_decided(document)));
-        if is_settled && !before.is_some_and(|(_, document)| document.is_settled()) {
+        let before = self.documents.insert(position, document);
+        self.decided -= usize::from(before.as_ref().is_some_and(is_decided));
+        if is_settled && !before.is_some_and(|document| document.is_settled()) {
             self.settled.push_back(position);
         }
         while self.settled.len() > settled
             && let Some(oldest) = self.settled.pop_front()
         {
-            if let Some((key, _)) = self.documents.remove(&oldest) {
-                self.positions.remove(&key);
+            if let Some(document) = self.documents.remove(&oldest) {
+                self.positions.remove(&document.key);
             }
         }
     }

@@ -27,10 +27,10 @@ impl Books {
             let document = self.documents.get(&key).cloned();
             (key, document)
         });
-        let mut transaction = Transaction::new(Timestamp::from_second(second).unwrap(), keys.collect::<Vec<_>>());
+        let mut transaction = Transaction::over(Timestamp::from_second(second).unwrap(), keys.collect::<Vec<_>>());
         let answer = change(&mut transaction).unwrap();
         for (key, document) in transaction.into_writes().documents {
-            self.documents.insert(key, document.unwrap());
+            self.documents.insert(key, document.unwrap().document);
         }
         answer
     }

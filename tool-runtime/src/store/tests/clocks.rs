@@ -28,10 +28,10 @@ impl Shared {
         second: i64,
         change: impl FnOnce(&mut Transaction) -> Result<T, StoreError>,
     ) -> Result<T, &'static str> {
-        let mut transaction = Transaction::new(at(second), [(Key::run("run"), Some(self.0.clone()))]);
+        let mut transaction = Transaction::over(at(second), [(Key::run("run"), Some(self.0.clone()))]);
         let answer = change(&mut transaction).map_err(|error| error.code())?;
         if let Some((_, Some(document))) = transaction.into_writes().documents.pop() {
-            self.0 = document;
+            self.0 = document.document;
         }
         Ok(answer)
     }

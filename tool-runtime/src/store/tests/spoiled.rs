@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, Change, Document, Key, Listed, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    AuditRecord, Change, Key, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
     Transaction,
 };
 
@@ -83,11 +83,12 @@ const FAULTS: [Fault; 19] = [
 struct Spoiled(Arc<MemoryStore>, Fault);
 
 /// What the database made of a document.
-fn spoiled(document: Document, fault: Fault) -> Option<Document> {
-    let text = serde_json::to_string(&document).unwrap();
+fn spoiled(document: StoredDocument, fault: Fault) -> Option<StoredDocument> {
+    let text = document.to_json().unwrap();
+    let read = |text: &str| StoredDocument::from_json(document.key.clone(), text).ok();
     match fault {
-        Fault::CutsTexts => serde_json::from_str(&text.replace("\\u0000", "")).ok(),
-        Fault::RoundsNumbers => serde_json::from_str(&text.replace(&u64::MAX.to_string(), "18446744073709550000")).ok(),
+        Fault::CutsTexts => read(&text.replace("\\u0000", "")),
+        Fault::RoundsNumbers => read(&text.replace(&u64::MAX.to_string(), "18446744073709550000")),
         Fault::DropsLargeDocuments => (text.len() < 1 << 20).then_some(document),
         _ => Some(document),
     }
@@ -127,7 +128,7 @@ impl Spoiled {
             }
             for (key, document) in writes.documents {
                 match document.map(|document| spoiled(document, fault)) {
-                    Some(Some(document)) => transaction.set(&key, document)?,
+                    Some(Some(document)) => transaction.put(document)?,
                     Some(None) => {}
                     None if fault == Fault::RemovesNothing => {}
                     None => transaction.remove(&key)?,
@@ -159,7 +160,7 @@ impl Spoiled {
                     }
                     for (key, document) in writes.documents {
                         let set = move |transaction: &mut Transaction| match &document {
-                            Some(document) => transaction.set(&key, document.clone()),
+                            Some(document) => transaction.put(document.clone()),
                             None => transaction.remove(&key),
                         };
                         store.update(keys.clone(), Box::new(set)).await.unwrap();
@@ -199,15 +200,17 @@ impl Store for Spoiled {
                 let cut: Vec<_> = keys.into_iter().map(|key| self.key(key)).collect();
                 let names = cut.clone();
                 let inner = move |transaction: &mut Transaction| {
-                    let documents =
-                        named.iter().zip(&names).map(|(key, cut)| (key.clone(), transaction.get(cut).cloned()));
+                    let documents = named.iter().zip(&names).map(|(key, cut)| (key.clone(), transaction.document(cut)));
                     let mut whole = Transaction::new(transaction.now(), documents.collect::<Vec<_>>());
                     change(&mut whole)?;
                     let writes = whole.into_writes();
                     for (key, document) in writes.documents {
                         let place = named.iter().position(|named| *named == key).unwrap();
                         match document {
-                            Some(document) => transaction.set(&names[place], document)?,
+                            Some(mut document) => {
+                                document.key = names[place].clone();
+                                transaction.put(document)?;
+                            }
                             None => transaction.remove(&names[place])?,
                         }
                     }
@@ -219,12 +222,12 @@ impl Store for Spoiled {
         }
     }
 
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
         let keys: Vec<_> = keys.iter().map(|key| self.key(key.clone())).collect();
         self.0.read(&keys).await
     }
 
-    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         let mut query = query.clone();
         match self.1 {
             Fault::ListsWhatIsNotDue => query.due = None,

@@ -26,10 +26,10 @@ impl One {
         change: impl FnOnce(&mut Transaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let documents = [(Key::run("r"), self.0.clone()), (Key::post("r", "p"), self.1.clone())];
-        let mut transaction = Transaction::new(at(second), documents);
+        let mut transaction = Transaction::over(at(second), documents);
         let changed = change(&mut transaction)?;
         for (key, document) in transaction.into_writes().documents {
-            *(if key == Key::run("r") { &mut self.0 } else { &mut self.1 }) = document;
+            *(if key == Key::run("r") { &mut self.0 } else { &mut self.1 }) = document.map(|stored| stored.document);
         }
         Ok(changed)
     }

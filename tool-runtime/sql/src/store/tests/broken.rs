@@ -3,10 +3,11 @@
 
 use std::fs;
 
-use crate::store::tests::{edit, kept, new, open, put};
 use tool_runtime::__workspace::verify;
-use tool_runtime::store::conformance::record;
-use tool_runtime::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction, anchor};
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, Transaction, anchor};
+use tool_runtime::testing::conformance::{document, record};
+
+use crate::store::tests::{edit, kept, new, open, put};
 
 /// A store with room for little. The limit belongs to a connection, so that there is one.
 async fn small() -> (tempfile::TempDir, super::SqlStore) {
@@ -25,7 +26,7 @@ async fn a_full_disk_is_an_error_and_no_half_state() {
     let large = "x".repeat(1 << 20);
     let write = move |transaction: &mut Transaction| {
         transaction.append(record("run", "b"))?;
-        transaction.set(&Key::run("run"), Document::Run(Box::new(StoredRun::new("run", large.as_str()))))
+        transaction.put(document("run", &large, None))
     };
     let error = store.update(vec![key.clone()], Box::new(write)).await.unwrap_err();
     assert_eq!(error.code(), "store_disk_full");
@@ -48,9 +49,7 @@ async fn what_the_database_refuses_fails_alone() {
     )
     .await;
     let large = "x".repeat(1 << 20);
-    let write = move |transaction: &mut Transaction| {
-        transaction.set(&Key::run("large"), Document::Run(Box::new(StoredRun::new("large", large.as_str()))))
-    };
+    let write = move |transaction: &mut Transaction| transaction.put(document("large", &large, None));
     // They share a transaction.
     let receipts = [
         store.append(record("run", "a").into()),
@@ -170,9 +169,7 @@ async fn an_edited_record_is_named() {
 async fn a_document_that_cannot_be_read_is_an_error() {
     let (_folder, store) = new().await;
     let key = Key::run("run");
-    let write = |transaction: &mut Transaction| {
-        transaction.set(&Key::run("run"), Document::Run(StoredRun::new("run", "1").into()))
-    };
+    let write = |transaction: &mut Transaction| transaction.put(document("run", "1", None));
     store.update(vec![key.clone()], Box::new(write)).await.unwrap();
     edit(&store, "UPDATE tool_runtime_documents SET body = '{\"run\":{}}'").await;
     assert_eq!(store.read(std::slice::from_ref(&key)).await.unwrap_err().code(), "store_corrupt");

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use tool_runtime::store::{Key, Query, Space, Store, Transaction};
+use tool_runtime::testing::conformance::document;
+
 use crate::store::tests::{new, open};
-use tool_runtime::store::{Document, Key, Query, Space, Store, StoredRun, Transaction};
 
 #[tokio::test]
 async fn every_connection_waits_for_the_disk() {
@@ -25,12 +27,7 @@ async fn every_connection_waits_for_the_disk() {
 /// Keeps a run that is due.
 async fn keep(store: &super::SqlStore, id: String) {
     let key = Key::run(id.as_str());
-    let named = key.clone();
-    let write = move |transaction: &mut Transaction| {
-        let mut run = StoredRun::new(id.as_str(), "1");
-        run.due = Some(transaction.now());
-        transaction.set(&named, Document::Run(Box::new(run)))
-    };
+    let write = move |transaction: &mut Transaction| transaction.put(document(&id, "1", Some(transaction.now())));
     store.update(vec![key], Box::new(write)).await.unwrap();
 }
 

@@ -1,8 +1,9 @@
 //! Writes that nobody waits for: from outside the runtime, too many of them, and changes that panic.
 
-use crate::store::tests::{edit, kept, new, put};
-use tool_runtime::store::conformance::record;
 use tool_runtime::store::{Key, Store, Transaction};
+use tool_runtime::testing::conformance::record;
+
+use crate::store::tests::{edit, kept, new, put};
 
 #[tokio::test]
 async fn a_destructor_outside_the_runtime_can_write() {

@@ -1,10 +1,11 @@
 //! Pages are bounded by bytes, too.
 
-use crate::store::tests::new;
 use tool_runtime::__workspace::verify;
 use tool_runtime::call::JsonText;
-use tool_runtime::store::conformance::record;
 use tool_runtime::store::{RecordFilter, Store, anchor};
+use tool_runtime::testing::conformance::record;
+
+use crate::store::tests::new;
 
 #[tokio::test]
 async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {

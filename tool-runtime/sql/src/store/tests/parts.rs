@@ -1,15 +1,17 @@
 //! The long text of a run: the writes of a step and of a renewed lease.
 
-use crate::store::SqlStore;
-use crate::store::tests::{edit, new};
-use tool_runtime::store::{Document, Key, Query, Space, Store, StoreError, StoredRun, Transaction};
+use tool_runtime::store::{Key, Query, Space, Store, StoreError, StoredDocument, Transaction};
+use tool_runtime::testing::conformance::document;
 use tool_runtime::tool::Hash;
 
+use crate::store::SqlStore;
+use crate::store::tests::{edit, new, text, text_of};
+
 /// The run as a worker writes it that takes it until then, or renews its lease.
-fn leased(run: &Document, until: &str) -> Document {
-    let mut json = serde_json::to_value(run).unwrap();
+fn leased(run: &StoredDocument, until: &str) -> StoredDocument {
+    let mut json: serde_json::Value = serde_json::from_str(&run.to_json().unwrap()).unwrap();
     json["run"]["holder"] = serde_json::json!({"owner": "worker", "until": until});
-    serde_json::from_value(json).unwrap()
+    StoredDocument::from_json(run.key.clone(), &json.to_string()).unwrap()
 }
 
 /// Something like a conversation: a policy that never changes, and a history that grows.
@@ -21,21 +23,9 @@ fn conversation(turns: usize) -> String {
 }
 
 async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreError> {
-    let key = Key::run(run);
-    let (named, run) = (key.clone(), run.to_owned());
-    let write = move |transaction: &mut Transaction| {
-        let mut stored = StoredRun::new(run.as_str(), text.as_str());
-        stored.due = Some(transaction.now());
-        transaction.set(&named, Document::Run(Box::new(stored)))
-    };
+    let (key, run) = (Key::run(run), run.to_owned());
+    let write = move |transaction: &mut Transaction| transaction.put(document(&run, &text, Some(transaction.now())));
     store.update(vec![key], Box::new(write)).await
-}
-
-async fn kept(store: &SqlStore, run: &str) -> Option<String> {
-    match store.read(&[Key::run(run)]).await.unwrap().pop().flatten() {
-        Some(Document::Run(run)) => Some(run.document.to_string()),
-        _ => None,
-    }
 }
 
 /// How many bytes and how many rows were written since the last call.
@@ -65,22 +55,22 @@ async fn a_step_writes_what_is_new_and_a_lease_writes_none_of_the_text() {
     )
     .await;
     for (turns, share) in [(5, 1), (50, 2), (500, 6)] {
-        let text = conversation(turns);
-        keep(&store, "run", text.clone()).await.unwrap();
+        let first = conversation(turns);
+        keep(&store, "run", first).await.unwrap();
         written(&store).await;
         let next = conversation(turns + 1);
         keep(&store, "run", next.clone()).await.unwrap();
         let (step, _) = written(&store).await;
-        assert_eq!(kept(&store, "run").await, Some(next.clone()));
+        assert_eq!(text_of(&store, "run").await, Some(next.clone()));
 
         let key = Key::run("run");
         for until in ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"] {
             written(&store).await;
-            let (named, text) = (key.clone(), next.clone());
+            let (named, kept) = (key.clone(), next.clone());
             let lease = move |transaction: &mut Transaction| {
-                let run = transaction.get(&named).expect("the run");
-                assert!(serde_json::to_value(run).unwrap()["run"]["document"] == *text, "the worker gets the text");
-                transaction.set(&named, leased(run, until))
+                let run = transaction.document(&named).expect("the run");
+                assert!(text(&run) == kept, "the worker gets the text");
+                transaction.put(leased(&run, until))
             };
             store.update(vec![key.clone()], Box::new(lease)).await.unwrap();
         }
@@ -101,22 +91,16 @@ async fn parts_come_and_go_with_their_run() {
     keep(&store, "short", "saved".to_owned()).await.unwrap();
     let both = parts(&store).await;
     let listed = store.list(&Query { due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Run) }).await.unwrap();
-    let texts: Vec<_> = listed
-        .iter()
-        .map(|listed| match &listed.document {
-            Document::Run(run) => run.document.to_string(),
-            other => panic!("{other:?}"),
-        })
-        .collect();
+    let texts: Vec<_> = listed.iter().map(text).collect();
     assert_eq!(texts, [conversation(20), conversation(20), "saved".to_owned()], "in their order");
     let page = Query { after: listed[0].position, limit: 1, ..Query::new(Space::Run) };
     assert_eq!(store.list(&page).await.unwrap()[0].key, Key::run("two"));
 
     keep(&store, "one", "short now".to_owned()).await.unwrap();
-    assert_eq!((kept(&store, "one").await.as_deref(), parts(&store).await), (Some("short now"), both / 2));
+    assert_eq!((text_of(&store, "one").await.as_deref(), parts(&store).await), (Some("short now"), both / 2));
     let remove = |transaction: &mut Transaction| transaction.remove(&Key::run("two"));
     store.update(vec![Key::run("two")], Box::new(remove)).await.unwrap();
-    assert_eq!((kept(&store, "two").await, parts(&store).await), (None, 0));
+    assert_eq!((text_of(&store, "two").await, parts(&store).await), (None, 0));
 
     keep(&store, "three", conversation(20)).await.unwrap();
     edit(&store, "DELETE FROM tool_runtime_parts WHERE rowid = (SELECT max(rowid) FROM tool_runtime_parts)").await;

@@ -1,12 +1,12 @@
 //! How SQLite finds what is asked for: by an index that leads to it, not by walking through a table.
 
 use jiff::Timestamp;
+use tool_runtime::call::CallId;
+use tool_runtime::store::{Key, Query, RecordFilter, Space};
 
 use crate::store::connection::Value;
 use crate::store::tests::new;
 use crate::store::{SqlStore, statement};
-use tool_runtime::call::CallId;
-use tool_runtime::store::{Key, Query, RecordFilter, Space};
 
 /// What SQLite says of its way.
 async fn plan(store: &SqlStore, (sql, arguments): (String, Vec<Value>)) -> Vec<String> {

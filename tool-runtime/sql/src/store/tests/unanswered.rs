@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, SystemClock, Transaction};
+use tool_runtime::testing::conformance::{document, record};
+
 use crate::store::SqlStore;
 use crate::store::apply::{Work, Written, apply};
 use crate::store::tests::faults::Fault;
-use crate::store::tests::{kept, new};
+use crate::store::tests::{kept, new, text, text_of};
 use crate::store::write;
-use tool_runtime::store::conformance::record;
-use tool_runtime::store::{Chain, Clock, Document, Key, RecordFilter, Store, StoredRun, SystemClock, Transaction};
 
 /// Counts up in a document, and how often it was asked to.
 fn count(
@@ -19,20 +20,13 @@ fn count(
     move |transaction: &mut Transaction| {
         runs.fetch_add(1, Ordering::Relaxed);
         let key = Key::run("run");
-        let before = match transaction.get(&key) {
-            Some(Document::Run(run)) => run.document.parse::<u32>().unwrap(),
-            _ => 0,
-        };
-        let next = StoredRun::new("run", (before + 1).to_string());
-        transaction.set(&key, Document::Run(Box::new(next)))
+        let before = transaction.document(&key).map_or(0, |run| text(&run).parse::<u32>().unwrap());
+        transaction.put(document("run", &(before + 1).to_string(), None))
     }
 }
 
 async fn counted(store: &SqlStore) -> u32 {
-    match store.read(&[Key::run("run")]).await.unwrap().pop().flatten() {
-        Some(Document::Run(run)) => run.document.parse().unwrap(),
-        _ => 0,
-    }
+    text_of(store, "run").await.map_or(0, |text| text.parse().unwrap())
 }
 
 /// Two changes of one document and a record in one transaction.
