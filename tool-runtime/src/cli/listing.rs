@@ -1,18 +1,16 @@
 //! Pages through documents of a store.
 
-use crate::store::{Query, Store, StoreError, StoredDocument};
+use crate::store::{Query, Store, StoreError, StoredDocument, pages};
 
 /// Hands out each document of a query, oldest first.
 pub(super) async fn each(
     store: &dyn Store,
-    mut query: Query,
+    query: Query,
     mut take: impl FnMut(StoredDocument),
 ) -> Result<(), StoreError> {
-    loop {
-        let page = store.list(&query).await?;
-        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+    let mut pages = pages(store, query);
+    while let Some(page) = pages.next().await? {
         page.into_iter().for_each(&mut take);
-        let Some(next) = next else { return Ok(()) };
-        query.after = next;
     }
+    Ok(())
 }

@@ -17,6 +17,7 @@ use crate::json::Tree;
 use crate::runner::failure::Failures;
 use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
+use crate::store::pages::Rest;
 use crate::store::transaction::returning;
 use crate::store::{
     AuditRecord, Change, Clock, Document, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
@@ -115,6 +116,13 @@ impl Contained<dyn Store> {
         let candidate = DigestKey::generate();
         let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
         self.transact(key.to_vec(), change).await
+    }
+
+    /// Returns the next page of a query. `None` at the end.
+    pub(super) async fn page(&self, rest: &mut Rest) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let Some(query) = rest.query() else { return Ok(None) };
+        let page = self.list(query).await?;
+        Ok(rest.after(page))
     }
 
     pub(super) async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
+use crate::store::pages::Rest;
 use crate::store::{Document, Key, Query, RunLease, Space, StoreError, StoredRun, Transaction, attempts, runs};
 
 impl ToolRunner {
@@ -32,11 +33,9 @@ impl ToolRunner {
         run_id: &str,
         options: &RunOptions,
     ) -> Result<Option<Duration>, StoreError> {
-        let mut query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
-        let mut held = None;
-        loop {
-            let page = self.shared.store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+        let (mut rest, mut held) = (Rest::of(query), None);
+        while let Some(page) = self.shared.store.page(&mut rest).await? {
             let theirs = page.iter().filter_map(|listed| match &listed.document {
                 Document::Call(entry) => entry
                     .unseen()
@@ -45,9 +44,8 @@ impl ToolRunner {
                 _ => None,
             });
             held = held.max(theirs.filter_map(|until| self.time_until(until)).max());
-            let Some(next) = next else { return Ok(held) };
-            query.after = next;
         }
+        Ok(held)
     }
 
     /// Returns the time until then. `None` if it is over.

@@ -9,6 +9,7 @@ use crate::call::{CallId, ToolContext, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::runner::waiting::owns;
 use crate::runner::{Run, RunOptions, graph, telemetry};
+use crate::store::pages::Rest;
 use crate::store::{Document, Key, Query, Space, StoreError, Transaction, ledger};
 use crate::tool::{graph_of, is_graph};
 
@@ -89,10 +90,8 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
         _ => false,
     };
     let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));
-    let mut query = Query { scope, due, ..Query::new(Space::Call) };
-    loop {
-        let page = child.shared().store.list(&query).await?;
-        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+    let mut rest = Rest::of(Query { scope, due, ..Query::new(Space::Call) });
+    while let Some(page) = child.shared().store.page(&mut rest).await? {
         for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
             let (lease, mut keys) = (child.lease(), child.keys());
             keys.push(listed.key.clone());
@@ -102,7 +101,6 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
             };
             child.shared().store.transact(keys, change).await?;
         }
-        let Some(next) = next else { return Ok(()) };
-        query.after = next;
     }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use crate::runner::contained::Contained;
 use crate::runner::open::OpenCall;
 use crate::runner::{ToolRunner, telemetry};
 use crate::store::grants::{self, Asked};
+use crate::store::pages::Rest;
 use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
 
 impl ToolRunner {
@@ -107,16 +108,13 @@ pub(super) fn remembered<'a>(
 
 /// Pages through the grants, of one scope or of all.
 async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
-    let mut query = Query { scope, ..Query::new(Space::Grant) };
+    let mut rest = Rest::of(Query { scope, ..Query::new(Space::Grant) });
     let mut grants = Vec::new();
-    loop {
-        let page = store.list(&query).await?;
-        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+    while let Some(page) = store.page(&mut rest).await? {
         grants.extend(page.into_iter().filter_map(|listed| match listed.document {
             Document::Grant(grant) => Some(*grant),
             _ => None,
         }));
-        let Some(next) = next else { return Ok(grants) };
-        query.after = next;
     }
+    Ok(grants)
 }

@@ -14,6 +14,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::unfinished::Unfinished;
 use crate::runner::{Run, RunOptions, ToolRunner, exec, settle, stages, telemetry, waiting};
+use crate::store::pages::Rest;
 use crate::store::{Document, Key, PendingCall, Query, Space, StoreError, StoredDocument, Transaction, ledger, sweep};
 
 /// The known state of a call that was handed to a gate before. `None`: nothing. `Some(None)`: it runs in another
@@ -180,10 +181,8 @@ impl ToolRunner {
     /// The store failed. Calls and documents that were closed or removed before stay so.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let store = &self.shared.store;
-        let mut query = Query { due: Some(store.now().await?), ..Query::new(Space::Call) };
-        loop {
-            let page = store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(Space::Call) });
+        while let Some(page) = store.page(&mut rest).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Call(entry) = document else { continue };
                 let Some(waited) = &entry.waited else { continue };
@@ -196,8 +195,6 @@ impl ToolRunner {
                     self.run(options_of(waited)).go_on_begun(&waited.call_id, &key).await?;
                 }
             }
-            let Some(next) = next else { break };
-            query.after = next;
         }
         sweep(&**self.store()).await
     }

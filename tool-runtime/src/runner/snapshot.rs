@@ -12,6 +12,7 @@ use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
 use crate::runner::{Run, RunOptions, telemetry, waiting};
+use crate::store::pages::Rest;
 use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
@@ -138,11 +139,9 @@ impl Run {
 
     pub(super) async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.identity()));
-        let mut query = Query { scope, ..Query::new(Space::Waiting) };
+        let mut rest = Rest::of(Query { scope, ..Query::new(Space::Waiting) });
         let mut waiting = Vec::new();
-        loop {
-            let page = self.shared().store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        while let Some(page) = self.shared().store.page(&mut rest).await? {
             waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Waiting(waiting)
                     if waiting::owns(self, waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
@@ -151,8 +150,7 @@ impl Run {
                 }
                 _ => None,
             }));
-            let Some(next) = next else { return Ok(waiting) };
-            query.after = next;
         }
+        Ok(waiting)
     }
 }

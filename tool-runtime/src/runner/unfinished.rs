@@ -7,6 +7,7 @@ use crate::runner::Run;
 use crate::runner::forsaken::Forsaken;
 use crate::runner::waiting::owns;
 use crate::store::ledger::LedgerEntry;
+use crate::store::pages::Rest;
 use crate::store::{Document, Key, Query, Space, StoreError, StoredDocument, Transaction, ledger};
 
 /// An open entry of the ledger: its call began and has no end.
@@ -41,18 +42,15 @@ impl Run {
             })
         };
         let scope = Some(self.identity().clone());
-        let mut query = Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+        let mut rest = Rest::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) });
         let mut found = Vec::new();
-        loop {
-            let page = self.shared().store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        while let Some(page) = self.shared().store.page(&mut rest).await? {
             found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {
                 Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
                 _ => None,
             }));
-            let Some(next) = next else { return Ok(found) };
-            query.after = next;
         }
+        Ok(found)
     }
 
     /// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the

@@ -23,6 +23,7 @@ mod key;
 pub(crate) mod ledger;
 mod mailbox;
 mod memory;
+pub(crate) mod pages;
 mod pending;
 pub(crate) mod posts;
 #[cfg(feature = "cli")]
@@ -59,6 +60,7 @@ pub(crate) use ledger::LedgerEntry;
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
+pub use pages::{Pages, pages};
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub(crate) use posts::Post;
 pub use receipt::Receipt;

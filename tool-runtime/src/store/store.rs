@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
+use crate::store::pages::pages;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 use crate::store::transaction::returning;
@@ -148,21 +149,15 @@ async fn waiting<S: Store + ?Sized>(
     scope: Option<Arc<str>>,
     matches: impl Fn(&Waiting) -> bool + Send,
 ) -> Result<Vec<Waiting>, StoreError> {
-    let mut query = Query { scope, ..Query::new(Space::Waiting) };
+    let mut pages = pages(store, Query { scope, ..Query::new(Space::Waiting) });
     let mut found = Vec::new();
-    loop {
-        let page = store.list(&query).await?;
-        let last = page.last().map(|listed| listed.position);
-        let full = page.len() >= query.limit;
+    while let Some(page) = pages.next().await? {
         found.extend(page.into_iter().filter_map(|listed| match listed.document {
             Document::Waiting(waiting) if matches(&waiting) => Some(*waiting),
             _ => None,
         }));
-        match last {
-            Some(position) if full => query.after = position,
-            _ => return Ok(found),
-        }
     }
+    Ok(found)
 }
 
 #[async_trait]

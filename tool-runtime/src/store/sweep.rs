@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
-use crate::store::{Document, Key, LedgerEntry, Query, Space, Store, StoreError, StoredDocument, Transaction, ledger};
+use crate::store::{
+    Document, Key, LedgerEntry, Query, Space, Store, StoreError, StoredDocument, Transaction, ledger, pages,
+};
 
 /// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
 pub(in crate::store) const KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -21,12 +23,9 @@ const BATCH: usize = 64;
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
 pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
-    let mut query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(Space::Call) };
-    let mut closed = 0;
-    loop {
-        let page = store.list(&query).await?;
-        let Some(last) = page.last() else { return Ok(closed) };
-        query.after = last.position;
+    let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(Space::Call) };
+    let (mut pages, mut closed) = (pages(store, query), 0);
+    while let Some(page) = pages.next().await? {
         for StoredDocument { key, document, .. } in page {
             if !matches!(&document, Document::Call(entry) if wanted(entry)) {
                 continue;
@@ -37,6 +36,7 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
             closed += u64::from(returned()?);
         }
     }
+    Ok(closed)
 }
 
 /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
@@ -73,11 +73,8 @@ pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
     for space in [Space::Account, Space::Grant, Space::Decided] {
-        let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(space) };
-        loop {
-            let page = store.list(&query).await?;
-            let Some(last) = page.last() else { break };
-            query.after = last.position;
+        let mut pages = pages(store, Query { due: Some(due), limit: BATCH, ..Query::new(space) });
+        while let Some(page) = pages.next().await? {
             let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
             let named = keys.clone();
             let (change, returned) = returning(move |transaction| forget(transaction, &named));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::call::CallId;
-use crate::store::{Document, Query, RecordFilter, Space, Store, StoreError, StoredDocument};
+use crate::store::{Document, Query, RecordFilter, Space, Store, StoreError, StoredDocument, pages};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,12 +51,10 @@ pub struct UnfinishedCall {
 pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
     let now = store.now().await?;
     // Only a call without an end is ever due.
-    let mut query =
-        Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), after: 0, ..Query::new(Space::Call) };
+    let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+    let mut pages = pages(store, query);
     let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
-    loop {
-        let page = store.list(&query).await?;
-        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+    while let Some(page) = pages.next().await? {
         let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
             Document::Call(entry) => Some(entry),
             _ => None,
@@ -78,7 +76,6 @@ pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Resul
                 is_abandoned: entry.until <= now,
             });
         }
-        let Some(next) = next else { return Ok(found) };
-        query.after = next;
     }
+    Ok(found)
 }

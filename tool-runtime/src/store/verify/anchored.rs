@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::Finding;
 use crate::store::verify::Verifier;
-use crate::store::{Document, Key, Query, Space, Store, StoreError};
+use crate::store::{Document, Key, Query, Space, Store, StoreError, pages};
 use crate::tool::Hash;
 
 /// How many anchors are read at a time; each has at most a thousand heads.
@@ -21,10 +21,11 @@ pub(super) async fn anchors(
     let mut lost = Vec::new();
     let mut kept: BTreeMap<_, _> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
     let (mut next, mut end) = (0, None::<Anchor>);
-    let mut query = Query { limit: ANCHORS, ..Query::new(Space::Anchor) };
+    let mut pages = pages(store, Query { limit: ANCHORS, ..Query::new(Space::Anchor) });
     loop {
-        let page = match store.list(&query).await {
-            Ok(page) => page,
+        let page = match pages.next().await {
+            Ok(Some(page)) => page,
+            Ok(None) => break,
             Err(StoreError::Corrupt(_)) => {
                 let wrong =
                     "it, or one of the next behind it, cannot be read; the anchors from here on were not checked";
@@ -34,8 +35,6 @@ pub(super) async fn anchors(
             }
             Err(error) => return Err(error),
         };
-        let Some(position) = page.last().map(|listed| listed.position) else { break };
-        query.after = position;
         for listed in page {
             let Document::Anchor(anchor) = listed.document else { continue };
             let (number, anchor) = (anchor.number, *anchor);

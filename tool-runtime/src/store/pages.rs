@@ -1,0 +1,95 @@
+//! [`Pages`]: the one loop over the documents that a query lists.
+
+use crate::store::{Query, Store, StoreError, StoredDocument};
+
+/// The documents that a query lists, page by page. [`pages`] makes it.
+#[derive(Debug)]
+pub struct Pages<'s, S: ?Sized> {
+    store: &'s S,
+    rest: Rest,
+}
+
+/// Pages through the documents that a query lists, oldest first, as many at a time as [`Query::limit`] says.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, Query, Space, pages};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let mut grants = pages(&store, Query::new(Space::Grant));
+/// while let Some(page) = grants.next().await? {
+///     for grant in page.iter().filter_map(|document| document.as_grant()) {
+///         println!("{}", grant.id);
+///     }
+/// }
+/// # Ok::<(), tool_runtime::store::StoreError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub const fn pages<S: Store + ?Sized>(store: &S, query: Query) -> Pages<'_, S> {
+    Pages { store, rest: Rest::of(query) }
+}
+
+impl<S: Store + ?Sized> Pages<'_, S> {
+    /// Returns the next page, which has at least one document. `None` at the end.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read. The same page is asked for again by the next call.
+    pub async fn next(&mut self) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let Some(query) = self.rest.query() else { return Ok(None) };
+        let page = self.store.list(query).await?;
+        Ok(self.rest.after(page))
+    }
+}
+
+/// The part of a query that was not listed yet.
+#[derive(Debug)]
+pub(crate) struct Rest(Option<Query>);
+
+impl Rest {
+    pub(crate) const fn of(query: Query) -> Self {
+        Self(Some(query))
+    }
+
+    /// The query of the next page. `None` at the end.
+    pub(crate) const fn query(&self) -> Option<&Query> {
+        self.0.as_ref()
+    }
+
+    /// Moves behind a page. A page that is shorter than its limit is the last one.
+    pub(crate) fn after(&mut self, page: Vec<StoredDocument>) -> Option<Vec<StoredDocument>> {
+        let query = self.0.as_mut()?;
+        match page.last() {
+            Some(last) if page.len() >= query.limit => query.after = last.position,
+            _ => self.0 = None,
+        }
+        (!page.is_empty()).then_some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::document;
+    use crate::store::{MemoryStore, Space, Transaction};
+
+    #[tokio::test]
+    async fn each_document_is_in_one_page() {
+        let store = MemoryStore::new();
+        for (count, lengths) in [(0, vec![]), (1, vec![1]), (2, vec![2]), (3, vec![2, 1]), (4, vec![2, 2])] {
+            if count > 0 {
+                let run = document(&count.to_string(), "", None);
+                let key = run.key.clone();
+                let put = move |transaction: &mut Transaction| transaction.put(run.clone());
+                store.update(vec![key], Box::new(put)).await.unwrap();
+            }
+            let mut pages = pages(&store, Query { limit: 2, ..Query::new(Space::Run) });
+            let mut found = Vec::new();
+            while let Some(page) = pages.next().await.unwrap() {
+                found.push(page.len());
+            }
+            assert_eq!(found, lengths, "{count}");
+            assert!(pages.next().await.unwrap().is_none(), "the end stays the end");
+        }
+    }
+}
