@@ -13,7 +13,7 @@ use tests::hooked::{HookedStore, Then};
 use tests::processes::{Door, Happened, Processes, World};
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn, StopReason};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Query, Space, Store, StoreError};
+use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
 use tool_runtime::wire::Usage;
 use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, tool};
 
@@ -96,7 +96,7 @@ impl Rig {
 
     /// What is booked on the accounts, in the order in which they were made.
     async fn booked(&self) -> Vec<Value> {
-        let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
+        let accounts = self.store.list(&Query::new(DocumentKind::Account)).await.expect("accounts");
         accounts.iter().map(|account| tests::stored::json_of(account)["account"]["booked"].clone()).collect()
     }
 

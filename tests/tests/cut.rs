@@ -28,7 +28,7 @@ use tests::hooked::{HookedStore, Then};
 use tests::processes::{Processes, World};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Key, MemoryStore, Query, RecordFilter, Space, Store};
+use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store};
 use tool_runtime::{Call, Outcome, ToolCall, ToolComponent, ToolError, ToolInvocationRecord, tool};
 
 /// Has an effect.
@@ -116,7 +116,7 @@ impl Rig {
 
     /// How many calls are booked on the principal's account. `None` if there is no account.
     async fn booked(&self) -> Option<u64> {
-        let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
+        let accounts = self.store.list(&Query::new(DocumentKind::Account)).await.expect("accounts");
         let account = tests::stored::json_of(accounts.first()?);
         Some(account["account"]["booked"]["calls"].as_u64().unwrap_or(0))
     }

@@ -30,7 +30,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
-use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, Query, RecordFilter, Space, Store};
+use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, PendingFilter, Query, RecordFilter, Store};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tests::postgres::Postgres;
 use tests::stored::record;
-use tool_runtime::store::{Chain, Key, Query, RecordFilter, Space, Store, StoreError, Transaction};
+use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError, Transaction};
 use tool_runtime::testing::conformance;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -154,7 +154,7 @@ async fn a_server_that_may_lose_commits_is_refused() {
 
 /// Waits until a run is due.
 async fn found(store: SqlStore) {
-    let mut due = Query::new(Space::Run);
+    let mut due = Query::new(DocumentKind::Run);
     due.due = Some(jiff::Timestamp::MAX);
     while store.list(&due).await.unwrap().is_empty() {
         store.changed().await;

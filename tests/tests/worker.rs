@@ -27,7 +27,7 @@ use tool_runtime::agent::{
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Anchor, Chain, Key, MemoryStore, PendingFilter, Query, RecordFilter, Space, Store, StoreError, Transaction,
+    Anchor, Chain, DocumentKind, Key, MemoryStore, PendingFilter, Query, RecordFilter, Store, StoreError, Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -337,7 +337,7 @@ async fn a_post_that_does_not_fit_asks_no_model() {
         let late = world.queue().post("late", Some("acme"), &decided(&question, ApprovalDecision::Approve)).await;
         assert_eq!(late.expect_err("nothing waits").code(), "not_pending");
     }
-    assert!(world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty());
+    assert!(world.store.list(&Query::new(DocumentKind::Post)).await.expect("a list").is_empty());
     with([world.worker()], world.reaches("answered")).await;
     assert_eq!(world.asked.load(Ordering::SeqCst), before);
 }
@@ -390,7 +390,7 @@ async fn a_worker_that_stops_releases_its_runs() {
 #[tokio::test(start_paused = true)]
 async fn workers_remove_what_is_over() {
     let world = World::new("tidy");
-    let key = |id: &str| Key::from_parts(Space::Account, id, "1h");
+    let key = |id: &str| Key::from_parts(DocumentKind::Account, id, "1h");
     for (id, until) in [("over", "2020-01-01T00:00:00Z"), ("now", "9000-01-01T00:00:00Z")] {
         let account = json!({"account": {"tenant": null, "principal": "ada", "holder": "principal",
             "from": "2019-12-31T23:00:00Z", "until": until, "booked": {}, "mark": 0}});

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, Run, RunSnapshot};
-use tool_runtime::store::{AuditRecord, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
+use tool_runtime::store::{AuditRecord, DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::waits::{SCRIPT, with_effects};
@@ -50,9 +50,9 @@ impl Setting {
             .expect("a runner")
     }
 
-    async fn left(&self, space: Space) -> usize {
+    async fn left(&self, space: DocumentKind) -> usize {
         let mut query = Query::new(space);
-        query.due = (space == Space::Call).then_some(jiff::Timestamp::MAX);
+        query.due = (space == DocumentKind::Call).then_some(jiff::Timestamp::MAX);
         self.rig.store.list(&query).await.expect("a list").len()
     }
 }
@@ -126,7 +126,11 @@ async fn check(world: &Setting, ended: Option<Outcome>, why: &str) {
         assert!(outcomes.len() == 1 || decided == 0, "{why}: {run} {id} {outcomes:?}");
     }
     assert!(world.rig.effects() <= 2, "{why}: {} effects", world.rig.effects());
-    assert_eq!((world.left(Space::Waiting).await, world.left(Space::Call).await), (0, 0), "{why}: {ends:?}");
+    assert_eq!(
+        (world.left(DocumentKind::Waiting).await, world.left(DocumentKind::Call).await),
+        (0, 0),
+        "{why}: {ends:?}"
+    );
     let script = &ends[&("parent".into(), "c1".into())];
     assert_eq!(script.len(), 1, "{why}: {script:?}");
     assert!(ended.is_none_or(|ended| ended == script[0]), "{why}: {ended:?} {script:?}");

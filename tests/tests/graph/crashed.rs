@@ -158,9 +158,9 @@ async fn continued(world: &Setting, document: Option<&String>) -> Ended {
     drive(&mut conversation, &documents).await
 }
 
-async fn left(world: &Setting, space: Space) -> usize {
+async fn left(world: &Setting, space: DocumentKind) -> usize {
     let mut query = Query::new(space);
-    query.due = (space == Space::Call).then_some(jiff::Timestamp::MAX);
+    query.due = (space == DocumentKind::Call).then_some(jiff::Timestamp::MAX);
     world.store.list(&query).await.expect("a list").len()
 }
 
@@ -190,7 +190,11 @@ async fn check(world: &Setting, why: &str) {
     for (id, decisions) in approved.iter().filter(|(id, _)| *id != "p1") {
         assert_eq!(*decisions, 1, "{why}: {id} was decided again");
     }
-    assert_eq!((left(world, Space::Waiting).await, left(world, Space::Call).await), (0, 0), "{why}: {ended:?}");
+    assert_eq!(
+        (left(world, DocumentKind::Waiting).await, left(world, DocumentKind::Call).await),
+        (0, 0),
+        "{why}: {ended:?}"
+    );
     // What is reported as done was done.
     for (id, note) in [("c2", 7), ("c3", 8)] {
         let done = effects.contains(&note);

@@ -570,7 +570,7 @@ async fn a_task_does_not_last_for_ever() {
     clock.advance(Duration::from_secs(601));
     assert_eq!(code(get(&client, &created.task_id).await.unwrap_err()).0, -32602);
     // Nothing of it is left but its record.
-    let query = tool_runtime::store::Query::new(tool_runtime::store::Space::Run);
+    let query = tool_runtime::store::Query::new(tool_runtime::store::DocumentKind::Run);
     while !store.list(&query).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tests::postgres::Postgres;
 use tests::stored::json_of;
-use tool_runtime::store::{Chain, Key, Query, RecordFilter, Space, Store, StoreError};
+use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::proxied::proxy;
@@ -173,7 +173,7 @@ async fn an_older_database_is_migrated_once_and_loses_nothing() {
         let store = stores.pop().unwrap();
         let run = store.read(&[Key::run("run")]).await.unwrap().pop().flatten();
         assert_eq!(json_of(&run.expect("the run"))["run"]["document"], "saved");
-        assert_eq!(store.list(&Query::new(Space::Call)).await.unwrap().len(), 2);
+        assert_eq!(store.list(&Query::new(DocumentKind::Call)).await.unwrap().len(), 2);
         put(&store, "run", "new").await.unwrap();
         let records = store.records(&RecordFilter::run("run")).await.unwrap();
         assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())), "its chain continues");

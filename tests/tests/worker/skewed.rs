@@ -33,7 +33,7 @@ async fn a_run_is_taken_and_waits_by_the_clock_of_the_store() {
         // Whatever wakes it, its call does not expire early.
         world.decide(ApprovalDecision::ApproveEdited("{}".to_owned())).await;
         with([world.worker()], async {
-            while !world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty() {
+            while !world.store.list(&Query::new(DocumentKind::Post)).await.expect("a list").is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             world.reaches("approval_required").await;

@@ -33,7 +33,7 @@ impl World {
         let run = Key::run(self.run_id.as_str());
         let read = self.store.read(&[run]).await.expect("it reads");
         let mut kept: Vec<_> = read.iter().flatten().map(|run| run.to_json().expect("a document")).collect();
-        for space in [Space::Call, Space::Waiting, Space::Decided, Space::Post] {
+        for space in [DocumentKind::Call, DocumentKind::Waiting, DocumentKind::Decided, DocumentKind::Post] {
             let mut query = Query::new(space);
             query.scope = Some(self.run_id.as_str().into());
             for listed in self.store.list(&query).await.expect("a list") {

@@ -18,7 +18,7 @@ use crate::cli::{input, table, terminal};
 use crate::store::finding::Finding;
 use crate::store::verify::page::page;
 use crate::store::verify::{Checked, Verifier, VerifyError, verify};
-use crate::store::{Anchor, AuditRecord, Query, RecordFilter, Sealed, Space, Store, anchor, pages};
+use crate::store::{Anchor, AuditRecord, DocumentKind, Query, RecordFilter, Sealed, Store, anchor, pages};
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
@@ -151,7 +151,7 @@ fn row(sealed: &Sealed) -> [String; 8] {
 
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let store = store(cli).await?;
-    let mut pages = pages(&*store, Query { limit: 16, ..Query::new(Space::Anchor) });
+    let mut pages = pages(&*store, Query { limit: 16, ..Query::new(DocumentKind::Anchor) });
     while let Some(page) = pages.next().await? {
         for listed in &page {
             if let Some(anchor) = listed.as_anchor() {

@@ -12,7 +12,7 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{listing, table, terminal};
-use crate::store::{Grant, GrantCaller, GrantScope, Query, Space, Store, Transaction, grants};
+use crate::store::{DocumentKind, Grant, GrantCaller, GrantScope, Query, Store, Transaction, grants};
 
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
@@ -27,7 +27,7 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
 /// The grants of the tenant that hold.
 async fn all(cli: &Cli<'_>, store: &dyn Store) -> Result<Vec<Grant>, Failure> {
     let (tenant, now, mut found) = (cli.party().tenant, store.now().await?, Vec::new());
-    listing::each(store, Query::new(Space::Grant), |listed| {
+    listing::each(store, Query::new(DocumentKind::Grant), |listed| {
         found.extend(listed.as_grant().filter(|grant| grant.tenant == tenant && !grant.is_expired(now)).cloned());
     })
     .await?;

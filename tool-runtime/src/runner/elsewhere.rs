@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::pages::Rest;
-use crate::store::{Document, Key, Query, RunLease, Space, StoreError, StoredRun, Transaction, attempts, runs};
+use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, StoredRun, Transaction, attempts, runs};
 
 impl ToolRunner {
     /// Takes a run for this attempt of an engine: from now on, what earlier attempts write is refused.
@@ -33,7 +33,7 @@ impl ToolRunner {
         run_id: &str,
         options: &RunOptions,
     ) -> Result<Option<Duration>, StoreError> {
-        let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+        let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (mut rest, mut held) = (Rest::of(query), None);
         while let Some(page) = self.shared.store.page(&mut rest).await? {
             let theirs = page.iter().filter_map(|listed| match &listed.document {

@@ -10,7 +10,7 @@ use crate::contain::discard;
 use crate::runner::waiting::owns;
 use crate::runner::{Run, RunOptions, graph, telemetry};
 use crate::store::pages::Rest;
-use crate::store::{Document, Key, Query, Space, StoreError, Transaction, ledger};
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{graph_of, is_graph};
 
 /// The run of a graph, as the run that calls it sees it. If it is dropped, nothing of it is kept.
@@ -90,7 +90,7 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
         _ => false,
     };
     let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));
-    let mut rest = Rest::of(Query { scope, due, ..Query::new(Space::Call) });
+    let mut rest = Rest::of(Query { scope, due, ..Query::new(DocumentKind::Call) });
     while let Some(page) = child.shared().store.page(&mut rest).await? {
         for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
             let (lease, mut keys) = (child.lease(), child.keys());

@@ -10,7 +10,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::{ToolRunner, telemetry};
 use crate::store::grants::{self, Asked};
 use crate::store::pages::Rest;
-use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
+use crate::store::{Document, DocumentKind, Grant, Key, Query, Store, StoreError, Transaction};
 
 impl ToolRunner {
     /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
@@ -108,7 +108,7 @@ pub(super) fn remembered<'a>(
 
 /// Pages through the grants, of one scope or of all.
 async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
-    let mut rest = Rest::of(Query { scope, ..Query::new(Space::Grant) });
+    let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Grant) });
     let mut grants = Vec::new();
     while let Some(page) = store.page(&mut rest).await? {
         grants.extend(page.into_iter().filter_map(|listed| match listed.document {

@@ -15,7 +15,9 @@ use crate::runner::open::OpenCall;
 use crate::runner::unfinished::Unfinished;
 use crate::runner::{Run, RunOptions, ToolRunner, exec, settle, stages, telemetry, waiting};
 use crate::store::pages::Rest;
-use crate::store::{Document, Key, PendingCall, Query, Space, StoreError, StoredDocument, Transaction, ledger, sweep};
+use crate::store::{
+    Document, DocumentKind, Key, PendingCall, Query, StoreError, StoredDocument, Transaction, ledger, sweep,
+};
 
 /// The known state of a call that was handed to a gate before. `None`: nothing. `Some(None)`: it runs in another
 /// process.
@@ -181,7 +183,7 @@ impl ToolRunner {
     /// The store failed. Calls and documents that were closed or removed before stay so.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let store = &self.shared.store;
-        let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(Space::Call) });
+        let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
         while let Some(page) = store.page(&mut rest).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Call(entry) = document else { continue };

@@ -11,7 +11,7 @@ use crate::policy::Allowance;
 use crate::runner::seen::MAX_CALLS;
 use crate::runner::shared::Shared;
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner, asking};
-use crate::store::{Document, Key, Post, Query, Space, StoreError, StoredRun, Transaction, served};
+use crate::store::{Document, DocumentKind, Key, Post, Query, StoreError, StoredRun, Transaction, served};
 
 /// How much of a run's post is read at a time.
 const POSTS: usize = 64;
@@ -133,7 +133,7 @@ impl ToolRunner {
 
     /// Returns the document of a run that a server kept for the party of these options. `None` if there is none.
     pub(crate) async fn served(&self, run_id: &str, party: &RunOptions) -> Result<Option<Arc<str>>, StoreError> {
-        let query = Query { scope: Some(run_id.into()), limit: 1, ..Query::new(Space::Run) };
+        let query = Query { scope: Some(run_id.into()), limit: 1, ..Query::new(DocumentKind::Run) };
         let found = self.shared.store.list(&query).await?.pop();
         Ok(found.and_then(|listed| match listed.document {
             Document::Run(run) if run.is_served() && run.principal == party.principal && run.tenant == party.tenant => {
@@ -154,7 +154,7 @@ impl ToolRunner {
     /// Returns what was posted to a run, oldest first.
     pub(crate) async fn posted_to(&self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
-        let query = Query { scope, limit: POSTS, ..Query::new(Space::Post) };
+        let query = Query { scope, limit: POSTS, ..Query::new(DocumentKind::Post) };
         let listed = self.shared.store.list(&query).await?.into_iter();
         Ok(listed
             .filter_map(|listed| match listed.document {

@@ -13,7 +13,7 @@ use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
 use crate::runner::{Run, RunOptions, telemetry, waiting};
 use crate::store::pages::Rest;
-use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
+use crate::store::{Document, DocumentKind, PendingCall, Query, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -139,7 +139,7 @@ impl Run {
 
     pub(super) async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.identity()));
-        let mut rest = Rest::of(Query { scope, ..Query::new(Space::Waiting) });
+        let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
         let mut waiting = Vec::new();
         while let Some(page) = self.shared().store.page(&mut rest).await? {
             waiting.extend(page.into_iter().filter_map(|listed| match listed.document {

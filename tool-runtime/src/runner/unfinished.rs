@@ -8,7 +8,7 @@ use crate::runner::forsaken::Forsaken;
 use crate::runner::waiting::owns;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pages::Rest;
-use crate::store::{Document, Key, Query, Space, StoreError, StoredDocument, Transaction, ledger};
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
 
 /// An open entry of the ledger: its call began and has no end.
 pub(super) struct Unfinished {
@@ -42,7 +42,7 @@ impl Run {
             })
         };
         let scope = Some(self.identity().clone());
-        let mut rest = Rest::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) });
+        let mut rest = Rest::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) });
         let mut found = Vec::new();
         while let Some(page) = self.shared().store.page(&mut rest).await? {
             found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {

@@ -14,7 +14,7 @@ use crate::tool::Hash;
 /// What a document is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Space {
+pub enum DocumentKind {
     /// A call in the ledger.
     Call,
     /// A call that waits for a person or a client.
@@ -35,7 +35,7 @@ pub enum Space {
     DigestKey,
 }
 
-impl Space {
+impl DocumentKind {
     /// A stable word for each case, for stores to write.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Space {
 /// Documents whose [`lock`](Key::lock) is the same are changed one after the other, in any number of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    space: Space,
+    kind: DocumentKind,
     scope: Arc<str>,
     id: Arc<str>,
 }
@@ -73,7 +73,7 @@ impl Key {
     /// A call in the ledger of a run, by its idempotency key.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, idempotency_key: Hash) -> Self {
-        Self { space: Space::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
+        Self { kind: DocumentKind::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
     }
 
     /// A call of a run that waits. Run ids and call ids can be guessed, so calls of other principals and tenants under the
@@ -85,7 +85,7 @@ impl Key {
         principal: Option<&str>,
         call_id: &CallId,
     ) -> Self {
-        Self { space: Space::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
+        Self { kind: DocumentKind::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
     }
 
     /// The key under which a call waits.
@@ -99,24 +99,24 @@ impl Key {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
         let id = digest(&(of, &call.tool, call.argument_digest, graph));
-        Self { space: Space::Decided, scope: Arc::clone(&call.run_id), id }
+        Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
     /// That a person replaced the arguments of the call with this key in the ledger: it began with others.
     pub(crate) fn replaced(call: &Self) -> Self {
-        Self { space: Space::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
+        Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
     }
 
     /// A run that workers share.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
-        Self { space: Space::Run, scope: run_id.into(), id: "".into() }
+        Self { kind: DocumentKind::Run, scope: run_id.into(), id: "".into() }
     }
 
     /// A grant for calls of a tool in a tenant.
     #[must_use]
     pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
-        Self { space: Space::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
+        Self { kind: DocumentKind::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
     }
 
     /// The scope of a tool's grants in a tenant. No tool has an `@` in its name.
@@ -130,43 +130,43 @@ impl Key {
     /// What was posted to a run, by an id of its own.
     #[must_use]
     pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
-        Self { space: Space::Post, scope: run_id.into(), id: id.into() }
+        Self { kind: DocumentKind::Post, scope: run_id.into(), id: id.into() }
     }
 
     /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
         let scope = digest(&(holder, tenant, principal));
-        Self { space: Space::Account, scope, id: window.to_string().into() }
+        Self { kind: DocumentKind::Account, scope, id: window.to_string().into() }
     }
 
     /// An anchor, by its number.
     #[must_use]
     pub fn anchor(number: u64) -> Self {
-        Self { space: Space::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+        Self { kind: DocumentKind::Anchor, scope: "".into(), id: format!("{number:020}").into() }
     }
 
     /// The end of the chain of anchors.
     #[must_use]
     pub fn last_anchor() -> Self {
-        Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
+        Self { kind: DocumentKind::Anchor, scope: "".into(), id: "last".into() }
     }
 
     /// The key for digests of arguments. A store has one.
     #[must_use]
     pub fn digest_key() -> Self {
-        Self { space: Space::DigestKey, scope: "".into(), id: "".into() }
+        Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }
     }
 
-    /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
+    /// The key that [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
-    pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
-        Self { space, scope: scope.into(), id: id.into() }
+    pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self { kind, scope: scope.into(), id: id.into() }
     }
 
     /// Returns what the document is about.
     #[must_use]
-    pub const fn space(&self) -> Space {
-        self.space
+    pub const fn kind(&self) -> DocumentKind {
+        self.kind
     }
 
     /// Returns what the document belongs to: a run, for calls and runs; a tool and a tenant, for
@@ -176,7 +176,7 @@ impl Key {
         &self.scope
     }
 
-    /// Returns the id of the document in its space and scope.
+    /// Returns the id of the document in its kind and scope.
     #[must_use]
     pub const fn id(&self) -> &Arc<str> {
         &self.id
@@ -186,19 +186,26 @@ impl Key {
     /// itself have one lock; so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
-        let kind = match self.space {
-            Space::Call | Space::Waiting | Space::Decided | Space::Run | Space::Post => "run",
-            Space::Grant => "grant",
-            Space::Account => "account",
-            Space::Anchor => "anchor",
-            Space::DigestKey => "digest_key",
+        let kind = match self.kind {
+            DocumentKind::Call
+            | DocumentKind::Waiting
+            | DocumentKind::Decided
+            | DocumentKind::Run
+            | DocumentKind::Post => "run",
+            DocumentKind::Grant => "grant",
+            DocumentKind::Account => "account",
+            DocumentKind::Anchor => "anchor",
+            DocumentKind::DigestKey => "digest_key",
         };
         format!("{kind}/{}", self.scope)
     }
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        let is_of_runs = matches!(self.space, Space::Call | Space::Waiting | Space::Decided | Space::Run | Space::Post);
+        let is_of_runs = matches!(
+            self.kind,
+            DocumentKind::Call | DocumentKind::Waiting | DocumentKind::Decided | DocumentKind::Run | DocumentKind::Post
+        );
         is_of_runs && *self.scope == *run_id
     }
 }
@@ -210,11 +217,11 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
 }
 
 /// Which documents to list, oldest first. [`new`](Self::new) sets what is not narrowed:
-/// `Query { limit: 16, ..Query::new(Space::Run) }`.
+/// `Query { limit: 16, ..Query::new(DocumentKind::Run) }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Of this space.
-    pub space: Space,
+    /// Of this kind.
+    pub kind: DocumentKind,
     /// Of this scope; `None` for all.
     pub scope: Option<Arc<str>>,
     /// Due at this moment; `None` for all. A document without a time is never due.
@@ -226,9 +233,9 @@ pub struct Query {
 }
 
 impl Query {
-    /// The first 256 documents of a space.
+    /// The first 256 documents of a kind.
     #[must_use]
-    pub const fn new(space: Space) -> Self {
-        Self { space, scope: None, due: None, after: 0, limit: 256 }
+    pub const fn new(kind: DocumentKind) -> Self {
+        Self { kind, scope: None, due: None, after: 0, limit: 256 }
     }
 }

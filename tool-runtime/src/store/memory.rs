@@ -125,7 +125,7 @@ impl Store for MemoryStore {
         let state = self.state();
         let behind = state.documents.range(query.after.saturating_add(1)..);
         let matching = behind.filter(|(_, document)| {
-            document.key.space() == query.space
+            document.key.kind() == query.kind
                 && query.scope.as_ref().is_none_or(|scope| scope == document.key.scope())
                 && query.due.is_none_or(|due| document.due().is_some_and(|time| time <= due))
         });

@@ -55,7 +55,7 @@ pub(crate) use document::{Document, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use grants::{Grant, GrantCaller, GrantScope};
-pub use key::{Key, Query, Space};
+pub use key::{DocumentKind, Key, Query};
 pub(crate) use ledger::LedgerEntry;
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;

@@ -12,11 +12,11 @@ pub struct Pages<'s, S: ?Sized> {
 /// Pages through the documents that a query lists, oldest first, as many at a time as [`Query::limit`] says.
 ///
 /// ```
-/// use tool_runtime::store::{MemoryStore, Query, Space, pages};
+/// use tool_runtime::store::{MemoryStore, Query, DocumentKind, pages};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let store = MemoryStore::new();
-/// let mut grants = pages(&store, Query::new(Space::Grant));
+/// let mut grants = pages(&store, Query::new(DocumentKind::Grant));
 /// while let Some(page) = grants.next().await? {
 ///     for grant in page.iter().filter_map(|document| document.as_grant()) {
 ///         println!("{}", grant.id);
@@ -71,7 +71,7 @@ impl Rest {
 mod tests {
     use super::*;
     use crate::store::conformance::document;
-    use crate::store::{MemoryStore, Space, Transaction};
+    use crate::store::{DocumentKind, MemoryStore, Transaction};
 
     #[tokio::test]
     async fn each_document_is_in_one_page() {
@@ -83,7 +83,7 @@ mod tests {
                 let put = move |transaction: &mut Transaction| transaction.put(run.clone());
                 store.update(vec![key], Box::new(put)).await.unwrap();
             }
-            let mut pages = pages(&store, Query { limit: 2, ..Query::new(Space::Run) });
+            let mut pages = pages(&store, Query { limit: 2, ..Query::new(DocumentKind::Run) });
             let mut found = Vec::new();
             while let Some(page) = pages.next().await.unwrap() {
                 found.push(page.len());

@@ -12,7 +12,7 @@ use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 use crate::store::transaction::returning;
 use crate::store::{AuditRecord, Sealed};
-use crate::store::{Change, Document, Key, Query, RecordFilter, Space, StoreError, StoredDocument, Waiting};
+use crate::store::{Change, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
 
 /// Keeps documents that change in transactions, and records that never do.
 ///
@@ -149,7 +149,7 @@ async fn waiting<S: Store + ?Sized>(
     scope: Option<Arc<str>>,
     matches: impl Fn(&Waiting) -> bool + Send,
 ) -> Result<Vec<Waiting>, StoreError> {
-    let mut pages = pages(store, Query { scope, ..Query::new(Space::Waiting) });
+    let mut pages = pages(store, Query { scope, ..Query::new(DocumentKind::Waiting) });
     let mut found = Vec::new();
     while let Some(page) = pages.next().await? {
         found.extend(page.into_iter().filter_map(|listed| match listed.document {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
 use crate::store::{
-    Document, Key, LedgerEntry, Query, Space, Store, StoreError, StoredDocument, Transaction, ledger, pages,
+    Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger, pages,
 };
 
 /// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 /// # Errors
 /// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
 pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
-    let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(Space::Call) };
+    let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
     let (mut pages, mut closed) = (pages(store, query), 0);
     while let Some(page) = pages.next().await? {
         for StoredDocument { key, document, .. } in page {
@@ -72,8 +72,8 @@ pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     close_deserted(store, |_| true).await?;
     let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
-    for space in [Space::Account, Space::Grant, Space::Decided] {
-        let mut pages = pages(store, Query { due: Some(due), limit: BATCH, ..Query::new(space) });
+    for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
+        let mut pages = pages(store, Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
         while let Some(page) = pages.next().await? {
             let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
             let named = keys.clone();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::call::CallId;
-use crate::store::{Document, Query, RecordFilter, Space, Store, StoreError, StoredDocument, pages};
+use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument, pages};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ pub struct UnfinishedCall {
 pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
     let now = store.now().await?;
     // Only a call without an end is ever due.
-    let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+    let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
     let mut pages = pages(store, query);
     let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
     while let Some(page) = pages.next().await? {

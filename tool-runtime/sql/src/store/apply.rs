@@ -130,7 +130,7 @@ async fn set(
     old: Option<&Stored>,
 ) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
-    let space = key.space().code();
+    let space = key.kind().code();
     let split = document.as_ref().map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
     let text = split.as_ref().and_then(|(_, text)| text.as_deref());
     let (parts, hashes) = text.map(parts::split).unzip();

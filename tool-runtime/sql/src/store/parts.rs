@@ -45,7 +45,7 @@ impl Found {
     /// The row that the database has under a key.
     pub(super) fn stored(&self, key: &Key) -> Option<&Stored> {
         let (scope, id, _) = columns(key);
-        self.0.get(&(key.space().code().to_owned(), scope, id))
+        self.0.get(&(key.kind().code().to_owned(), scope, id))
     }
 
     /// The document under a key.

@@ -76,7 +76,7 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
     listed.sort_by_key(|item| item.0);
     let read = |(number, scope, id, name, body, parts): Item| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let key = key(query.space, &scope, &id, name.as_deref())?;
+        let key = key(query.kind, &scope, &id, name.as_deref())?;
         Ok(found.whole(key, &Stored { body, parts }, &scope)?.at(position))
     };
     listed.into_iter().map(read).collect()

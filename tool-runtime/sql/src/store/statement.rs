@@ -26,7 +26,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     let places: Vec<_> = (0..keys.len()).map(place).collect();
     let mut sql =
         format!("SELECT space, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
-    let runs = keys.iter().enumerate().filter(|(_, key)| key.space().has_long_text());
+    let runs = keys.iter().enumerate().filter(|(_, key)| key.kind().has_long_text());
     let scopes: Vec<_> = runs.map(|(number, _)| format!("${}", 3 * number + 2)).collect();
     if !scopes.is_empty() {
         let scopes = scopes.join(", ");
@@ -37,7 +37,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     }
     let arguments = keys.iter().flat_map(|key| {
         let (scope, id, _) = columns(key);
-        [Value::from(key.space().code()), scope.into(), id.into()]
+        [Value::from(key.kind().code()), scope.into(), id.into()]
     });
     (sql, arguments.collect())
 }
@@ -45,7 +45,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
 /// Lists documents, and the parts of runs. Parts have no number, and come in no order.
 pub(super) fn listing(query: &Query) -> Statement {
     let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
-    sql.and("space =", query.space.code());
+    sql.and("space =", query.kind.code());
     if let Some(scope) = &query.scope {
         sql.and("scope =", clipped(scope));
     }
@@ -55,7 +55,7 @@ pub(super) fn listing(query: &Query) -> Statement {
     let number = if query.scope.is_some() || query.due.is_some() { "number + 0" } else { "number" };
     sql.and(&format!("{number} >"), position(query.after));
     let (sql, arguments) = sql.page(number, query.limit);
-    if !query.space.has_long_text() {
+    if !query.kind.has_long_text() {
         return (sql, arguments);
     }
     let sql = format!(

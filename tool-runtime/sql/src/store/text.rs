@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tool_runtime::store::{Key, Space, StoreError};
+use tool_runtime::store::{DocumentKind, Key, StoreError};
 use tool_runtime::tool::Hash;
 
 /// The longest text of a key, in bytes. An index of PostgreSQL takes 2,704 bytes for all its columns.
@@ -39,7 +39,7 @@ pub(super) fn columns(key: &Key) -> (String, String, Option<String>) {
 }
 
 /// Reads the key of a document.
-pub(super) fn key(space: Space, scope: &str, id: &str, name: Option<&str>) -> Result<Key, StoreError> {
+pub(super) fn key(space: DocumentKind, scope: &str, id: &str, name: Option<&str>) -> Result<Key, StoreError> {
     let (scope, id) = match name {
         Some(name) => {
             serde_json::from_str::<(Arc<str>, Arc<str>)>(name).map_err(|error| StoreError::Corrupt(Box::new(error)))?
@@ -82,10 +82,10 @@ mod tests {
     fn any_key_reads_as_it_was_written() {
         let long = "\\\u{1f980}".repeat(4096);
         for (scope, id) in [("run", "call"), ("a\\0b", "a\0b"), ("\\", "\\#"), ("", &long), (&long, "\0")] {
-            let key = Key::from_parts(Space::Waiting, scope, id);
+            let key = Key::from_parts(DocumentKind::Waiting, scope, id);
             let (scope, id, name) = columns(&key);
             assert!(scope.len() + id.len() < 2048 && !scope.contains('\0') && !id.contains('\0'));
-            assert_eq!(super::key(Space::Waiting, &scope, &id, name.as_deref()).unwrap(), key);
+            assert_eq!(super::key(DocumentKind::Waiting, &scope, &id, name.as_deref()).unwrap(), key);
         }
     }
 

@@ -28,8 +28,8 @@ pub use queue::{QueueError, RunQueue};
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Document, Key, Post, Query, RunLease, Space, Store, StoreError, StoredDocument, StoredRun, Transaction, anchor,
-    runs,
+    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
+    anchor, runs,
 };
 use hold::Renewed;
 use queue::transact;
@@ -164,7 +164,7 @@ impl Worker {
 
 /// Writes and removes a mark that means nothing: a worker that could only read would take no run, and say nothing.
 async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
-    let key = Key::from_parts(Space::Decided, "worker", Arc::clone(owner));
+    let key = Key::from_parts(DocumentKind::Decided, "worker", Arc::clone(owner));
     for is_there in [true, false] {
         let named = key.clone();
         let mark = move |transaction: &mut Transaction| {
@@ -228,7 +228,7 @@ async fn wait(
 
 /// Returns the oldest of what was posted to a run. `None` if there is none.
 async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
-    let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(Space::Post) };
+    let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Post) };
     Ok(match store.list(&query).await?.pop() {
         Some(StoredDocument { key, document: Document::Post(post), .. }) => Some((key, *post)),
         _ => None,
@@ -262,7 +262,7 @@ impl Desk {
             return Ok(taken);
         }
         let due = Some(self.runner.store_time().await?);
-        let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(Space::Run) }).await?;
+        let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(DocumentKind::Run) }).await?;
         // Workers that see the same list do not all begin with the same run.
         let first = usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % listed.len().max(1);
         listed.rotate_left(first);

@@ -12,7 +12,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::{attend, listing, terminal};
 use crate::runner::RunOptions;
-use crate::store::{Key, Query, Space, Store as _, StoredDocument, StoredRun};
+use crate::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 /// How often somebody who waits for a run looks whether it is free.
 const LOOK: Duration = Duration::from_millis(200);
@@ -165,7 +165,7 @@ async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
 async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> {
     let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
     let (party, mut newest) = (cli.party(), None);
-    listing::each(&*store, Query::new(Space::Run), |listed| {
+    listing::each(&*store, Query::new(DocumentKind::Run), |listed| {
         if let Some(run) = listed.as_run()
             && run.tenant == party.tenant
             && run.principal == party.principal

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::policy::{Holder, RunPolicy, Spend, ToolPolicy, Window};
 use crate::store::accounts::{self, Account, Bill};
 use crate::store::conformance::{ask, at, read, several, update};
-use crate::store::{Document, Key, Query, Space, Store, StoredAccount, Transaction};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoredAccount, Transaction};
 
 pub(super) async fn accounts_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
@@ -34,7 +34,7 @@ pub(super) async fn accounts_are_kept(store: Arc<dyn Store>) {
             "an account reads as it was written"
         );
     }
-    let over = Query { due: Some(at(1)), ..Query::new(Space::Account) };
+    let over = Query { due: Some(at(1)), ..Query::new(DocumentKind::Account) };
     assert_eq!(store.list(&over).await.expect("it lists").len(), 2, "accounts whose window is over are listed");
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) 
     let booked = answers.iter().filter(|answer| answer.is_ok()).count();
     assert_eq!(booked, 5, "what is booked together never passes a limit");
     let mut calls = Vec::new();
-    for listed in store.list(&Query::new(Space::Account)).await.expect("it lists") {
+    for listed in store.list(&Query::new(DocumentKind::Account)).await.expect("it lists") {
         if let Document::Account(account) = listed.document {
             calls.push((account.holder == Holder::Tenant, account.booked.calls));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::conformance::record;
 use crate::store::verify::verify;
-use crate::store::{Anchor, Document, Query, Space, Store, anchor};
+use crate::store::{Anchor, Document, DocumentKind, Query, Store, anchor};
 
 async fn put(store: &dyn Store, run: &str, call: &str) {
     store.append(record(run, call).into()).await.expect("it keeps records");
@@ -35,7 +35,7 @@ pub(super) async fn anchors_hold_what_is_new(store: Arc<dyn Store>) {
     let second = made(store).await;
     assert_eq!(second.iter().map(heads).collect::<Vec<_>>(), [[("two", 1)]], "the heads of runs with new records");
     assert_eq!((second[0].number, second[0].previous), (1, first[0].hash), "one chain");
-    let listed = store.list(&Query::new(Space::Anchor)).await.expect("it lists");
+    let listed = store.list(&Query::new(DocumentKind::Anchor)).await.expect("it lists");
     let listed = listed.into_iter().filter_map(|listed| match listed.document {
         Document::Anchor(anchor) => Some(*anchor),
         _ => None,

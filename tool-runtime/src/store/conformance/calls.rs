@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::call::{CallId, Suspension, ToolInvocationRecord};
 use crate::store::conformance::{at, read, record, run, text, update, waiting};
-use crate::store::{AuditRecord, Chain, Document, Key, PendingFilter, Query, RecordFilter, Space, Store, Transaction};
+use crate::store::{
+    AuditRecord, Chain, Document, DocumentKind, Key, PendingFilter, Query, RecordFilter, Store, Transaction,
+};
 
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     let store = &*store;
@@ -60,7 +62,8 @@ pub(super) async fn what_is_written_reads_the_same(store: Arc<dyn Store>) {
     };
     update(store, &pair, write).await.expect("it writes");
     assert_eq!(text(read(store, &pair[0]).await.as_ref()), Some(document), "any text");
-    let listed = store.list(&Query { scope: Some(id.into()), ..Query::new(Space::Waiting) }).await.expect("it lists");
+    let listed =
+        store.list(&Query { scope: Some(id.into()), ..Query::new(DocumentKind::Waiting) }).await.expect("it lists");
     assert_eq!(listed.first().map(|listed| &listed.key), Some(&pair[1]), "any id");
     let records = store.records(&RecordFilter::call(id, CallId::new(id))).await.expect("it reads");
     assert_eq!(Chain::verify(&records), Ok(()), "a record reads as it was sealed");

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use crate::store::conformance::records::calls;
 use crate::store::conformance::{ask, at, read, record, run, text, update};
-use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError, StoredRun, Transaction};
+use crate::store::{
+    Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, StoreError, StoredRun, Transaction,
+};
 
 pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
     let store = &*store;
@@ -100,15 +102,15 @@ pub(super) async fn documents_are_listed_in_order(store: Arc<dyn Store>) {
     // A second write does not move a document.
     let key = Key::run("b");
     update(store, &[Key::run("b")], move |transaction| transaction.set(&key, run("b", "2"))).await.expect("it writes");
-    let all = store.list(&Query::new(Space::Run)).await.expect("it lists");
+    let all = store.list(&Query::new(DocumentKind::Run)).await.expect("it lists");
     let scopes: Vec<_> = all.iter().map(|listed| &**listed.key.scope()).collect();
     assert_eq!(scopes, ["b", "a", "c"], "in the order in which they were first written");
-    let page = Query { limit: 1, after: all[0].position, ..Query::new(Space::Run) };
+    let page = Query { limit: 1, after: all[0].position, ..Query::new(DocumentKind::Run) };
     let page = store.list(&page).await.expect("it lists");
     assert_eq!(page.iter().map(|listed| &listed.key).collect::<Vec<_>>(), [&Key::run("a")], "one page");
-    let scope = Query { scope: Some("c".into()), ..Query::new(Space::Run) };
+    let scope = Query { scope: Some("c".into()), ..Query::new(DocumentKind::Run) };
     assert_eq!(store.list(&scope).await.expect("it lists").len(), 1, "of one scope");
-    assert!(store.list(&Query::new(Space::Call)).await.expect("it lists").is_empty(), "of another space");
+    assert!(store.list(&Query::new(DocumentKind::Call)).await.expect("it lists").is_empty(), "of another kind");
 }
 
 pub(super) async fn due_documents_are_listed(store: Arc<dyn Store>) {
@@ -123,13 +125,13 @@ pub(super) async fn due_documents_are_listed(store: Arc<dyn Store>) {
         update(store, &[key], write).await.expect("it writes");
     }
     for (now, expected) in [(at(9), 0), (at(10), 1), (at(20), 2), (Timestamp::MAX, 2)] {
-        let query = Query { due: Some(now), ..Query::new(Space::Run) };
+        let query = Query { due: Some(now), ..Query::new(DocumentKind::Run) };
         assert_eq!(store.list(&query).await.expect("it lists").len(), expected, "due at {now}");
     }
 }
 
 pub(super) async fn who_waits_is_woken(store: Arc<dyn Store>) {
-    let (key, due) = (Key::run("due"), Query { due: Some(at(1)), ..Query::new(Space::Run) });
+    let (key, due) = (Key::run("due"), Query { due: Some(at(1)), ..Query::new(DocumentKind::Run) });
     let (waiter, (waits, looked)) = (Arc::clone(&store), tokio::sync::oneshot::channel());
     let woken = tokio::spawn(async move {
         let mut waits = Some(waits);

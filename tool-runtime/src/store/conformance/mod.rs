@@ -123,7 +123,7 @@ pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
     }
 }
 
-/// A document of kind [`Run`](crate::store::Space::Run) with this text and the time from which it is due, for tests of stores.
+/// A document of kind [`Run`](crate::store::DocumentKind::Run) with this text and the time from which it is due, for tests of stores.
 #[must_use]
 pub fn document(run: &str, text: &str, due: Option<Timestamp>) -> StoredDocument {
     let run = StoredRun { due, ..StoredRun::new(run, text) };

@@ -8,7 +8,9 @@ use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
 use crate::store::posts::Posted;
 use crate::store::runs::{Due, Holder, Next, Progress};
-use crate::store::{Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction, posts, runs};
+use crate::store::{
+    Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredRun, Transaction, posts, runs,
+};
 
 pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
@@ -35,7 +37,7 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
         other => panic!("a run reads as a run: {other:?}"),
     }
     for (now, due) in [(at(8), 0), (at(9), 1)] {
-        let query = Query { due: Some(now), ..Query::new(Space::Run) };
+        let query = Query { due: Some(now), ..Query::new(DocumentKind::Run) };
         assert_eq!(store.list(&query).await.expect("it lists").len(), due, "a run is due once its worker is gone");
     }
 }
@@ -94,7 +96,7 @@ async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Resu
 
 /// What waits in the post, oldest first.
 async fn posted(store: &dyn Store) -> Vec<(Key, Arc<str>)> {
-    let query = Query { scope: Some("run".into()), ..Query::new(Space::Post) };
+    let query = Query { scope: Some("run".into()), ..Query::new(DocumentKind::Post) };
     let listed = store.list(&query).await.expect("it lists");
     let body = |document| match document {
         Document::Post(post) => post.body,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{CallId, JsonText};
 use crate::store::conformance::{read, record, records::calls, run, text, update, waiting};
-use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, Transaction};
+use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, Transaction};
 use crate::tool::Hash;
 
 /// Text that no compression makes short.
@@ -20,7 +20,7 @@ pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
     let start = noise(8192);
     let [one, two] = ["1", "2"].map(|end| format!("{start}{end}"));
     for id in [&one, &two] {
-        let key = Key::from_parts(Space::Waiting, id.as_str(), id.as_str());
+        let key = Key::from_parts(DocumentKind::Waiting, id.as_str(), id.as_str());
         let (named, of) = ([key.clone(), Key::run(id.as_str())], id.clone());
         let write = move |transaction: &mut Transaction| {
             transaction.set(&key, Document::Waiting(Box::new(waiting(&of, &of, 1))))?;
@@ -29,11 +29,11 @@ pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
         };
         update(store, &named, write).await.expect("it writes");
     }
-    let listed = store.list(&Query { scope: Some(two.as_str().into()), ..Query::new(Space::Waiting) }).await;
+    let listed = store.list(&Query { scope: Some(two.as_str().into()), ..Query::new(DocumentKind::Waiting) }).await;
     let keys: Vec<_> = listed.expect("it lists").into_iter().map(|listed| listed.key).collect();
     assert_eq!(
         keys,
-        [Key::from_parts(Space::Waiting, two.as_str(), two.as_str())],
+        [Key::from_parts(DocumentKind::Waiting, two.as_str(), two.as_str())],
         "a key is listed as it was written"
     );
     assert_eq!(text(read(store, &Key::run(one.as_str())).await.as_ref()), Some(one.as_str()), "and read");
@@ -72,7 +72,7 @@ pub(super) async fn many_documents_are_listed_in_pages(store: Arc<dyn Store>) {
         };
         update(store, &keys, write).await.expect("it writes");
     }
-    let (mut query, mut found) = (Query { limit: 999, ..Query::new(Space::Run) }, Vec::new());
+    let (mut query, mut found) = (Query { limit: 999, ..Query::new(DocumentKind::Run) }, Vec::new());
     loop {
         let page = store.list(&query).await.expect("it lists");
         assert!(page.len() <= query.limit, "a page is no longer than was asked for");

@@ -10,7 +10,7 @@ use crate::policy::{Holder, Spend, Window};
 use crate::store::conformance::grants::{grant, keep};
 use crate::store::conformance::{at, read, record, run, update, waiting};
 use crate::store::{
-    Clock as _, Document, Key, Query, RecordFilter, Space, Store, StoredAccount, SystemClock, Transaction, sweep,
+    Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Store, StoredAccount, SystemClock, Transaction, sweep,
 };
 
 /// More than one transaction removes.
@@ -63,7 +63,7 @@ pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
     for key in &stays {
         assert!(read(store, key).await.is_some(), "{key:?} still means something");
     }
-    let left = store.list(&Query::new(Space::Account)).await.expect("it lists");
+    let left = store.list(&Query::new(DocumentKind::Account)).await.expect("it lists");
     assert_eq!(left.len(), 2, "accounts whose window is over are gone");
     assert_eq!(store.records(&RecordFilter::default()).await.expect("it reads").len(), 1, "records stay");
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::store::transaction::Writes;
 use crate::store::{AuditRecord, Sealed};
-use crate::store::{Key, Space, StoreError, StoredDocument};
+use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
 
 /// How much a store holds.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ impl Default for Limits {
 const DECIDED: usize = 16;
 
 fn is_decided(document: &StoredDocument) -> bool {
-    matches!(document.key.space(), Space::Decided | Space::DigestKey)
+    matches!(document.key.kind(), DocumentKind::Decided | DocumentKind::DigestKey)
 }
 
 #[derive(Default)]

@@ -9,8 +9,8 @@ use crate::store::conformance::record;
 use crate::store::runs;
 use crate::store::verify::verify;
 use crate::store::{
-    Clock, Document, Key, ManualClock, MemoryStore, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction,
-    anchor,
+    Clock, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RunLease, Store, StoreError, StoredRun,
+    Transaction, anchor,
 };
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -69,7 +69,7 @@ async fn anchors_follow_each_other_whatever_the_clock_says() {
         assert_eq!(anchor(&store, |_| ()).await.unwrap(), 1, "{second}");
         assert_eq!(anchor(&store, |_| ()).await.unwrap(), 0, "{second}: nothing is anchored twice");
     }
-    let anchors = store.list(&Query::new(Space::Anchor)).await.unwrap();
+    let anchors = store.list(&Query::new(DocumentKind::Anchor)).await.unwrap();
     let heads = anchors.iter().filter_map(|listed| match &listed.document {
         Document::Anchor(anchor) => Some(anchor.heads.len()),
         _ => None,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::store::conformance::{self, record, waiting};
-use crate::store::{Chain, Document, Key, ManualClock, MemoryStore, Query, RecordFilter, Space, Store, StoreError};
+use crate::store::{
+    Chain, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError,
+};
 
 fn small() -> MemoryStore {
     MemoryStore::with_limits(3, 2)
@@ -88,7 +90,7 @@ async fn decided_calls_are_kept_until_they_expire() {
         decide(&store, &format!("call_{call}"), 20).unwrap();
     }
     assert!(decide(&store, "one more", 20).is_err());
-    let listed = store.list(&Query::new(Space::Decided)).await.unwrap();
+    let listed = store.list(&Query::new(DocumentKind::Decided)).await.unwrap();
     assert_eq!(listed.len(), 32);
 }
 

@@ -100,7 +100,7 @@ impl Spoiled {
         if self.1 != Fault::CutsKeys {
             return key;
         }
-        Key::from_parts(key.space(), cut(key.scope()), cut(key.id()))
+        Key::from_parts(key.kind(), cut(key.scope()), cut(key.id()))
     }
 
     fn after_a_while(&self, write: impl FnOnce(&MemoryStore) -> Receipt + Send + 'static) -> Receipt {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::Finding;
 use crate::store::verify::Verifier;
-use crate::store::{Document, Key, Query, Space, Store, StoreError, pages};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, pages};
 use crate::tool::Hash;
 
 /// How many anchors are read at a time; each has at most a thousand heads.
@@ -21,7 +21,7 @@ pub(super) async fn anchors(
     let mut lost = Vec::new();
     let mut kept: BTreeMap<_, _> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
     let (mut next, mut end) = (0, None::<Anchor>);
-    let mut pages = pages(store, Query { limit: ANCHORS, ..Query::new(Space::Anchor) });
+    let mut pages = pages(store, Query { limit: ANCHORS, ..Query::new(DocumentKind::Anchor) });
     loop {
         let page = match pages.next().await {
             Ok(Some(page)) => page,

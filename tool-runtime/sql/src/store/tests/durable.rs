@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tool_runtime::store::{Key, Query, Space, Store, Transaction};
+use tool_runtime::store::{DocumentKind, Key, Query, Store, Transaction};
 use tool_runtime::testing::conformance::document;
 
 use crate::store::tests::{new, open};
@@ -55,7 +55,7 @@ async fn what_another_process_writes_is_found_by_looking() {
     // A store of its own hears nothing of the first, as another process does not.
     let other = open(&folder.path().join("store.db")).await.unwrap();
     let waiter = tokio::spawn(async move {
-        let due = Query { due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Run) };
+        let due = Query { due: Some(jiff::Timestamp::MAX), ..Query::new(DocumentKind::Run) };
         while other.list(&due).await.unwrap().is_empty() {
             other.changed().await;
         }

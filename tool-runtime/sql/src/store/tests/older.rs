@@ -2,7 +2,7 @@
 
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use tool_runtime::store::{Chain, Key, Query, RecordFilter, Space, Store, StoreError};
+use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError};
 
 use crate::store::SqlOptions;
 use crate::store::connection::{Connections, Database};
@@ -42,7 +42,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let arguments = store.pending(&waits.key).await.unwrap().unwrap().arguments;
         assert!(!arguments.as_str().is_empty());
         assert_eq!(documents[1].as_ref().map(text).as_deref(), Some("saved"));
-        let calls = store.list(&Query::new(Space::Call)).await.unwrap();
+        let calls = store.list(&Query::new(DocumentKind::Call)).await.unwrap();
         assert_eq!(calls.iter().map(|listed| listed.is_settled()).collect::<Vec<_>>(), [true, false]);
         put(&store, "new").await.unwrap();
         let records = store.records(&RecordFilter::run("run")).await.unwrap();

@@ -1,6 +1,6 @@
 //! The long text of a run: the writes of a step and of a renewed lease.
 
-use tool_runtime::store::{Key, Query, Space, Store, StoreError, StoredDocument, Transaction};
+use tool_runtime::store::{DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction};
 use tool_runtime::testing::conformance::document;
 use tool_runtime::tool::Hash;
 
@@ -90,10 +90,10 @@ async fn parts_come_and_go_with_their_run() {
     }
     keep(&store, "short", "saved".to_owned()).await.unwrap();
     let both = parts(&store).await;
-    let listed = store.list(&Query { due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Run) }).await.unwrap();
+    let listed = store.list(&Query { due: Some(jiff::Timestamp::MAX), ..Query::new(DocumentKind::Run) }).await.unwrap();
     let texts: Vec<_> = listed.iter().map(text).collect();
     assert_eq!(texts, [conversation(20), conversation(20), "saved".to_owned()], "in their order");
-    let page = Query { after: listed[0].position, limit: 1, ..Query::new(Space::Run) };
+    let page = Query { after: listed[0].position, limit: 1, ..Query::new(DocumentKind::Run) };
     assert_eq!(store.list(&page).await.unwrap()[0].key, Key::run("two"));
 
     keep(&store, "one", "short now".to_owned()).await.unwrap();

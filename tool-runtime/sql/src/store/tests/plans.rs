@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use tool_runtime::call::CallId;
-use tool_runtime::store::{Key, Query, RecordFilter, Space};
+use tool_runtime::store::{DocumentKind, Key, Query, RecordFilter};
 
 use crate::store::connection::Value;
 use crate::store::tests::new;
@@ -21,7 +21,7 @@ async fn no_query_walks_through_a_table() {
     let (_folder, store) = new().await;
     let (run, time) = (Some("run".into()), Some(Timestamp::UNIX_EPOCH));
     let keys = [Key::run("run"), Key::post("run", "a"), Key::last_anchor()];
-    let all = || Query::new(Space::Post);
+    let all = || Query::new(DocumentKind::Post);
     let by_key = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=? AND id=?)";
     let of_scope = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=?)";
     let cases = [
@@ -29,11 +29,11 @@ async fn no_query_walks_through_a_table() {
         (statement::select(&keys), by_key),
         (statement::select(&keys[..1]), "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)"),
         (
-            statement::listing(&Query { due: time, ..Query::new(Space::Run) }),
+            statement::listing(&Query { due: time, ..Query::new(DocumentKind::Run) }),
             "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
         (
-            statement::listing(&Query { due: time, ..Query::new(Space::Run) }),
+            statement::listing(&Query { due: time, ..Query::new(DocumentKind::Run) }),
             "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)",
         ),
         (statement::listing(&all()), "USING INDEX tool_runtime_documents_number (space=? AND number>?)"),
