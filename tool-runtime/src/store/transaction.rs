@@ -46,14 +46,14 @@ struct Slot {
 /// What a transaction writes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Writes {
+pub struct TransactionWrites {
     /// The documents that changed; `None` removes one.
     pub documents: Vec<(Key, Option<StoredDocument>)>,
     /// Records to append, each to the chain of its run.
     pub records: Vec<AuditRecord>,
 }
 
-impl Writes {
+impl TransactionWrites {
     /// Whether a document is due now, so that who waits in [`Store::changed`](crate::store::Store::changed) is woken.
     #[must_use]
     pub fn wakes(&self, now: Timestamp) -> bool {
@@ -130,18 +130,18 @@ impl Transaction {
     ///
     /// # Errors
     /// The error of the change, or [`StoreError::Panicked`]. Nothing is to be written then.
-    pub fn run(mut self, change: &mut Change) -> Result<Writes, StoreError> {
+    pub fn run(mut self, change: &mut Change) -> Result<TransactionWrites, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
         Ok(self.into_writes())
     }
 
-    pub(super) fn into_writes(self) -> Writes {
+    pub(super) fn into_writes(self) -> TransactionWrites {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
         let stored = |(key, slot): (Key, Slot)| {
             let document = slot.document.map(|document| StoredDocument::new(key.clone(), document));
             (key, document)
         };
-        Writes { documents: changed.map(stored).collect(), records: self.records }
+        TransactionWrites { documents: changed.map(stored).collect(), records: self.records }
     }
 
     fn write(&mut self, key: &Key, document: Option<Document>) -> Result<(), StoreError> {

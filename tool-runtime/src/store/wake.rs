@@ -8,7 +8,7 @@ use crate::store::store::POLL;
 /// Wakes the tasks that wait in [`Store::changed`](crate::store::Store::changed), for stores to use.
 ///
 /// A store calls [`wake`](Self::wake) after each commit whose
-/// [`Writes::wakes`](crate::store::Writes::wakes), and its `changed` awaits [`wait`](Self::wait).
+/// [`TransactionWrites::wakes`](crate::store::TransactionWrites::wakes), and its `changed` awaits [`wait`](Self::wait).
 ///
 /// ```
 /// use tool_runtime::store::Wake;

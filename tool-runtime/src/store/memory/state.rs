@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::transaction::Writes;
+use crate::store::transaction::TransactionWrites;
 use crate::store::{AuditRecord, Sealed};
 use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
 
@@ -63,7 +63,12 @@ impl State {
     }
 
     /// Returns what made room.
-    pub(super) fn write(&mut self, writes: Writes, limits: Limits, now: Timestamp) -> Result<Vec<Kept>, StoreError> {
+    pub(super) fn write(
+        &mut self,
+        writes: TransactionWrites,
+        limits: Limits,
+        now: Timestamp,
+    ) -> Result<Vec<Kept>, StoreError> {
         if self.has_no_room(&writes, limits) {
             self.forget(now);
             if self.has_no_room(&writes, limits) {
@@ -77,7 +82,7 @@ impl State {
     }
 
     /// Whether it would hold too much: of what is open, or of calls that were decided.
-    fn has_no_room(&self, writes: &Writes, limits: Limits) -> bool {
+    fn has_no_room(&self, writes: &TransactionWrites, limits: Limits) -> bool {
         let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
             let changed = || writes.documents.iter();
             let added = changed().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
