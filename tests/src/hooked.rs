@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
 };
 
 /// What a hook makes of a method.
@@ -106,7 +106,7 @@ impl Store for HookedStore {
         self.write("append", |store| store.append(record))
     }
 
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         self.write("update", |store| store.update(keys, change))
     }
 

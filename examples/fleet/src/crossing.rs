@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
 };
 
 /// Counts the places that the process comes by, and kills or stops it at one of them.
@@ -99,7 +99,7 @@ impl Store for WatchedStore {
         self.watched(self.store.append(record))
     }
 
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         self.watched(self.store.update(keys, change))
     }
 

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake,
+    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake,
 };
 
 use self::apply::Work;
@@ -108,7 +108,7 @@ impl Store for SqlStore {
         self.write(Work::Append(Box::new(record)))
     }
 
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         self.write(Work::Update(keys, change))
     }
 

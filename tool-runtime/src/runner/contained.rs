@@ -20,8 +20,8 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Rest;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, Change, Clock, Document, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
-    SystemClock, Transaction, Waiting, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    StoredDocument, SystemClock, Transaction, Waiting, digest_key,
 };
 use crate::tool::Schema;
 
@@ -69,7 +69,7 @@ impl Contained<dyn Store> {
         self.call("store", |store| store.append(record)).unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
     }
 
-    pub(super) fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    pub(super) fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         self.call("store", |store| store.update(keys, change))
             .unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
     }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::store::{
-    AuditRecord, Change, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
+    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
 };
 
 /// A source of wall-clock time. Called inline: do not block. If it panics, the system's clock is asked instead.
@@ -99,7 +99,7 @@ impl Store for Timed {
         self.store.append(record)
     }
 
-    fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
         let (clock, asked) = (Arc::clone(&self.clock), Instant::now());
         let timed = move |transaction: &mut Transaction| {
             // A process that was stopped meanwhile would take an old time for the present one.

@@ -14,7 +14,7 @@ use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
 use crate::store::{AuditRecord, Sealed};
 use crate::store::{
-    Change, Clock, Key, Query, Receipt, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction,
+    ChangeFn, Clock, Key, Query, Receipt, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction,
 };
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
@@ -95,7 +95,7 @@ impl Store for MemoryStore {
         Receipt::ready(Ok(()))
     }
 
-    fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
         // Asked before the lock is taken: it is the application's code.
         let now = self.0.clock.now();
         let mut state = self.state();

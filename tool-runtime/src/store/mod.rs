@@ -71,6 +71,6 @@ pub use sealed::Sealed;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;
-pub use transaction::{Change, Transaction, TransactionWrites};
+pub use transaction::{ChangeFn, Transaction, TransactionWrites};
 pub use unfinished::{UnfinishedCall, unfinished_calls};
 pub use wake::Wake;

@@ -12,11 +12,11 @@ use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 use crate::store::transaction::returning;
 use crate::store::{AuditRecord, Sealed};
-use crate::store::{Change, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
+use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
 
 /// Keeps documents that change in transactions, and records that never do.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`Change`]s that this library
+/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this library
 /// hands over decide its meaning: a store locks, reads, runs the change and writes. `tool_runtime::testing::conformance` checks whether a store does.
 ///
 /// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
@@ -46,7 +46,7 @@ pub trait Store: Send + Sync {
     /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the receipt is dropped.
     /// Changes that this process hands over happen in their order if they have a lock in common.
     /// The receipt resolves to the error of the change, if it returned one.
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt;
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt;
 
     /// Reads documents, in the order of the keys.
     ///
@@ -166,7 +166,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).append(record)
     }
 
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         (**self).update(keys, change)
     }
 

@@ -10,12 +10,12 @@ use crate::store::audit::AuditRecord;
 use crate::store::{Document, Key, StoreError, StoredDocument};
 
 /// A change of documents. It may be run more than once, so it depends on the transaction only; an error writes nothing.
-pub type Change = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
+pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
 
 /// A change that keeps what it returned last.
 pub(crate) fn returning<T: Send + 'static>(
     mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
-) -> (Change, impl FnOnce() -> Result<T, StoreError>) {
+) -> (ChangeFn, impl FnOnce() -> Result<T, StoreError>) {
     let answer = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&answer);
     let change = move |transaction: &mut Transaction| {
@@ -26,7 +26,7 @@ pub(crate) fn returning<T: Send + 'static>(
     (Box::new(change), returned)
 }
 
-/// The documents that a [`Change`] named, as they are while it runs, and what it writes.
+/// The documents that a [`ChangeFn`] named, as they are while it runs, and what it writes.
 ///
 /// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it, and
 /// writes the result.
@@ -130,7 +130,7 @@ impl Transaction {
     ///
     /// # Errors
     /// The error of the change, or [`StoreError::Panicked`]. Nothing is to be written then.
-    pub fn run(mut self, change: &mut Change) -> Result<TransactionWrites, StoreError> {
+    pub fn run(mut self, change: &mut ChangeFn) -> Result<TransactionWrites, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
         Ok(self.into_writes())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{AuditRecord, Chain, Change, Key, Sealed, StoreError, StoredDocument, Transaction};
+use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, Sealed, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
 use crate::store::parts::{self, Found, Stored};
@@ -17,7 +17,7 @@ pub(super) enum Work {
     /// A record.
     Append(Box<AuditRecord>),
     /// What a change makes of these documents.
-    Update(Vec<Key>, Change),
+    Update(Vec<Key>, ChangeFn),
 }
 
 impl Work {

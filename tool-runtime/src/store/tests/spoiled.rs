@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, Change, Key, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
     Transaction,
 };
 
@@ -116,7 +116,7 @@ impl Spoiled {
         Receipt::new(receiver)
     }
 
-    fn change(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+    fn change(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
         let fault = self.1;
         let named = keys.clone();
         let changed = move |transaction: &mut Transaction| {
@@ -143,7 +143,7 @@ impl Spoiled {
     }
 
     /// Reads, runs the change on what it read, and writes later: whatever came in between is lost.
-    fn without_locks(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+    fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
         tokio::spawn(async move {
@@ -186,7 +186,7 @@ impl Store for Spoiled {
         }
     }
 
-    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
         match self.1 {
             Fault::LocksNothing => self.without_locks(keys, change),
             Fault::DropsWithTheReceipt => self.after_a_while(move |store| store.update(keys, change)),
