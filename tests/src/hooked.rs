@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, WriteHandle,
 };
 
 /// What a hook makes of a method.
@@ -53,13 +53,13 @@ impl HookedStore {
         }
     }
 
-    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> Receipt) -> Receipt {
+    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> WriteHandle) -> WriteHandle {
         match (self.hook)(method) {
             Then::Pass => write(&*self.store),
-            Then::Fail(error) => Receipt::ready(Err(error)),
+            Then::Fail(error) => WriteHandle::ready(Err(error)),
             Then::Lost(error) => {
                 drop(write(&*self.store));
-                Receipt::ready(Err(error))
+                WriteHandle::ready(Err(error))
             }
             Then::Late | Then::After(_) => {
                 let kept = write(&*self.store);
@@ -68,7 +68,7 @@ impl HookedStore {
                     tokio::task::yield_now().await;
                     drop(sender.send(kept.await));
                 });
-                Receipt::new(receiver)
+                WriteHandle::new(receiver)
             }
             Then::Slow(time) => {
                 let kept = write(&*self.store);
@@ -77,13 +77,13 @@ impl HookedStore {
                     tokio::time::sleep(time).await;
                     drop(sender.send(kept.await));
                 });
-                Receipt::new(receiver)
+                WriteHandle::new(receiver)
             }
             Then::Silence => {
                 drop(write(&*self.store));
                 let (sender, receiver) = oneshot::channel();
                 self.silenced.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
-                Receipt::new(receiver)
+                WriteHandle::new(receiver)
             }
         }
     }
@@ -102,11 +102,11 @@ impl HookedStore {
 
 #[async_trait]
 impl Store for HookedStore {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         self.write("append", |store| store.append(record))
     }
 
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.write("update", |store| store.update(keys, change))
     }
 

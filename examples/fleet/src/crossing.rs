@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, WriteHandle, RecordFilter, Sealed, Store, StoreError, StoredDocument,
 };
 
 /// Counts the places that the process comes by, and kills or stops it at one of them.
@@ -81,7 +81,7 @@ impl WatchedStore {
         Self { store, crossings }
     }
 
-    fn watched(&self, receipt: Receipt) -> Receipt {
+    fn watched(&self, receipt: WriteHandle) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let crossings = Arc::clone(&self.crossings);
         tokio::spawn(async move {
@@ -89,17 +89,17 @@ impl WatchedStore {
             crossings.cross("after a write");
             let _heard = sender.send(kept);
         });
-        Receipt::new(receiver)
+        WriteHandle::new(receiver)
     }
 }
 
 #[async_trait]
 impl Store for WatchedStore {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         self.watched(self.store.append(record))
     }
 
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.watched(self.store.update(keys, change))
     }
 

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake, WriteHandle,
 };
 
 use self::apply::Work;
@@ -90,25 +90,25 @@ impl SqlStore {
     /// The version of the tables that this library reads and writes.
     pub const VERSION: i64 = migrate::VERSION;
 
-    fn write(&self, work: Work) -> Receipt {
+    fn write(&self, work: Work) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         match self.0.queue.push(work, sender) {
             Ok(()) => {
                 Shared::hire(&self.0);
-                Receipt::new(receiver)
+                WriteHandle::new(receiver)
             }
-            Err(_) => Receipt::ready(Err(StoreError::Busy)),
+            Err(_) => WriteHandle::ready(Err(StoreError::Busy)),
         }
     }
 }
 
 #[async_trait]
 impl Store for SqlStore {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         self.write(Work::Append(Box::new(record)))
     }
 
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.write(Work::Update(keys, change))
     }
 

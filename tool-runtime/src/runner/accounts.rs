@@ -13,7 +13,7 @@ use crate::policy::{Allowance, BudgetExceeded, RunPolicy, Spend};
 use crate::runner::{Run, telemetry};
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::{self, Begun};
-use crate::store::{Key, Receipt, StoreError, Transaction};
+use crate::store::{Key, StoreError, Transaction, WriteHandle};
 
 /// The accounts of a run, and the model's turns on their way to them.
 pub(super) struct Accounts {
@@ -27,7 +27,7 @@ const MOST_TURNS: usize = 64;
 /// A model's turn that may not be booked yet.
 struct Turn {
     used: Spend,
-    receipt: Receipt,
+    receipt: WriteHandle,
 }
 
 impl Accounts {
@@ -109,7 +109,7 @@ impl Run {
                 // Booked again: a turn that was paid for twice is better than one that nobody paid for.
                 let receipt = self.charge(used);
                 if let Err(error) = receipt.await {
-                    let receipt = Receipt::ready(Err(StoreError::Lost));
+                    let receipt = WriteHandle::ready(Err(StoreError::Lost));
                     self.accounts().turns().push_front(Turn { used, receipt });
                     return Err(error);
                 }
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// Books a model's turn. It was used even if the run has another owner meanwhile.
-    fn charge(&self, used: Spend) -> Receipt {
+    fn charge(&self, used: Spend) -> WriteHandle {
         let turn = Bill::new(self.accounts().all(), used);
         let keys = Account::keys(&turn.accounts).collect();
         let change = move |transaction: &mut Transaction| accounts::charge(transaction, &turn);

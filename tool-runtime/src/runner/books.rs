@@ -15,7 +15,7 @@ use crate::runner::deciding::Deciding;
 use crate::runner::{ResumeError, Run, ServerEntry, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
-use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, Receipt, StoreError, Transaction, Waiting};
+use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, StoreError, Transaction, Waiting, WriteHandle};
 
 /// How often a lease is asked for again before a call begins.
 const CONFIRMATIONS: u32 = 3;
@@ -108,7 +108,7 @@ impl Run {
         attempt: Option<&Attempt>,
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
-    ) -> Receipt {
+    ) -> WriteHandle {
         let store = &self.shared().store;
         if attempt.is_none() && self.options().lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(AuditRecord::Call(record));
@@ -123,7 +123,7 @@ impl Run {
         attempt: Option<Attempt>,
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
-    ) -> Receipt {
+    ) -> WriteHandle {
         let (store, lease) = (&self.shared().store, self.lease());
         let mut keys = self.keys();
         keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
@@ -146,7 +146,7 @@ impl Run {
 
     /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
     /// heard so. If it was not taken, it still waits, and nothing is written.
-    pub(super) fn put_if_begun(&self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> Receipt {
+    pub(super) fn put_if_begun(&self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> WriteHandle {
         let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(attempt.keys());
         let change = move |transaction: &mut Transaction| {
@@ -161,7 +161,7 @@ impl Run {
     }
 
     /// Writes a record of a decision that did not fit.
-    pub(super) fn note(&self, decision: DecisionRecord) -> Receipt {
+    pub(super) fn note(&self, decision: DecisionRecord) -> WriteHandle {
         let record = AuditRecord::from(decision);
         let Some(lease) = self.lease() else { return self.shared().store.append(record) };
         let change = move |transaction: &mut Transaction| {

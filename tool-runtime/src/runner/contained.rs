@@ -20,8 +20,8 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Rest;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
-    StoredDocument, SystemClock, Transaction, Waiting, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 
@@ -64,14 +64,15 @@ impl<T: ?Sized> Contained<T> {
 }
 
 impl Contained<dyn Store> {
-    pub(super) fn append(&self, record: impl Into<AuditRecord>) -> Receipt {
+    pub(super) fn append(&self, record: impl Into<AuditRecord>) -> WriteHandle {
         let record = record.into();
-        self.call("store", |store| store.append(record)).unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
+        self.call("store", |store| store.append(record))
+            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
     }
 
-    pub(super) fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    pub(super) fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.call("store", |store| store.update(keys, change))
-            .unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
+            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
     }
 
     /// Changes documents, and returns what the change returned.

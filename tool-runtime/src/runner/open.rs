@@ -20,7 +20,7 @@ use crate::runner::seen::Taken;
 use crate::runner::spans::Parent;
 use crate::runner::{CallClient, Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
-use crate::store::{Key, Receipt, StoreError};
+use crate::store::{Key, StoreError, WriteHandle};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -75,7 +75,7 @@ enum Phase {
 struct Recorded {
     result: ToolExecResult,
     stop: Option<Stop>,
-    receipt: Receipt,
+    receipt: WriteHandle,
 }
 
 impl OpenCall {
@@ -238,7 +238,7 @@ impl OpenCall {
         }
         let is_kept = matches!(&ended, Ok(Ending::Suspended(_) | Ending::Elsewhere(_)));
         let (mut result, stop) = self.result(ended);
-        let receipt = if is_kept { Receipt::ready(Ok(())) } else { self.write(&result, stop.as_ref()) };
+        let receipt = if is_kept { WriteHandle::ready(Ok(())) } else { self.write(&result, stop.as_ref()) };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
         } else {

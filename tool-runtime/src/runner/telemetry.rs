@@ -13,7 +13,7 @@ use crate::runner::Run;
 use crate::runner::draft::Draft;
 use crate::runner::ending::Stop;
 use crate::runner::failure::Failure;
-use crate::store::{Receipt, StoreError};
+use crate::store::{StoreError, WriteHandle};
 
 const RECORD_LOST: &str = "a record could not be stored";
 
@@ -96,7 +96,7 @@ pub(super) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
 /// Waits in the caller's place for the receipt of a call whose future was dropped, so that operators learn of a record
 /// that is lost. Outside of a tokio runtime they learn only of one that is lost already.
 #[cold]
-pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
+pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: WriteHandle) {
     if receipt.is_kept() {
         return;
     }

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::store::{
-    AuditRecord, ChangeFn, Key, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
+    WriteHandle,
 };
 
 /// A source of wall-clock time. Called inline: do not block. If it panics, the system's clock is asked instead.
@@ -95,11 +96,11 @@ pub(crate) struct Timed {
 
 #[async_trait]
 impl Store for Timed {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         self.store.append(record)
     }
 
-    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (clock, asked) = (Arc::clone(&self.clock), Instant::now());
         let timed = move |transaction: &mut Transaction| {
             // A process that was stopped meanwhile would take an old time for the present one.

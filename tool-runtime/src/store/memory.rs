@@ -14,7 +14,7 @@ use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
 use crate::store::{AuditRecord, Sealed};
 use crate::store::{
-    ChangeFn, Clock, Key, Query, Receipt, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction,
+    ChangeFn, Clock, Key, Query, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction, WriteHandle,
 };
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
@@ -88,14 +88,14 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         let displaced = self.state().append(record, self.0.limits.records);
         // What made room is freed outside the lock.
         drop(displaced);
-        Receipt::ready(Ok(()))
+        WriteHandle::ready(Ok(()))
     }
 
-    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         // Asked before the lock is taken: it is the application's code.
         let now = self.0.clock.now();
         let mut state = self.state();
@@ -113,7 +113,7 @@ impl Store for MemoryStore {
             self.0.changed.wake();
         }
         // What made room is freed outside the lock.
-        Receipt::ready(written.map(drop))
+        WriteHandle::ready(written.map(drop))
     }
 
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {

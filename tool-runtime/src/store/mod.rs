@@ -28,7 +28,6 @@ mod pending;
 pub(crate) mod posts;
 #[cfg(feature = "cli")]
 pub(crate) mod private_file;
-mod receipt;
 mod restored;
 pub(crate) mod runs;
 mod sealed;
@@ -42,6 +41,7 @@ mod unfinished;
 pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
+mod write_handle;
 
 pub use self::store::Store;
 pub(crate) use accounts::StoredAccount;
@@ -63,7 +63,6 @@ pub use memory::MemoryStore;
 pub use pages::{Pages, pages};
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub(crate) use posts::Post;
-pub use receipt::Receipt;
 pub use restored::{RunBehind, hold_back, release_run};
 pub(crate) use runs::RunLease;
 pub use runs::StoredRun;
@@ -74,3 +73,4 @@ pub use sweep::sweep;
 pub use transaction::{ChangeFn, Transaction, TransactionWrites};
 pub use unfinished::{UnfinishedCall, unfinished_calls};
 pub use wake::Wake;
+pub use write_handle::WriteHandle;

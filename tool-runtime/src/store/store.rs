@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use crate::call::ToolInvocationRecord;
 use crate::store::pages::pages;
 use crate::store::pending::{PendingCall, PendingFilter};
-use crate::store::receipt::Receipt;
 use crate::store::transaction::returning;
+use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, Sealed};
 use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
 
@@ -20,7 +20,7 @@ use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, S
 /// hands over decide its meaning: a store locks, reads, runs the change and writes. `tool_runtime::testing::conformance` checks whether a store does.
 ///
 /// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
-/// waits for the receipt of its record before its result is returned, so a store sets its own timeouts.
+/// waits for the handle of its record before its result is returned, so a store sets its own timeouts.
 /// [`MemoryStore`](crate::store::MemoryStore) is one to start from.
 ///
 /// ```
@@ -37,16 +37,16 @@ use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, S
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends a record to the chain of its run. It must return without waiting, because it is also called while a
-    /// future is dropped; the receipt resolves once the record is kept, or could not be.
-    fn append(&self, record: AuditRecord) -> Receipt;
+    /// future is dropped; the handle resolves once the record is kept, or could not be.
+    fn append(&self, record: AuditRecord) -> WriteHandle;
 
     /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
     /// what it made of them together with the records that it appended: all of it or nothing.
     ///
-    /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the receipt is dropped.
+    /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the handle is dropped.
     /// Changes that this process hands over happen in their order if they have a lock in common.
-    /// The receipt resolves to the error of the change, if it returned one.
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt;
+    /// The handle resolves to the error of the change, if it returned one.
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle;
 
     /// Reads documents, in the order of the keys.
     ///
@@ -162,11 +162,11 @@ async fn waiting<S: Store + ?Sized>(
 
 #[async_trait]
 impl<S: Store + ?Sized> Store for Arc<S> {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         (**self).append(record)
     }
 
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         (**self).update(keys, change)
     }
 

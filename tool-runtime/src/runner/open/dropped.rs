@@ -7,11 +7,11 @@ use crate::contain::discard;
 use crate::runner::ending::Stop;
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
-use crate::store::Receipt;
+use crate::store::WriteHandle;
 
 impl OpenCall {
     /// Closes a call whose record is on its way. Returns its receipt.
-    pub(super) fn close_recorded(&mut self) -> Option<Receipt> {
+    pub(super) fn close_recorded(&mut self) -> Option<WriteHandle> {
         let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
         self.close(&recorded.result, recorded.stop.as_ref());
         Some(recorded.receipt)

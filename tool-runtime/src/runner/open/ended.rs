@@ -6,7 +6,7 @@ use crate::runner::draft::Draft;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
-use crate::store::Receipt;
+use crate::store::WriteHandle;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
@@ -52,8 +52,8 @@ impl OpenCall {
 
     /// Hands the record to the store, with what else is written about the call's end.
     #[inline]
-    pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Receipt {
-        let Some(record) = self.record(result, stop) else { return Receipt::ready(Ok(())) };
+    pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> WriteHandle {
+        let Some(record) = self.record(result, stop) else { return WriteHandle::ready(Ok(())) };
         let settled = Held::settle(self.held.take(), result);
         self.run.put(record, self.attempt.as_deref(), settled, self.suspending.take())
     }

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use crate::store::conformance::waiting;
-use crate::store::{Clock, ManualClock, PendingCall, Receipt, StoreError};
+use crate::store::{Clock, ManualClock, PendingCall, StoreError, WriteHandle};
 
 #[test]
 fn a_pending_call_is_a_versioned_document() {
@@ -28,8 +28,8 @@ fn a_pending_call_is_a_versioned_document() {
 async fn a_receipt_resolves_when_its_writer_says_so() {
     let (writer, receiver) = oneshot::channel();
     writer.send(Ok(())).unwrap();
-    assert!(Receipt::new(receiver).await.is_ok());
+    assert!(WriteHandle::new(receiver).await.is_ok());
     let (writer, receiver) = oneshot::channel();
     drop(writer);
-    assert!(matches!(Receipt::new(receiver).await, Err(StoreError::Lost)));
+    assert!(matches!(WriteHandle::new(receiver).await, Err(StoreError::Lost)));
 }

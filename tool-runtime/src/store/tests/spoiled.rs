@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, ChangeFn, Key, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError, StoredDocument,
-    Transaction,
+    AuditRecord, ChangeFn, Key, MemoryStore, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    Transaction, WriteHandle,
 };
 
 /// What a store does wrong.
@@ -103,7 +103,7 @@ impl Spoiled {
         Key::from_parts(key.kind(), cut(key.scope()), cut(key.id()))
     }
 
-    fn after_a_while(&self, write: impl FnOnce(&MemoryStore) -> Receipt + Send + 'static) -> Receipt {
+    fn after_a_while(&self, write: impl FnOnce(&MemoryStore) -> WriteHandle + Send + 'static) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let (store, fault) = (Arc::clone(&self.0), self.1);
         tokio::spawn(async move {
@@ -113,10 +113,10 @@ impl Spoiled {
                 drop(sender.send(write(&store).await));
             }
         });
-        Receipt::new(receiver)
+        WriteHandle::new(receiver)
     }
 
-    fn change(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
+    fn change(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let fault = self.1;
         let named = keys.clone();
         let changed = move |transaction: &mut Transaction| {
@@ -143,7 +143,7 @@ impl Spoiled {
     }
 
     /// Reads, runs the change on what it read, and writes later: whatever came in between is lost.
-    fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> Receipt {
+    fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
         tokio::spawn(async move {
@@ -170,15 +170,15 @@ impl Spoiled {
             };
             drop(sender.send(answer));
         });
-        Receipt::new(receiver)
+        WriteHandle::new(receiver)
     }
 }
 
 #[async_trait]
 impl Store for Spoiled {
-    fn append(&self, record: AuditRecord) -> Receipt {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
         match self.1 {
-            Fault::ForgetsRecords => Receipt::ready(Ok(())),
+            Fault::ForgetsRecords => WriteHandle::ready(Ok(())),
             Fault::AppendsInAnyOrder | Fault::DropsWithTheReceipt => {
                 self.after_a_while(move |store| store.append(record))
             }
@@ -186,13 +186,13 @@ impl Store for Spoiled {
         }
     }
 
-    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> Receipt {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         match self.1 {
             Fault::LocksNothing => self.without_locks(keys, change),
             Fault::DropsWithTheReceipt => self.after_a_while(move |store| store.update(keys, change)),
             Fault::SwallowsErrors => {
                 drop(self.change(keys, change));
-                Receipt::ready(Ok(()))
+                WriteHandle::ready(Ok(()))
             }
             Fault::CutsKeys => {
                 // Under the cut keys, a change finds what another key wrote.

@@ -1,4 +1,4 @@
-//! [`Receipt`]: the promise that a record is kept.
+//! [`WriteHandle`]: the promise that a record is kept.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::store::StoreError;
 /// Resolves once a record is kept, or could not be. It may be dropped without waiting.
 #[derive(Debug)]
 #[must_use = "await it, or drop it on purpose"]
-pub struct Receipt(State);
+pub struct WriteHandle(State);
 
 #[derive(Debug)]
 enum State {
@@ -19,23 +19,23 @@ enum State {
     Waiting(oneshot::Receiver<Result<(), StoreError>>),
 }
 
-impl Receipt {
-    /// A receipt that has resolved already.
+impl WriteHandle {
+    /// A handle that has resolved already.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
         Self(State::Ready(Some(result)))
     }
 
-    /// A receipt that resolves when the writer of the store sends through the channel. A sender that is dropped unused
+    /// A handle that resolves when the writer of the store sends through the channel. A sender that is dropped unused
     /// is [`StoreError::Lost`].
     ///
     /// ```
     /// use tokio::sync::oneshot;
-    /// use tool_runtime::store::Receipt;
+    /// use tool_runtime::store::WriteHandle;
     ///
     /// let (writer, receiver) = oneshot::channel();
-    /// let receipt = Receipt::new(receiver);
+    /// let handle = WriteHandle::new(receiver);
     /// assert!(writer.send(Ok(())).is_ok());
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(receipt)?;
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(handle)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub const fn new(receiver: oneshot::Receiver<Result<(), StoreError>>) -> Self {
@@ -48,7 +48,7 @@ impl Receipt {
     }
 }
 
-impl Future for Receipt {
+impl Future for WriteHandle {
     type Output = Result<(), StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
