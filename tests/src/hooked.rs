@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
 };
 
 /// What a hook makes of a method.
@@ -118,7 +118,7 @@ impl Store for HookedStore {
         self.look("list").await?.list(query).await
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         self.look("records").await?.records(filter).await
     }
 

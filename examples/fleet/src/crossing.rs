@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, WriteHandle, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, WriteHandle, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
 };
 
 /// Counts the places that the process comes by, and kills or stops it at one of them.
@@ -111,7 +111,7 @@ impl Store for WatchedStore {
         self.store.list(query).await
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         self.store.records(filter).await
     }
 

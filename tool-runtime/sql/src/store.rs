@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, Wake, WriteHandle,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, Wake, WriteHandle,
 };
 
 use self::apply::Work;
@@ -120,7 +120,7 @@ impl Store for SqlStore {
         read::list(&self.0, query).await
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         read::records(&self.0, filter).await
     }
 

@@ -18,7 +18,7 @@ use crate::cli::{input, table, terminal};
 use crate::store::finding::Finding;
 use crate::store::verify::page::page;
 use crate::store::verify::{Checked, Verifier, VerifyError, verify};
-use crate::store::{Anchor, AuditRecord, DocumentKind, Query, RecordFilter, Sealed, Store, anchor, pages};
+use crate::store::{Anchor, AuditRecord, DocumentKind, Query, RecordFilter, SealedRecord, Store, anchor, pages};
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
@@ -59,7 +59,7 @@ fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {
     which.filter(named.principal.as_deref(), named.tenant.as_deref())
 }
 
-fn print(sealed: &Sealed) -> Result<(), Failure> {
+fn print(sealed: &SealedRecord) -> Result<(), Failure> {
     terminal::line(&json(sealed)?);
     Ok(())
 }
@@ -69,7 +69,7 @@ async fn each(
     cli: &Cli<'_>,
     source: &Source,
     mut filter: RecordFilter,
-    mut take: impl FnMut(&Sealed) -> Result<(), Failure>,
+    mut take: impl FnMut(&SealedRecord) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let mut left = filter.limit.unwrap_or(usize::MAX);
     if let Some(path) = &source.records {
@@ -126,7 +126,7 @@ async fn show(cli: &Cli<'_>, source: &Source, which: Which) -> Result<Exit, Fail
     Ok(exit)
 }
 
-fn row(sealed: &Sealed) -> [String; 8] {
+fn row(sealed: &SealedRecord) -> [String; 8] {
     let record = &sealed.record;
     let (code, decider) = match record {
         AuditRecord::Decision(decision) => {

@@ -23,7 +23,7 @@ use crate::mcp::source::ToolSource;
 use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
-use crate::store::{PendingCall, RecordFilter, Sealed, Store};
+use crate::store::{PendingCall, RecordFilter, SealedRecord, Store};
 use crate::text::nearest;
 
 /// An application and the settings of this command line.
@@ -288,7 +288,7 @@ impl Session {
     }
 
     /// All records, as they are sealed.
-    pub(super) async fn sealed(&self) -> Result<Vec<Sealed>, Failure> {
+    pub(super) async fn sealed(&self) -> Result<Vec<SealedRecord>, Failure> {
         Ok(self.gate.store.records(&self.own()).await?)
     }
 

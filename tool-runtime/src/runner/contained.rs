@@ -20,7 +20,7 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Rest;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Clock, Document, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
     SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
@@ -90,7 +90,7 @@ impl Contained<dyn Store> {
         self.wait("store", |store| store.calls(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
-    pub(super) async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    pub(super) async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 

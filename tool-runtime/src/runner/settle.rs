@@ -8,7 +8,7 @@ use crate::runner::ending::Stop;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, Sealed, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, SealedRecord, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -104,7 +104,7 @@ impl Run {
     }
 
     /// Whether the id stands for several calls that ran, in processes that both had the run.
-    async fn are_several(&self, call_id: &CallId, records: &[Sealed]) -> Result<bool, StoreError> {
+    async fn are_several(&self, call_id: &CallId, records: &[SealedRecord]) -> Result<bool, StoreError> {
         let open = self.all_unfinished(|record| record.tool_call_id == *call_id).await?;
         let ran = records.iter().filter_map(|sealed| sealed.record.as_call()).filter(|record| {
             record.executed && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())

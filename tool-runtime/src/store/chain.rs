@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::json::{self, canonical};
 use crate::store::StoreError;
-use crate::store::{AuditRecord, Sealed};
+use crate::store::{AuditRecord, SealedRecord};
 use crate::tool::{Hash, Hashing};
 
 /// The end of the hash chain over the records of one run: a store seals the next record with it.
@@ -62,10 +62,10 @@ impl Chain {
     ///
     /// # Errors
     /// The record cannot be written as JSON.
-    pub fn seal(&mut self, record: AuditRecord) -> Result<Sealed, StoreError> {
+    pub fn seal(&mut self, record: AuditRecord) -> Result<SealedRecord, StoreError> {
         let record = written_once(record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let hash = self.hash(&record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let sealed = Sealed { sequence: self.next, record, previous: self.head, hash, position: 0 };
+        let sealed = SealedRecord { sequence: self.next, record, previous: self.head, hash, position: 0 };
         *self = Self::after(sealed.sequence, hash);
         Ok(sealed)
     }
@@ -75,7 +75,7 @@ impl Chain {
     ///
     /// # Errors
     /// The first record that was changed, removed, added or moved.
-    pub fn verify(records: &[Sealed]) -> Result<(), ChainError> {
+    pub fn verify(records: &[SealedRecord]) -> Result<(), ChainError> {
         let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
         for (at, sealed) in records.iter().enumerate() {
             let first = Self { next: sealed.sequence, head: sealed.previous };
@@ -99,7 +99,7 @@ impl Chain {
     }
 
     /// Checks that this is the next record, and continues after it.
-    pub(super) fn follow(&mut self, sealed: &Sealed) -> Result<(), Broken> {
+    pub(super) fn follow(&mut self, sealed: &SealedRecord) -> Result<(), Broken> {
         if sealed.sequence != self.next {
             let after = sealed.sequence > self.next;
             return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });

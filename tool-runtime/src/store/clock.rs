@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument, Transaction,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, Transaction,
     WriteHandle,
 };
 
@@ -120,7 +120,7 @@ impl Store for Timed {
         self.store.list(query).await
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         self.store.records(filter).await
     }
 

@@ -51,7 +51,7 @@ pub struct RecordFilter {
     pub since: Option<Timestamp>,
     /// With an [`AuditRecord::at`] before this moment.
     pub until: Option<Timestamp>,
-    /// Behind this [`Sealed::position`](crate::store::Sealed::position).
+    /// Behind this [`SealedRecord::position`](crate::store::SealedRecord::position).
     pub after: u64,
     /// How many at most; `None` for all.
     pub limit: Option<usize>,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::store::memory::seals::Seals;
 use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
-use crate::store::{AuditRecord, Sealed};
+use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{
     ChangeFn, Clock, Key, Query, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction, WriteHandle,
 };
@@ -133,7 +133,7 @@ impl Store for MemoryStore {
         Ok(listed.collect())
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         let found = {
             // One reader seals at a time; writers only wait while records are taken and put back.
             let mut seals = self.0.seals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +141,7 @@ impl Store for MemoryStore {
             seals.matching(&self.state(), filter)
         };
         // Copied outside of the locks.
-        Ok(found.into_iter().map(|(position, sealed)| Sealed { position, ..(*sealed).clone() }).collect())
+        Ok(found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect())
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

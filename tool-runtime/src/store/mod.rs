@@ -66,7 +66,7 @@ pub(crate) use posts::Post;
 pub use restored::{RunBehind, hold_back, release_run};
 pub(crate) use runs::RunLease;
 pub use runs::StoredRun;
-pub use sealed::Sealed;
+pub use sealed::SealedRecord;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;

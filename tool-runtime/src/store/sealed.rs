@@ -1,4 +1,4 @@
-//! [`Sealed`]: a record in its place in the chain of its run.
+//! [`SealedRecord`]: a record in its place in the chain of its run.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::tool::Hash;
 /// A record in its place in the chain of its run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Sealed {
+pub struct SealedRecord {
     /// Its place, counted from 0.
     pub sequence: u64,
     /// The record.
@@ -24,12 +24,12 @@ pub struct Sealed {
     pub position: u64,
 }
 
-impl Sealed {
+impl SealedRecord {
     /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps of it, with the
     /// hashes as [`Hash`] displays them.
     ///
     /// ```
-    /// use tool_runtime::store::Sealed;
+    /// use tool_runtime::store::SealedRecord;
     /// # use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
     ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -37,7 +37,7 @@ impl Sealed {
     /// for sealed in store.records(&RecordFilter::default()).await? {
     ///     let (run, json) = (sealed.record.run_id(), serde_json::to_string(&sealed.record)?);
     ///     let (previous, hash) = (sealed.previous.to_string(), sealed.hash.to_string());
-    ///     Sealed::from_json(run, (sealed.sequence, sealed.position), (&previous, &hash), &json)?;
+    ///     SealedRecord::from_json(run, (sealed.sequence, sealed.position), (&previous, &hash), &json)?;
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;

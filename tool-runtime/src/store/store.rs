@@ -11,7 +11,7 @@ use crate::store::pages::pages;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
-use crate::store::{AuditRecord, Sealed};
+use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
 
 /// Keeps documents that change in transactions, and records that never do.
@@ -67,7 +67,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError>;
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError>;
 
     /// Resolves once everything that was handed over before is kept. Call it before the process ends.
     ///
@@ -178,7 +178,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).list(query).await
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         (**self).records(filter).await
     }
 

@@ -14,7 +14,7 @@ use crate::store::chain::{Broken, Chain, ChainError};
 use crate::store::finding::Finding;
 use crate::store::verify::anchored::anchors;
 use crate::store::verify::page::page;
-use crate::store::{RecordFilter, Sealed, Store, StoreError};
+use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
 use crate::tool::Hash;
 
 /// How many records are read at a time.
@@ -116,7 +116,7 @@ impl Verifier {
     }
 
     /// Takes the next record, and continues behind it whatever is wrong with it.
-    pub(crate) fn follow(&mut self, sealed: &Sealed) {
+    pub(crate) fn follow(&mut self, sealed: &SealedRecord) {
         if let Some(finding) = self.check(sealed) {
             self.note(finding);
         }
@@ -135,7 +135,7 @@ impl Verifier {
         self.note(error.into());
     }
 
-    fn check(&mut self, sealed: &Sealed) -> Option<Finding> {
+    fn check(&mut self, sealed: &SealedRecord) -> Option<Finding> {
         let run_id = sealed.record.run_id();
         let followed = self.chains.entry(Arc::clone(run_id)).or_insert_with(|| {
             let before = sealed.sequence.checked_sub(1).filter(|_| self.part);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, Sealed, StoreError, StoredDocument, Transaction};
+use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, SealedRecord, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
 use crate::store::parts::{self, Found, Stored};
@@ -193,7 +193,7 @@ pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     ]
 }
 
-async fn insert(connection: &mut Connection, sealed: &Sealed) -> Result<i64, Failed> {
+async fn insert(connection: &mut Connection, sealed: &SealedRecord) -> Result<i64, Failed> {
     let sql = "INSERT INTO tool_runtime_records \
                (run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";

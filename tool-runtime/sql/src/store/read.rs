@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 use tool_runtime::store::{
-    ChainError, Clock as _, Key, Query, RecordFilter, Sealed, StoreError, StoredDocument, SystemClock,
+    ChainError, Clock as _, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument, SystemClock,
 };
 
 use crate::store::Shared;
@@ -106,7 +106,7 @@ where
 
 /// Reads a record, and checks that it is what its row says and that its text says no more: rows are found by their
 /// columns, and the chain covers what is read of the text.
-fn sealed(record: Record) -> Result<Sealed, StoreError> {
+fn sealed(record: Record) -> Result<SealedRecord, StoreError> {
     let kept = match record {
         Record::Whole(kept) => kept,
         Record::Unreadable { number, sequence, run } => {
@@ -120,7 +120,7 @@ fn sealed(record: Record) -> Result<Sealed, StoreError> {
         let place = u64::try_from(sequence).unwrap_or_default();
         return Err(ChainError::unreadable(&run, place, u64::try_from(number).ok()).into());
     };
-    let read = Sealed::from_json(&run, (place, position), (&previous, &hash), &body)?;
+    let read = SealedRecord::from_json(&run, (place, position), (&previous, &hash), &body)?;
     let texts = [Some(run), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
     if filed(&read.record) != texts || micros(read.record.at()) != at {
         let run = texts[0].as_deref().unwrap_or_default();
@@ -129,7 +129,7 @@ fn sealed(record: Record) -> Result<Sealed, StoreError> {
     Ok(read)
 }
 
-pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
     let are_few = match statement::count_by_time(filter) {
         Some((sql, arguments)) => {
             let counted = rows::<(i64,)>(shared, sql, arguments).await?;

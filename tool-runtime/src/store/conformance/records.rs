@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, Decider, Outcome, ToolInvocationRecord};
 use crate::store::conformance::{at, record, waiting};
-use crate::store::{AuditKind, AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, Sealed, Store};
+use crate::store::{AuditKind, AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, SealedRecord, Store};
 
-pub(super) fn calls(records: &[Sealed]) -> Vec<&str> {
+pub(super) fn calls(records: &[SealedRecord]) -> Vec<&str> {
     records.iter().map(|sealed| sealed.record.call_id().as_str()).collect()
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard};
 
-use crate::store::Sealed;
+use crate::store::SealedRecord;
 use crate::store::memory::state::{State, Unsealed};
 use crate::store::{Chain, RecordFilter, StoreError};
 
@@ -67,7 +67,7 @@ impl Seals {
     }
 
     /// The sealed records that the filter names, with their positions, counted from 1. Of one run, no others are looked at.
-    pub(super) fn matching(&self, state: &State, filter: &RecordFilter) -> Vec<(u64, Arc<Sealed>)> {
+    pub(super) fn matching(&self, state: &State, filter: &RecordFilter) -> Vec<(u64, Arc<SealedRecord>)> {
         let of_run = filter.run_id.as_ref().map(|run| self.0.get(run).map(|run| &run.places));
         let all = state.dropped..state.dropped + state.records.len() as u64;
         let (some, all) = match of_run {
@@ -96,9 +96,9 @@ mod tests {
         state.append(record(run, &format!("call_{call}")).into(), LIMIT);
     }
 
-    fn all(seals: &Seals, state: &Mutex<State>) -> Vec<Sealed> {
+    fn all(seals: &Seals, state: &Mutex<State>) -> Vec<SealedRecord> {
         let found = seals.matching(&state.lock().unwrap(), &RecordFilter::default());
-        found.into_iter().map(|(position, sealed)| Sealed { position, ..(*sealed).clone() }).collect()
+        found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect()
     }
 
     /// A writer that comes each time the lock is free: between taking records and putting them back, too.

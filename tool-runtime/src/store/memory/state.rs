@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::store::transaction::TransactionWrites;
-use crate::store::{AuditRecord, Sealed};
+use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
 
 /// How much a store holds.
@@ -51,7 +51,7 @@ pub(super) struct State {
 pub(super) enum Kept {
     New(AuditRecord),
     /// Shared, so that readers copy it outside of the lock.
-    Sealed(Arc<Sealed>),
+    Sealed(Arc<SealedRecord>),
     /// Only while it is being sealed.
     Moved,
 }
@@ -165,7 +165,7 @@ impl State {
     }
 
     /// Puts records back, sealed. Those that made room in the meantime are gone.
-    pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<Sealed>>) {
+    pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<SealedRecord>>) {
         for (position, sealed) in (first..).zip(sealed) {
             let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
             match at.and_then(|at| self.records.get_mut(at)) {
@@ -179,7 +179,7 @@ impl State {
     }
 
     /// The sealed record at this position, counted from the first that there was.
-    pub(super) fn sealed(&self, position: u64) -> Option<&Arc<Sealed>> {
+    pub(super) fn sealed(&self, position: u64) -> Option<&Arc<SealedRecord>> {
         let at = usize::try_from(position.checked_sub(self.dropped)?).ok()?;
         match self.records.get(at)? {
             Kept::Sealed(sealed) => Some(sealed),

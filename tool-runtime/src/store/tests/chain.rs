@@ -2,15 +2,15 @@
 
 use crate::call::Outcome;
 use crate::store::conformance::record;
-use crate::store::{AuditRecord, Chain, Sealed};
+use crate::store::{AuditRecord, Chain, SealedRecord};
 use crate::tool::Hash;
 
-fn chain() -> Vec<Sealed> {
+fn chain() -> Vec<SealedRecord> {
     let mut chain = Chain::new();
     (0..4).map(|number| chain.seal(record("run", &format!("call_{number}")).into()).unwrap()).collect()
 }
 
-fn call(sealed: &mut Sealed) -> &mut crate::call::ToolInvocationRecord {
+fn call(sealed: &mut SealedRecord) -> &mut crate::call::ToolInvocationRecord {
     match &mut sealed.record {
         AuditRecord::Call(record) => record,
         AuditRecord::Decision(_) => panic!("a call"),
@@ -18,7 +18,7 @@ fn call(sealed: &mut Sealed) -> &mut crate::call::ToolInvocationRecord {
 }
 
 #[track_caller]
-fn check(change: impl FnOnce(&mut Vec<Sealed>), broken_at: Option<usize>) {
+fn check(change: impl FnOnce(&mut Vec<SealedRecord>), broken_at: Option<usize>) {
     let mut records = chain();
     change(&mut records);
     assert_eq!(Chain::verify(&records).err().map(|error| error.at), broken_at);
@@ -39,13 +39,13 @@ fn every_change_is_found() {
     check(|records| records[1].hash = Chain::new().head(), Some(1));
     check(|records| records[1].sequence = 7, Some(1));
     check(|records| records[3].previous = Hash([1; 32]), Some(3));
-    let reseal = |records: &mut Vec<Sealed>| {
+    let reseal = |records: &mut Vec<SealedRecord>| {
         call(&mut records[1]).executed = false;
         let mut chain = Chain::after(0, records[0].hash);
         records[1] = chain.seal(records[1].record.clone()).unwrap();
     };
     check(reseal, Some(2));
-    let elsewhere = |records: &mut Vec<Sealed>| call(&mut records[2]).run_id = "other".into();
+    let elsewhere = |records: &mut Vec<SealedRecord>| call(&mut records[2]).run_id = "other".into();
     check(elsewhere, Some(2));
 }
 
@@ -53,7 +53,7 @@ fn every_change_is_found() {
 fn a_chain_survives_being_written_and_laid_out_anew() {
     let records = chain();
     for text in [serde_json::to_string(&records).unwrap(), serde_json::to_string_pretty(&records).unwrap()] {
-        let read: Vec<Sealed> = serde_json::from_str(&text).unwrap();
+        let read: Vec<SealedRecord> = serde_json::from_str(&text).unwrap();
         assert_eq!(Chain::verify(&read), Ok(()));
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, ChangeFn, Key, MemoryStore, Query, RecordFilter, Sealed, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
     Transaction, WriteHandle,
 };
 
@@ -242,7 +242,7 @@ impl Store for Spoiled {
         Ok(listed)
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         let RecordFilter { run_id, call_id, after, limit, .. } = filter.clone();
         self.0
             .records(&match self.1 {

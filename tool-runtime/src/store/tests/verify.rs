@@ -7,7 +7,7 @@ use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::verify::{Verifier, VerifyError, verify};
 use crate::store::{
-    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction, anchor,
+    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, SealedRecord, Store, Transaction, anchor,
 };
 
 /// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
@@ -24,7 +24,7 @@ async fn history() -> (MemoryStore, Vec<Anchor>) {
     (store, anchors)
 }
 
-fn found(records: &[Sealed], anchors: &[Anchor]) -> Option<String> {
+fn found(records: &[SealedRecord], anchors: &[Anchor]) -> Option<String> {
     let mut verifier = Verifier::new(false);
     anchors.iter().for_each(|anchor| verifier.expect(anchor));
     records.iter().for_each(|sealed| verifier.follow(sealed));
@@ -33,13 +33,13 @@ fn found(records: &[Sealed], anchors: &[Anchor]) -> Option<String> {
     Some(format!("{place}{}", finding.code()))
 }
 
-fn change(sealed: &mut Sealed) {
+fn change(sealed: &mut SealedRecord) {
     let AuditRecord::Call(record) = &mut sealed.record else { panic!("a call") };
     record.outcome = Outcome::PolicyDenied;
 }
 
 /// Seals a run anew from a place in the list on.
-fn reseal(records: &mut [Sealed], from: usize) {
+fn reseal(records: &mut [SealedRecord], from: usize) {
     let run = Arc::clone(records[from].record.run_id());
     let mut chain = match records[..from].iter().rev().find(|sealed| *sealed.record.run_id() == run) {
         Some(before) => Chain::after(before.sequence, before.hash),
@@ -51,7 +51,7 @@ fn reseal(records: &mut [Sealed], from: usize) {
 }
 
 /// What is found with the anchors, and what without.
-async fn check(attack: impl FnOnce(&mut Vec<Sealed>), anchored: Option<&str>, alone: Option<&str>) {
+async fn check(attack: impl FnOnce(&mut Vec<SealedRecord>), anchored: Option<&str>, alone: Option<&str>) {
     let (store, anchors) = history().await;
     let mut records = store.records(&RecordFilter::default()).await.unwrap();
     attack(&mut records);
@@ -60,7 +60,7 @@ async fn check(attack: impl FnOnce(&mut Vec<Sealed>), anchored: Option<&str>, al
 }
 
 /// What somebody does to records.
-type Attack = fn(&mut Vec<Sealed>);
+type Attack = fn(&mut Vec<SealedRecord>);
 
 #[tokio::test]
 async fn every_attack_on_records_is_named() {
@@ -108,7 +108,7 @@ async fn every_attack_on_records_is_named() {
 async fn a_part_begins_and_ends_anywhere() {
     let (store, anchors) = history().await;
     let records = store.records(&RecordFilter::default()).await.unwrap();
-    let part = |records: &[Sealed]| {
+    let part = |records: &[SealedRecord]| {
         let mut verifier = Verifier::new(true);
         anchors.iter().for_each(|anchor| verifier.expect(anchor));
         records.iter().for_each(|sealed| verifier.follow(sealed));

@@ -1,14 +1,14 @@
 //! Reading records a page at a time, with each one that cannot be read in its place.
 
 use crate::store::chain::ChainError;
-use crate::store::{RecordFilter, Sealed, Store, StoreError};
+use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
 
 /// Reads the next records, and moves the filter behind them. `None` at the end. A record that cannot be read is an error
 /// in its place: those before it are read one by one.
 pub(crate) async fn page(
     store: &dyn Store,
     filter: &mut RecordFilter,
-) -> Result<Option<Vec<Result<Sealed, ChainError>>>, StoreError> {
+) -> Result<Option<Vec<Result<SealedRecord, ChainError>>>, StoreError> {
     let (wrong, end) = match store.records(filter).await {
         Ok(records) => {
             let Some(last) = records.last() else { return Ok(None) };
