@@ -1,5 +1,17 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 
+pub(super) mod loops;
+pub(super) mod mistakes;
+pub(super) mod offer;
+pub(super) mod options;
+pub(super) mod problem;
+pub(super) mod restore;
+pub(super) mod search;
+pub(super) mod seen;
+pub(super) mod snapshot;
+pub(super) mod state;
+pub(super) mod views;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,15 +22,15 @@ use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{LoopGuard, RunPolicy, Spending};
 use crate::runner::RunOptions;
-use crate::runner::accounts::Accounts;
-use crate::runner::contained::Contained;
-use crate::runner::deciding::Decisions;
-use crate::runner::failure::Failure;
-use crate::runner::loops::Listener;
-use crate::runner::problem::{self, RunProblem};
+use crate::runner::ledger::accounts::Accounts;
+use crate::runner::report::contained::Contained;
+use crate::runner::report::failure::Failure;
+use crate::runner::run::loops::Listener;
+use crate::runner::run::problem::RunProblem;
+use crate::runner::run::state::{Remembered, RunState};
+use crate::runner::run::views::PartyView;
 use crate::runner::shared::Shared;
-use crate::runner::state::{Remembered, RunState};
-use crate::runner::views::PartyView;
+use crate::runner::waiting::deciding::Decisions;
 use crate::store::RunLease;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.

@@ -8,9 +8,10 @@ use crate::call::Decider;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
-use crate::runner::seen::MAX_CALLS;
+use crate::runner::run::seen::MAX_CALLS;
 use crate::runner::shared::Shared;
-use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner, asking};
+use crate::runner::waiting::asking;
+use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::{Document, Key, Post, Query, Space, StoreError, StoredRun, Transaction, served};
 
 /// How much of a run's post is read at a time.

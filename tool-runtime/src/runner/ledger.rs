@@ -1,0 +1,11 @@
+//! The ledger as a run uses it: records, accounts, calls that began, and calls whose process is gone.
+
+pub(super) mod accounts;
+pub(super) mod books;
+pub(super) mod digests;
+#[cfg(feature = "restate")]
+pub(super) mod elsewhere;
+pub(super) mod forsaken;
+pub(super) mod recover;
+pub(super) mod settle;
+pub(super) mod unfinished;

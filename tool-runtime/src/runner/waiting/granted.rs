@@ -1,0 +1,123 @@
+//! The grants of a tenant: listed, taken back, and asked about a call that requires an approval.
+
+use std::sync::Arc;
+
+use crate::call::{Decision, Verdict, VoidGrant};
+use crate::contain::discard;
+use crate::hydrate::Hydrated;
+use crate::runner::ToolRunner;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::report::contained::Contained;
+use crate::runner::report::telemetry;
+use crate::store::grants::{self, Asked};
+use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
+
+impl ToolRunner {
+    /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+        let now = self.shared.clock.now();
+        let mut grants = listed(&self.shared.store, None).await?;
+        grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
+        Ok(grants)
+    }
+
+    /// Takes a grant back. Returns whether there was one. Calls that it let run before keep running.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn revoke(&self, grant: &Grant) -> Result<bool, StoreError> {
+        let key = grant.key();
+        let change = {
+            let key = key.clone();
+            move |transaction: &mut Transaction| grants::revoke(transaction, &key)
+        };
+        self.shared.store.transact(vec![key], change).await
+    }
+}
+
+/// The remembered decision about a call.
+#[derive(Default)]
+pub(in crate::runner) struct Remembered {
+    /// The grant that decides on it.
+    pub(in crate::runner) decided: Option<(Key, Decision)>,
+    /// One that would let it run, had its decider still the right to.
+    pub(in crate::runner) void: Option<VoidGrant>,
+}
+
+/// Looks up the remembered decision about a call that requires an approval. If the store fails, the call waits for a
+/// person.
+pub(in crate::runner) fn remembered<'a>(
+    open: &'a OpenCall,
+    hydrated: &Hydrated,
+) -> impl Future<Output = Remembered> + Send + use<'a> {
+    let frozen = &hydrated.frozen;
+    let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
+    let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
+    async move {
+        let run = open.run();
+        let options = run.options();
+        if repaired {
+            return Remembered::default();
+        }
+        let scope = Key::grants_of(spec.name.as_str(), options.tenant.as_deref());
+        let found = match listed(&run.shared().store, Some(scope)).await {
+            Ok(found) => found,
+            Err(error) => {
+                discard(telemetry::store_unread(run, error));
+                return Remembered::default();
+            }
+        };
+        let labels = run.labels();
+        let asked = Asked {
+            run_id: run.id(),
+            conversation_id: options.conversation.as_deref(),
+            principal: options.principal.as_deref(),
+            tenant: options.tenant.as_deref(),
+            caller: &options.caller,
+            is_script: options.is_script,
+            labels: &labels,
+            definition_hash: spec.definition_hash,
+            effect: open.draft.effect().unwrap_or(spec.effect),
+            digest,
+            arguments: &arguments,
+            now: run.shared().clock.now(),
+        };
+        let grants: Vec<_> = found.iter().filter(|grant| grant.is_for(&asked)).collect();
+        let decided = |grant: &Grant| {
+            let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
+            (grant.key(), decision)
+        };
+        // A denial wins, and stays until it is taken back: to ask again would only loosen it.
+        if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
+            return Remembered { decided: Some(decided(denial)), void: None };
+        }
+        let mut void = None;
+        for grant in grants {
+            // The current policy may allow other deciders than the policy under which the grant was made.
+            match run.bars(spec.name.as_str(), &grant.decider) {
+                None => return Remembered { decided: Some(decided(grant)), void: None },
+                Some(why) => void = Some(VoidGrant { id: Arc::clone(&grant.id), why }),
+            }
+        }
+        Remembered { decided: None, void }
+    }
+}
+
+/// Pages through the grants, of one scope or of all.
+async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
+    let mut query = Query { scope, ..Query::new(Space::Grant) };
+    let mut grants = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        grants.extend(page.into_iter().filter_map(|listed| match listed.document {
+            Document::Grant(grant) => Some(*grant),
+            _ => None,
+        }));
+        let Some(next) = next else { return Ok(grants) };
+        query.after = next;
+    }
+}
