@@ -34,7 +34,7 @@ pub use waiting::approval::ApprovalDecision;
 pub use waiting::remember::{GrantError, Remember};
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
-pub use waiting::token::{TokenError, TokenKeys};
+pub use waiting::tokens::{TokenError, TokenKeys};
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

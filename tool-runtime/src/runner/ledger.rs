@@ -1,7 +1,7 @@
 //! The ledger as a run uses it: records, accounts, calls that began, and calls whose process is gone.
 
 pub(super) mod accounts;
-pub(super) mod books;
+pub(super) mod client;
 pub(super) mod digests;
 #[cfg(feature = "restate")]
 pub(super) mod elsewhere;

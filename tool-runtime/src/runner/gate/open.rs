@@ -17,7 +17,7 @@ use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::spans::Parent;
 use crate::runner::ledger::accounts::Held;
-use crate::runner::ledger::books::{Attempt, Claim, Suspending};
+use crate::runner::ledger::client::{Attempt, Claim, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::seen::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run};

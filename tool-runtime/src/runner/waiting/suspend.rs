@@ -16,7 +16,7 @@ use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
 use crate::runner::ledger::accounts::Settled;
-use crate::runner::ledger::books::{Claim, Kept, Suspending};
+use crate::runner::ledger::client::{Claim, Kept, Suspending};
 use crate::runner::ledger::settle;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;

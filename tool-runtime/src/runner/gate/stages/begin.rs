@@ -13,7 +13,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::reserve::exhausted;
 use crate::runner::ledger::accounts::{Held, Unheard};
-use crate::runner::ledger::books::{Attempt, Claim};
+use crate::runner::ledger::client::{Attempt, Claim};
 use crate::runner::ledger::settle;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::suspend::frozen_call;
