@@ -5,7 +5,7 @@ pub(super) mod client;
 pub(super) mod digests;
 #[cfg(feature = "restate")]
 pub(super) mod elsewhere;
-pub(super) mod forsaken;
+pub(super) mod orphans;
 pub(super) mod recover;
 pub(super) mod settle;
 pub(super) mod unfinished;

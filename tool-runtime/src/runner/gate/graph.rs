@@ -7,7 +7,7 @@ use crate::policy::RunTools;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::ledger::digests::Digests;
-use crate::runner::ledger::forsaken::Forsaken;
+use crate::runner::ledger::orphans::Orphans;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::tool::{self, ToolEffect, is_graph};
 
@@ -138,7 +138,7 @@ impl Run {
     pub(in crate::runner) async fn leave(&self, call: &CallId, graph: Option<Box<PendingGraph>>) {
         if let Some(graph) = graph {
             let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
-            Forsaken::after(self, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
+            Orphans::after(self, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
         }
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::Run;
-use crate::runner::ledger::forsaken::Forsaken;
+use crate::runner::ledger::orphans::Orphans;
 use crate::runner::waiting::comparison::owns;
 use crate::store::ledger::LedgerEntry;
 use crate::store::{Document, Key, Listed, Query, Space, StoreError, Transaction, ledger};
@@ -91,7 +91,7 @@ impl Run {
         let closed = self.shared().store.transact(keys, change).await?;
         // The run of a graph has an id that is made with the key.
         self.digests().await;
-        if let Some(left) = Forsaken::unseen(self, &call.key, &call.entry.record).filter(|_| closed) {
+        if let Some(left) = Orphans::unseen(self, &call.key, &call.entry.record).filter(|_| closed) {
             left.close(&[]).await;
         }
         Ok(())

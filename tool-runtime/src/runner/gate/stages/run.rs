@@ -20,7 +20,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::spans::Execution;
 use crate::runner::gate::stages::begin::Entered;
 use crate::runner::gate::stages::bind::Bound;
-use crate::runner::ledger::forsaken::Forsaken;
+use crate::runner::ledger::orphans::Orphans;
 use crate::runner::{Host, Run};
 use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect, is_graph};
@@ -46,7 +46,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
     if is_graph(bound.tool()) {
         Box::pin(open.run().digests()).await;
     }
-    let Started { future, execution, forsaken } = start(open, bound, &entered)?;
+    let Started { future, execution, orphans } = start(open, bound, &entered)?;
     let bounds = bound.bounds(open);
     let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
@@ -61,12 +61,12 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
             })
         }
     };
-    if let Some(forsaken) = forsaken {
+    if let Some(orphans) = orphans {
         let kept = match &ended {
             Ok(Err(RunFailure::Waits(pending))) => &*pending.waiting,
             _ => &[],
         };
-        Box::pin(forsaken.close(kept)).await;
+        Box::pin(orphans.close(kept)).await;
     }
     end(open, bound, &entered, execution, ended)
 }
@@ -76,7 +76,7 @@ struct Started {
     future: Running,
     execution: Execution,
     /// What a graph leaves.
-    forsaken: Option<Box<Forsaken>>,
+    orphans: Option<Box<Orphans>>,
 }
 
 /// Binds what the tool borrows, and makes its future.
@@ -87,7 +87,7 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
     let (frozen, instance) = reserved.hydrated.parts();
     let entry = &frozen.entry;
     let name = entry.spec.name.as_str();
-    let (host, forsaken) = (is_graph(name) || name == SEARCH).then(|| hosted(open, &context)).unzip();
+    let (host, orphans) = (is_graph(name) || name == SEARCH).then(|| hosted(open, &context)).unzip();
     let shared = open.run().shared();
     let bindings = Bindings {
         granted: &entry.requirements,
@@ -103,16 +103,16 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
         // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let execution = Execution::begin(open, &entry.spec, &frozen.call.id, effect(open, entry));
-    Ok(Started { future, execution, forsaken })
+    Ok(Started { future, execution, orphans })
 }
 
 /// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
 #[cold]
-fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Forsaken>) {
+fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Orphans>) {
     let continued = open.continued.take().map(|continued| *continued);
     let run_id = continued.as_ref().map(|continued| Arc::clone(&continued.pending.run_id));
-    let forsaken = Box::new(Forsaken::of(open.run(), context, run_id));
-    (Arc::new(Host::new(open.run().clone(), continued)), forsaken)
+    let orphans = Box::new(Orphans::of(open.run(), context, run_id));
+    (Arc::new(Host::new(open.run().clone(), continued)), orphans)
 }
 
 /// As far as the policy takes the tool to reach.

@@ -15,7 +15,7 @@ use crate::store::{Document, Key, Query, Space, StoreError, Transaction, ledger}
 use crate::tool::{graph_of, is_graph};
 
 /// The run of a graph, as the run that calls it sees it. If it is dropped, nothing of it is kept.
-pub(in crate::runner) struct Forsaken {
+pub(in crate::runner) struct Orphans {
     run: Run,
     call: CallId,
     tool: String,
@@ -24,7 +24,7 @@ pub(in crate::runner) struct Forsaken {
     is_cut: bool,
 }
 
-impl Forsaken {
+impl Orphans {
     /// Before the graph works, in a run of its own or in the one in which it waited.
     pub(in crate::runner) fn of(run: &Run, context: &ToolContext, continued: Option<Arc<str>>) -> Self {
         let first = || graph::run_id(&run.shared().digests, &context.idempotency_key()).into();
@@ -51,7 +51,7 @@ impl Forsaken {
     }
 }
 
-impl Drop for Forsaken {
+impl Drop for Orphans {
     fn drop(&mut self) {
         if !self.is_cut {
             return;
@@ -63,8 +63,8 @@ impl Drop for Forsaken {
 }
 
 /// What fails is in the operators' log.
-async fn close(left: &Forsaken, kept: &[CallId]) {
-    let Forsaken { run, call, tool, child, .. } = left;
+async fn close(left: &Orphans, kept: &[CallId]) {
+    let Orphans { run, call, tool, child, .. } = left;
     let name = graph_of(tool).unwrap_or(tool);
     let options = RunOptions { parent: Some(run.clone()), ..run.options().clone() };
     let options = options.run_id(Arc::clone(child)).events(graph::told(run, call, name));
@@ -100,7 +100,7 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
             keys.push(listed.key.clone());
             let change = move |transaction: &mut Transaction| {
                 ledger::check(transaction, lease.as_ref())?;
-                ledger::close_forsaken(transaction, &listed.key, lease.as_ref())
+                ledger::close_orphan(transaction, &listed.key, lease.as_ref())
             };
             child.shared().store.transact(keys, change).await?;
         }
