@@ -4,7 +4,7 @@ pub(super) mod accounts;
 pub(super) mod client;
 pub(super) mod digests;
 #[cfg(feature = "restate")]
-pub(super) mod elsewhere;
+pub(super) mod engine_lease;
 pub(super) mod orphans;
 pub(super) mod recover;
 pub(super) mod settle;
