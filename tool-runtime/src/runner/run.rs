@@ -1,5 +1,6 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 
+pub(super) mod call_ids;
 pub(super) mod loops;
 pub(super) mod mistakes;
 pub(super) mod offer;
@@ -7,7 +8,6 @@ pub(super) mod options;
 pub(super) mod problem;
 pub(super) mod restore;
 pub(super) mod search;
-pub(super) mod seen;
 pub(super) mod snapshot;
 pub(super) mod state;
 pub(super) mod views;

@@ -8,7 +8,7 @@ use crate::call::Decider;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
-use crate::runner::run::seen::MAX_CALLS;
+use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::shared::Shared;
 use crate::runner::waiting::asking;
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
@@ -32,7 +32,7 @@ impl Run {
     /// Whether the run has had so many calls that a session should begin another one. A run with a budget continues:
     /// its budget counts for the whole window.
     pub(crate) fn is_long(&self) -> bool {
-        self.policy().budget() == Allowance::default() && self.state().seen.len() >= MAX_CALLS / 2
+        self.policy().budget() == Allowance::default() && self.state().call_ids.len() >= MAX_CALLS / 2
     }
 
     /// The principal of the run as somebody who decides, if the policy lets them decide on their own call of this tool.

@@ -19,7 +19,7 @@ use crate::runner::gate::spans::Parent;
 use crate::runner::ledger::accounts::Held;
 use crate::runner::ledger::client::{Attempt, Claim, Suspending};
 use crate::runner::report::telemetry;
-use crate::runner::run::seen::Taken;
+use crate::runner::run::call_ids::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::waiting::{self, Then};
 use crate::store::{Key, Receipt, StoreError};
@@ -110,7 +110,7 @@ impl OpenCall {
         // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
         let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
-        let taken = if is_remembered { run.state().seen.take(id) } else { Taken::First };
+        let taken = if is_remembered { run.state().call_ids.take(id) } else { Taken::First };
         let is_kept = is_remembered && taken == Taken::First;
         let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
         let draft = Draft::new(&run, record_id, called);

@@ -10,9 +10,9 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
 use crate::policy::{PolicyContext, RunPolicy, Spend};
 use crate::runner::Run;
+use crate::runner::run::call_ids::CallIds;
 use crate::runner::run::mistakes::{LAST, Mistakes};
 use crate::runner::run::offer::Offered;
-use crate::runner::run::seen::SeenIds;
 
 /// Guarded by one mutex that is never held across an await. Most runs have no labels, no tool that failed and no picked
 /// tools; what a call asks about those is answered by a flag, so that it takes the lock twice instead of seven times.
@@ -129,7 +129,8 @@ impl Run {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct RunState {
-    pub(in crate::runner) seen: SeenIds,
+    #[serde(rename = "seen")]
+    pub(in crate::runner) call_ids: CallIds,
     labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Mistakes>,
     turn: u64,

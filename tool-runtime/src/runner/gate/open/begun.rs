@@ -7,7 +7,7 @@ use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::report::telemetry;
-use crate::runner::run::seen::Taken;
+use crate::runner::run::call_ids::Taken;
 use crate::runner::shows;
 use crate::store::StoreError;
 use crate::tool::ToolEffect;

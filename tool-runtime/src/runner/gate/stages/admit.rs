@@ -10,7 +10,7 @@ use crate::runner::admissions::Admission;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::resolve::resolve;
-use crate::runner::run::seen::{MAX_CALLS, Taken};
+use crate::runner::run::call_ids::{MAX_CALLS, Taken};
 
 /// A call whose tool exists, belongs to the run and is not denied.
 pub(in crate::runner) struct Admitted {

@@ -1,4 +1,4 @@
-//! [`SeenIds`]: the ids of the calls that a run has had.
+//! [`CallIds`]: the ids of the calls that a run has had.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -28,7 +28,7 @@ pub(in crate::runner) enum Taken {
 /// Every call looks up one place in the table. A table of the ids themselves would be six times as large, and in a run of
 /// many calls it would not stay in the caches of a core.
 #[derive(Clone, Default)]
-pub(in crate::runner) struct SeenIds {
+pub(in crate::runner) struct CallIds {
     texts: String,
     table: HashTable<Place>,
     keyed: Keyed,
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl SeenIds {
+impl CallIds {
     /// Takes an id into use.
     #[inline]
     pub(in crate::runner) fn take(&mut self, id: &CallId) -> Taken {
@@ -78,13 +78,13 @@ impl SeenIds {
     }
 }
 
-impl Serialize for SeenIds {
+impl Serialize for CallIds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.table.iter().map(|place| place.of(&self.texts)))
     }
 }
 
-impl<'de> Deserialize<'de> for SeenIds {
+impl<'de> Deserialize<'de> for CallIds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(Ids)
     }
@@ -93,14 +93,14 @@ impl<'de> Deserialize<'de> for SeenIds {
 struct Ids;
 
 impl<'de> Visitor<'de> for Ids {
-    type Value = SeenIds;
+    type Value = CallIds;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of call ids")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<SeenIds, A::Error> {
-        let mut seen = SeenIds::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<CallIds, A::Error> {
+        let mut seen = CallIds::default();
         while let Some(id) = ids.next_element::<CallId>()? {
             seen.take(&id);
         }
@@ -115,19 +115,19 @@ mod tests {
     #[test]
     fn an_id_is_taken_once_here_and_in_a_restored_run() {
         let ids: Vec<_> = (0..1_000).map(|at| CallId::new(&format!("{at}").repeat(at % 40 + 1))).collect();
-        let mut seen = SeenIds::default();
+        let mut seen = CallIds::default();
         assert!(ids.iter().all(|id| seen.take(id) == Taken::First));
         assert!(ids.iter().all(|id| seen.take(id) == Taken::Again));
         let saved = serde_json::to_string(&seen).unwrap();
-        let mut restored: SeenIds = serde_json::from_str(&saved).unwrap();
+        let mut restored: CallIds = serde_json::from_str(&saved).unwrap();
         assert!(ids.iter().all(|id| restored.take(id) == Taken::Again));
         assert_eq!(restored.take(&CallId::new("new")), Taken::First);
-        assert!(serde_json::from_str::<SeenIds>(r#"{"a":1}"#).is_err());
+        assert!(serde_json::from_str::<CallIds>(r#"{"a":1}"#).is_err());
     }
 
     #[test]
     fn no_more_than_so_many() {
-        let mut seen = SeenIds::default();
+        let mut seen = CallIds::default();
         assert!((0..MAX_CALLS).all(|at| seen.take(&CallId::new(&at.to_string())) == Taken::First));
         assert_eq!(seen.take(&CallId::new("one more")), Taken::TooMany);
         assert_eq!(seen.take(&CallId::new("7")), Taken::Again);
