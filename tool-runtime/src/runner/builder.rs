@@ -19,7 +19,7 @@ use crate::runner::report::contained::{Contained, ContainedRepairer, ContainedVa
 use crate::runner::report::failure::{Failure, Failures};
 use crate::runner::run::views::Views;
 use crate::runner::shared::Shared;
-use crate::runner::waiting::asking;
+use crate::runner::waiting::approval_rules;
 use crate::runner::waiting::names;
 use crate::runner::waiting::names::Lookups;
 use crate::schema::validator::{JsonSchemaValidator, Validator};
@@ -206,7 +206,11 @@ impl RunnerBuilder {
             unbound,
             connections,
             names: names::problems(&self.names, &self.catalog),
-            asks: if self.approvals.is_none() { asking::of_catalog(&self.policy, &self.catalog) } else { Vec::new() },
+            asks: if self.approvals.is_none() {
+                approval_rules::of_catalog(&self.policy, &self.catalog)
+            } else {
+                Vec::new()
+            },
         };
         if !problems.is_empty() {
             return Err(problems);

@@ -10,7 +10,7 @@ use crate::json::{self, Limits};
 use crate::policy::Allowance;
 use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::shared::Shared;
-use crate::runner::waiting::asking;
+use crate::runner::waiting::approval_rules;
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::{Document, Key, Post, Query, Space, StoreError, StoredRun, Transaction, served};
 
@@ -104,13 +104,13 @@ impl ToolRunner {
     /// The rules by which a call can wait for a person; empty if none can.
     pub(crate) fn asking_rules(&self) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
-        if *approvals { asking::of_catalog(policy, catalog) } else { Vec::new() }
+        if *approvals { approval_rules::of_catalog(policy, catalog) } else { Vec::new() }
     }
 
     /// Whether a call of this tool can wait for a person; that of a graph can wait with any other.
     pub(crate) fn can_wait(&self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
-        let asks = || asking::asks(policy, entry);
+        let asks = || approval_rules::asks(policy, entry);
         self.shared.approvals && (is_graph || policy.data().cedar.is_some() || asks())
     }
 

@@ -1,7 +1,7 @@
 //! Calls that wait for a person or a client: how they are suspended, decided, answered and closed.
 
 pub(super) mod approval;
-pub(super) mod asking;
+pub(super) mod approval_rules;
 pub(super) mod client;
 pub(super) mod comparison;
 pub(super) mod deciding;
