@@ -30,7 +30,7 @@ use crate::runner::run::problem::RunProblem;
 use crate::runner::run::state::{Remembered, RunState};
 use crate::runner::run::views::PartyView;
 use crate::runner::shared::Shared;
-use crate::runner::waiting::deciding::Decisions;
+use crate::runner::waiting::decision_lock::DecisionLocks;
 use crate::store::RunLease;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -81,7 +81,7 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     remembered: Remembered,
     listener: Listener,
-    decisions: Decisions,
+    decisions: DecisionLocks,
 }
 
 impl Run {
@@ -105,7 +105,7 @@ impl Run {
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
-            decisions: Decisions::default(),
+            decisions: DecisionLocks::default(),
             events,
             party,
             policy,
@@ -299,7 +299,7 @@ impl Run {
         self.0.events.is_some() || self.0.listener.is_set()
     }
 
-    pub(super) fn decisions(&self) -> &Decisions {
+    pub(super) fn decision_locks(&self) -> &DecisionLocks {
         &self.0.decisions
     }
 

@@ -4,7 +4,7 @@ pub(super) mod approval;
 pub(super) mod approval_rules;
 pub(super) mod client;
 pub(super) mod comparison;
-pub(super) mod deciding;
+pub(super) mod decision_lock;
 pub(super) mod granted;
 pub(super) mod late;
 pub(super) mod names;

@@ -284,7 +284,7 @@ impl OpenCall {
         let Some(claim) = self.claim.take() else {
             return Ok(self.finish(ended).await);
         };
-        let Claim { waiting, decision, deciding: _deciding } = *claim;
+        let Claim { waiting, decision, lock: _lock } = *claim;
         let ledger = waiting.ledger_key();
         let (result, stop) = self.result(ended);
         // It has none only if it was written already, and then it does not wait.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::ledger::accounts::{Settled, Unheard};
 use crate::runner::report::telemetry;
-use crate::runner::waiting::deciding::Deciding;
+use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::{ResumeError, Run, ServerEntry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
@@ -56,7 +56,7 @@ pub(in crate::runner) struct Claim {
     pub(in crate::runner) waiting: Waiting,
     pub(in crate::runner) decision: DecisionRecord,
     /// Until the call is taken or given up, nobody else decides on it in this run.
-    pub(in crate::runner) deciding: Deciding,
+    pub(in crate::runner) lock: DecisionLock,
 }
 
 /// A call whose suspension is on its way to the store.

@@ -254,7 +254,7 @@ pub(in crate::runner) async fn reopen<P>(
     given: Given<'_>,
     prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
 ) -> Result<Reopened<P>, ResumeError> {
-    let deciding = run.deciding(id).await;
+    let lock = run.lock(id).await;
     let (waiting, mut decision) = match asked(run, id, &given).await? {
         Ok(asked) => asked,
         Err(refused) => return Ok(Reopened::Mismatch(refused)),
@@ -266,7 +266,7 @@ pub(in crate::runner) async fn reopen<P>(
     };
     match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
         Ok(prepared) => {
-            let claim = Box::new(Claim { waiting, decision, deciding });
+            let claim = Box::new(Claim { waiting, decision, lock });
             Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
         }
         Err(refused) => Ok(Reopened::Mismatch(comparison::refuse(run, &waiting, decision, refused).await)),

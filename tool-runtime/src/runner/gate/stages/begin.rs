@@ -109,13 +109,13 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let begun = match claim {
         None => run.enter(intent, attempt).await,
         Some(claim) => {
-            let Claim { waiting, decision, deciding } = *claim;
+            let Claim { waiting, decision, lock } = *claim;
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
             match run.take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
-                    open.unclaimed(Box::new(Claim { waiting, decision, deciding }));
+                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
                     Ok(Begun::Exhausted(exceeded))
                 }
                 Ok(begun) => {

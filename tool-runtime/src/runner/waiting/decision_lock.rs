@@ -11,22 +11,22 @@ use crate::runner::Run;
 
 /// The calls of a run that somebody is about to decide on.
 #[derive(Default)]
-pub(in crate::runner) struct Decisions(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
+pub(in crate::runner) struct DecisionLocks(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
 
 /// The right to decide on a call, until it is dropped.
-pub(in crate::runner) struct Deciding {
+pub(in crate::runner) struct DecisionLock {
     _turn: OwnedMutexGuard<()>,
 }
 
 impl Run {
     /// Waits until nobody else is about to decide on a call in this run.
-    pub(in crate::runner) async fn deciding(&self, call_id: &CallId) -> Deciding {
-        let turns = self.decisions().of(call_id);
-        Deciding { _turn: turns.lock_owned().await }
+    pub(in crate::runner) async fn lock(&self, call_id: &CallId) -> DecisionLock {
+        let turns = self.decision_locks().of(call_id);
+        DecisionLock { _turn: turns.lock_owned().await }
     }
 }
 
-impl Decisions {
+impl DecisionLocks {
     fn of(&self, call_id: &CallId) -> Arc<Turns<()>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turns) = all.get(call_id).and_then(Weak::upgrade) {
