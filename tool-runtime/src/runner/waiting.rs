@@ -5,7 +5,7 @@ pub(super) mod approval_rules;
 pub(super) mod client;
 pub(super) mod comparison;
 pub(super) mod decision_lock;
-pub(super) mod granted;
+pub(super) mod grants;
 pub(super) mod late;
 pub(super) mod names;
 pub(super) mod posting;

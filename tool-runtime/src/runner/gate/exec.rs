@@ -17,7 +17,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::spans::Parent;
 use crate::runner::gate::stages;
 use crate::runner::gate::stages::{Beginning, Concluded, Connections, Judged, Permit};
-use crate::runner::waiting::granted::{Remembered, remembered};
+use crate::runner::waiting::grants::{Remembered, remembered};
 use crate::runner::waiting::suspend::{Waits, suspend};
 
 impl Run {
