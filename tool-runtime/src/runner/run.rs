@@ -1,7 +1,7 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 
 pub(super) mod call_ids;
-pub(super) mod loops;
+pub(super) mod listener;
 pub(super) mod mistakes;
 pub(super) mod offer;
 pub(super) mod options;
@@ -25,7 +25,7 @@ use crate::runner::RunOptions;
 use crate::runner::ledger::accounts::Accounts;
 use crate::runner::report::contained::Contained;
 use crate::runner::report::failure::Failure;
-use crate::runner::run::loops::Listener;
+use crate::runner::run::listener::Listener;
 use crate::runner::run::problem::RunProblem;
 use crate::runner::run::state::{Remembered, RunState};
 use crate::runner::run::views::PartyView;
