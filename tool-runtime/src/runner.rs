@@ -8,7 +8,7 @@ mod ledger;
 mod report;
 mod run;
 #[cfg(feature = "mcp-server")]
-mod served;
+mod server_api;
 mod shared;
 mod waiting;
 
