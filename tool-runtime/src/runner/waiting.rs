@@ -13,4 +13,4 @@ pub(super) mod remember;
 pub(super) mod resume_error;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]
-pub(super) mod token;
+pub(super) mod tokens;
