@@ -5,7 +5,7 @@ pub(super) mod client;
 pub(super) mod digests;
 #[cfg(feature = "restate")]
 pub(super) mod engine_lease;
+pub(super) mod look_up;
 pub(super) mod orphans;
 pub(super) mod recover;
-pub(super) mod settle;
 pub(super) mod unfinished;

@@ -13,7 +13,7 @@ use crate::json::{self, Limits, Tree};
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::{exec, stages};
-use crate::runner::ledger::settle;
+use crate::runner::ledger::look_up;
 use crate::runner::ledger::unfinished::Unfinished;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison;
@@ -117,7 +117,7 @@ impl Run {
         let mut keys = self.keys();
         keys.push(read);
         let ended = self.shared().store.transact(keys, found).await?;
-        Ok(ended.map(|record| Some(settle::result(*record))))
+        Ok(ended.map(|record| Some(look_up::result(*record))))
     }
 
     /// Takes over a call from a process that is gone. A call that the gate does not let run now is closed.

@@ -17,7 +17,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
 use crate::runner::ledger::accounts::Settled;
 use crate::runner::ledger::client::{Claim, Kept, Suspending};
-use crate::runner::ledger::settle;
+use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::{comparison, names};
@@ -100,7 +100,7 @@ pub(in crate::runner) async fn suspend(
         }
         (Ok(Kept::Begun(Some(record))), _) => {
             open.suspending = None;
-            Ok(Ending::Elsewhere(Box::new(settle::result(*record))))
+            Ok(Ending::Elsewhere(Box::new(look_up::result(*record))))
         }
         (Ok(Kept::Begun(None)), _) => {
             open.suspending = None;

@@ -14,7 +14,7 @@ use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::reserve::exhausted;
 use crate::runner::ledger::accounts::{Held, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim};
-use crate::runner::ledger::settle;
+use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::suspend::frozen_call;
 use crate::store::ledger::{Begun, Intent};
@@ -203,7 +203,7 @@ fn begun_with(
             open.begin();
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
-        Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(settle::result(*record))))),
+        Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(look_up::result(*record))))),
         // The second is answered before.
         Ok(Begun::Elsewhere | Begun::Replaced) => Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open))))),
         Ok(Begun::Waits(call)) => {
