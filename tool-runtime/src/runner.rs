@@ -1,11 +1,11 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
-mod admissions;
 mod builder;
 mod error;
 mod gate;
 mod ledger;
 mod report;
+mod resumption;
 mod run;
 #[cfg(feature = "mcp-server")]
 mod server_api;
@@ -14,6 +14,8 @@ mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
+
+use jiff::Timestamp;
 
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
@@ -30,7 +32,9 @@ pub use run::problem::RunProblem;
 pub use run::restore::RestoreError;
 pub use run::search::search_tools;
 pub use run::snapshot::RunSnapshot;
-pub use waiting::approval::ApprovalDecision;
+#[cfg(feature = "mcp-server")]
+pub(crate) use server_api::{ServedRun, ServedRuns};
+pub use waiting::decision::ApprovalDecision;
 pub use waiting::remember::{GrantError, Remember};
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
@@ -39,7 +43,9 @@ pub use waiting::tokens::{TokenError, TokenKeys};
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::Shared;
-use crate::store::Store;
+#[cfg(feature = "mcp-server")]
+use crate::runner::waiting::approval_rules;
+use crate::store::{Store, StoreError};
 
 /// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
 ///
@@ -86,6 +92,18 @@ impl ToolRunner {
     pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
         let projector = self.shared.compiled.projector(entry)?;
         Some(projector.shown_schema(&entry.payload.as_ref()?.to_value()))
+    }
+
+    /// Returns the store's time, by which runs are due, leases end and calls expire.
+    pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
+        self.shared.store.now().await
+    }
+
+    /// The rules by which a call can wait for a person; empty if none can.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn asking_rules(&self) -> Vec<String> {
+        let Shared { catalog, policy, approvals, .. } = &*self.shared;
+        if *approvals { approval_rules::of_catalog(policy, catalog) } else { Vec::new() }
     }
 
     /// Where records and pending calls are kept.

@@ -8,5 +8,6 @@ pub(super) mod exec;
 pub(super) mod graph;
 pub(super) mod invoke;
 pub(super) mod open;
+pub(super) mod pending;
 pub(super) mod spans;
 pub(super) mod stages;

@@ -1,9 +1,11 @@
 //! Calls that wait for a person or a client: how they are suspended, decided, answered and closed.
 
+pub(super) mod abandon;
 pub(super) mod approval;
 pub(super) mod approval_rules;
 pub(super) mod client;
 pub(super) mod comparison;
+pub(super) mod decision;
 pub(super) mod decision_lock;
 pub(super) mod grants;
 pub(super) mod late;

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
 use crate::runner::Run;
-use crate::runner::gate::open::OpenCall;
 use crate::store::{Key, PendingCall, StoreError, Transaction};
 
 /// What one call has of the client that made it.
@@ -42,10 +41,3 @@ pub(crate) struct ServerEntry {
 }
 
 type WriteEntry = Box<dyn Fn(&mut Transaction) -> Result<bool, StoreError> + Send>;
-
-impl OpenCall {
-    /// The token that cancels the call: that of its run, or of its client.
-    pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
-        self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
-    }
-}

@@ -2,14 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::call::{CallId, Caller, Cause, Decider, Event, Outcome, PendingGraph, ToolContext};
+use crate::call::{CallId, Caller, Decider, Event, Outcome, PendingGraph, ToolContext};
 use crate::policy::RunTools;
-use crate::runner::gate::ending::Stop;
-use crate::runner::gate::open::OpenCall;
 use crate::runner::ledger::digests::Digests;
-use crate::runner::ledger::orphans::Orphans;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use crate::tool::{self, ToolEffect, is_graph};
+use crate::tool::{ToolEffect, is_graph};
 
 /// What a graph, or the search for tools, gets of the call that runs it.
 pub(crate) struct Host {
@@ -115,32 +112,6 @@ impl Host {
 pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
     let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
     move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
-}
-
-/// How a graph ends that waits and does not continue: what it did before stays done.
-pub(in crate::runner) fn stop(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
-    if !graph.begun {
-        return stop;
-    }
-    open.begin();
-    let mut unknown = Stop::new(Outcome::OutcomeUnknown);
-    unknown.cause = Some(Cause::Cancelled);
-    unknown
-}
-
-impl Run {
-    /// The run that calls the graph whose run this is. `None` for every other run.
-    pub(in crate::runner) fn parent(&self) -> Option<&Self> {
-        self.options().parent.as_ref()
-    }
-
-    /// Closes the calls of a graph that waited and does not continue.
-    pub(in crate::runner) async fn leave(&self, call: &CallId, graph: Option<Box<PendingGraph>>) {
-        if let Some(graph) = graph {
-            let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
-            Orphans::after(self, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
-        }
-    }
 }
 
 /// Between the names in the path of a call.

@@ -1,12 +1,12 @@
 //! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
 
 mod begun;
-mod dropped;
 mod ended;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolExecResult};
 use crate::contain::discard;
@@ -17,7 +17,7 @@ use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::spans::Parent;
 use crate::runner::ledger::accounts::Held;
-use crate::runner::ledger::client::{Attempt, Claim, Suspending};
+use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::call_ids::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
@@ -169,6 +169,11 @@ impl OpenCall {
         &self.run
     }
 
+    /// The token that cancels the call: that of its run, or of its client.
+    pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
+        self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
+    }
+
     /// What became of the call's id.
     pub(in crate::runner) const fn taken(&self) -> Taken {
         self.taken
@@ -290,7 +295,7 @@ impl OpenCall {
         // It has none only if it was written already, and then it does not wait.
         let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
         let then = Then::End(record);
-        self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
+        LedgerClient(&self.run).take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
             && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())
         {

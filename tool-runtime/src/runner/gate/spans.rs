@@ -9,8 +9,9 @@ use tracing::{Level, Span, field};
 
 use crate::call::{CallId, Cause, Outcome};
 use crate::redact::Projected;
+use crate::runner::Run;
+use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::Stop;
-use crate::runner::gate::open::OpenCall;
 use crate::tool::{ToolEffect, ToolSpec};
 
 /// The target of the events that are metrics: fields `histogram.*` are values, all others their attributes.
@@ -62,11 +63,18 @@ struct Measured {
 
 impl Execution {
     #[inline]
-    pub(in crate::runner) fn begin(open: &OpenCall, spec: &Arc<ToolSpec>, id: &CallId, effect: ToolEffect) -> Self {
-        let options = open.run().options();
+    pub(in crate::runner) fn begin(
+        run: &Run,
+        parent: &Parent,
+        draft: &Draft,
+        spec: &Arc<ToolSpec>,
+        id: &CallId,
+        effect: ToolEffect,
+    ) -> Self {
+        let options = run.options();
         let (tool, agent) = (spec.name.as_str(), options.agent.as_deref());
         let span = tracing::info_span!(
-            parent: &open.parent.span(),
+            parent: &parent.span(),
             "execute_tool",
             otel.name = format_args!("execute_tool {tool}"),
             otel.status_code = field::Empty,
@@ -81,10 +89,10 @@ impl Execution {
             gen_ai.agent.name = agent,
             gen_ai.conversation.id = options.conversation.as_deref(),
             error.r#type = field::Empty,
-            run = open.run().id(),
+            run = run.id(),
         );
-        let shows_values = open.run().shared().span_values;
-        if shows_values && let Some(arguments) = open.draft.masked() {
+        let shows_values = run.shared().span_values;
+        if shows_values && let Some(arguments) = draft.masked() {
             span.record("gen_ai.tool.call.arguments", arguments.get());
         }
         let failed = Some(Cause::Cancelled.outcome(effect));

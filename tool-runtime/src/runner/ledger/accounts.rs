@@ -7,14 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::call::ToolExecResult;
-use crate::call::usage::Usage;
 use crate::media::Media;
-use crate::policy::{Allowance, BudgetExceeded, RunPolicy, Spend};
-use crate::runner::Run;
-use crate::runner::report::telemetry;
+use crate::policy::{BudgetExceeded, RunPolicy, Spend};
+use crate::runner::report::contained::Contained;
 use crate::store::accounts::{self, Account, Bill, Booked};
-use crate::store::ledger::{self, Begun};
-use crate::store::{Key, Receipt, StoreError, Transaction};
+use crate::store::ledger::Begun;
+use crate::store::{Key, Receipt, Store, StoreError, Transaction};
 
 /// The accounts of a run, and the model's turns on their way to them.
 pub(in crate::runner) struct Accounts {
@@ -40,108 +38,56 @@ impl Accounts {
         &self.all
     }
 
-    fn turns(&self) -> MutexGuard<'_, VecDeque<Turn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Run {
-    /// Adds what the model itself consumed to what the run, its principal and its tenant have used: tokens by kind, and
-    /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
-    ///
-    /// What principal and tenant have used is in the store. It is written without waiting, and
-    /// [`exhausted`](Self::exhausted) waits for it.
-    pub fn account(&self, usage: Usage, cost: f64) {
-        let used = Spend::turn(usage, cost);
-        self.spending().charge(used);
-        self.state().charge(usage, cost);
-        // Principal and tenant are the same, so that their accounts are charged once.
-        if let Some(parent) = self.parent() {
-            parent.spending().charge(used);
-            parent.state().charge(usage, cost);
+    /// Books a model's turn without waiting for the store.
+    pub(in crate::runner) fn add(&self, store: &Contained<dyn Store>, used: Spend) {
+        if self.all.is_empty() {
+            return;
         }
-        if !self.accounts().all().is_empty() {
-            let turn = Turn { used, receipt: self.charge(used) };
-            let mut turns = self.accounts().turns();
-            // Nobody may ever ask; each is on its way to the store all the same.
-            turns.retain(|turn| !turn.receipt.is_kept());
-            if turns.len() >= MOST_TURNS {
-                turns.pop_front();
-            }
-            turns.push_back(turn);
+        let turn = Turn { used, receipt: self.charge(store, used) };
+        let mut turns = self.turns();
+        // Nobody may ever ask; each is on its way to the store all the same.
+        turns.retain(|turn| !turn.receipt.is_kept());
+        if turns.len() >= MOST_TURNS {
+            turns.pop_front();
         }
+        turns.push_back(turn);
     }
 
-    /// Whether a budget is such: one of the run, of the run that calls it, of its principal or of its tenant.
-    pub(crate) fn has_budget(&self, is: fn(&Allowance) -> bool) -> bool {
-        self.spending().any(is)
-            || self.accounts().all().iter().any(|account| is(account.allowance()))
-            || self.parent().is_some_and(|parent| parent.spending().any(is))
-    }
-
-    /// What the run has spent so far.
-    pub(crate) fn spent(&self) -> Spend {
-        self.spending().spent().plus(self.state().counted())
-    }
-
-    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
-    /// there is some left.
-    ///
-    /// # Errors
-    /// The policy has budgets of principals or tenants, and the store cannot be asked for what they have used, or could
-    /// not book an earlier turn. Do not ask the model.
-    pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
-        let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
-        if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
-            return Ok(Some(exceeded));
-        }
-        if self.accounts().all().is_empty() {
-            return Ok(None);
-        }
-        self.overdrawn().await.map_err(|error| telemetry::store_unread(self, error))
-    }
-
-    async fn overdrawn(&self) -> Result<Option<BudgetExceeded>, StoreError> {
+    /// Waits until the turns are booked, and returns the account that is used up.
+    pub(in crate::runner) async fn overdrawn(
+        &self,
+        store: &Contained<dyn Store>,
+    ) -> Result<Option<BudgetExceeded>, StoreError> {
         loop {
             // Bound first, so that the lock is not held while it waits.
-            let next = self.accounts().turns().pop_front();
+            let next = self.turns().pop_front();
             let Some(Turn { used, receipt }) = next else { break };
             if receipt.await.is_err() {
                 // Booked again: a turn that was paid for twice is better than one that nobody paid for.
-                let receipt = self.charge(used);
+                let receipt = self.charge(store, used);
                 if let Err(error) = receipt.await {
                     let receipt = Receipt::ready(Err(StoreError::Lost));
-                    self.accounts().turns().push_front(Turn { used, receipt });
+                    self.turns().push_front(Turn { used, receipt });
                     return Err(error);
                 }
             }
         }
-        let accounts = Arc::clone(self.accounts().all());
+        let accounts = Arc::clone(&self.all);
         let keys = Account::keys(&accounts).collect();
         let change = move |transaction: &mut Transaction| Ok(accounts::exhausted(transaction, &accounts));
-        self.shared().store.transact(keys, change).await
+        store.transact(keys, change).await
     }
 
     /// Books a model's turn. It was used even if the run has another owner meanwhile.
-    fn charge(&self, used: Spend) -> Receipt {
-        let turn = Bill::new(self.accounts().all(), used);
+    fn charge(&self, store: &Contained<dyn Store>, used: Spend) -> Receipt {
+        let turn = Bill::new(&self.all, used);
         let keys = Account::keys(&turn.accounts).collect();
         let change = move |transaction: &mut Transaction| accounts::charge(transaction, &turn);
-        self.shared().store.update(keys, Box::new(change))
+        store.update(keys, Box::new(change))
     }
 
-    /// Books a call that the ledger does not know.
-    pub(in crate::runner) async fn book(&self, bill: Bill) -> Result<Begun, StoreError> {
-        let (lease, mut keys) = (self.lease(), self.keys());
-        keys.extend(Account::keys(&bill.accounts));
-        let change = move |transaction: &mut Transaction| {
-            ledger::check(transaction, lease.as_ref())?;
-            Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked)),
-                Err(exceeded) => Begun::Exhausted(exceeded),
-            })
-        };
-        self.shared().store.transact(keys, change).await
+    fn turns(&self) -> MutexGuard<'_, VecDeque<Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run writes to the store: the records of its calls, and the ledger of those with effects.
+//! [`LedgerClient`]: what a run writes to the store, the records of its calls and the ledger of those with effects.
 //!
 //! Every write of a run that a worker holds is checked, in its own transaction, against the worker's lease.
 
@@ -9,14 +9,16 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use crate::call::{CallId, ToolInvocationRecord};
+use crate::call::ToolInvocationRecord;
 use crate::runner::ledger::accounts::{Settled, Unheard};
-use crate::runner::report::telemetry;
 use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::{ResumeError, Run, ServerEntry};
+use crate::store::accounts::{self, Bill};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
-use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, Receipt, StoreError, Transaction, Waiting};
+use crate::store::{
+    AuditRecord, DecisionRecord, Document, Key, PendingCall, Query, Receipt, Space, StoreError, Transaction, Waiting,
+};
 
 /// How often a lease is asked for again before a call begins.
 const CONFIRMATIONS: u32 = 3;
@@ -94,24 +96,22 @@ impl Suspending {
     }
 }
 
-impl Run {
-    /// What each of its writes locks: the run, and for a graph the run whose lease it has.
-    pub(in crate::runner) fn keys(&self) -> Vec<Key> {
-        let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
-        [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
-    }
+/// The ledger as one run uses it, and the records of the run.
+#[derive(Clone, Copy)]
+pub(in crate::runner) struct LedgerClient<'r>(pub(in crate::runner) &'r Run);
 
+impl<'r> LedgerClient<'r> {
     /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used. If it
     /// was about to wait, it does not.
     pub(in crate::runner) fn put(
-        &self,
+        self,
         record: Box<ToolInvocationRecord>,
         attempt: Option<&Attempt>,
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
     ) -> Receipt {
-        let store = &self.shared().store;
-        if attempt.is_none() && self.options().lease.is_none() && settled.is_none() && suspending.is_none() {
+        let store = &self.0.shared().store;
+        if attempt.is_none() && self.0.options().lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(AuditRecord::Call(record));
         }
         self.put_with(record, attempt.cloned(), settled, suspending)
@@ -119,14 +119,14 @@ impl Run {
 
     /// The same, where more than the record is written.
     fn put_with(
-        &self,
+        self,
         record: Box<ToolInvocationRecord>,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
     ) -> Receipt {
-        let (store, lease) = (&self.shared().store, self.lease());
-        let mut keys = self.keys();
+        let (store, lease) = (&self.0.shared().store, self.0.lease());
+        let mut keys = self.0.keys();
         keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
         keys.extend(attempt.iter().flat_map(Attempt::keys));
         keys.extend(settled.iter().flat_map(Settled::keys));
@@ -147,8 +147,8 @@ impl Run {
 
     /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
     /// heard so. If it was not taken, it still waits, and nothing is written.
-    pub(in crate::runner) fn put_if_begun(&self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> Receipt {
-        let (lease, mut keys) = (self.lease(), self.keys());
+    pub(in crate::runner) fn put_if_begun(self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> Receipt {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(attempt.keys());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
@@ -158,23 +158,23 @@ impl Run {
             attempt.finish(transaction, &record)?;
             ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
         };
-        self.shared().store.update(keys, Box::new(change))
+        self.0.shared().store.update(keys, Box::new(change))
     }
 
     /// Writes a record of a decision that did not fit.
-    pub(in crate::runner) fn note(&self, decision: DecisionRecord) -> Receipt {
+    pub(in crate::runner) fn note(self, decision: DecisionRecord) -> Receipt {
         let record = AuditRecord::from(decision);
-        let Some(lease) = self.lease() else { return self.shared().store.append(record) };
+        let Some(lease) = self.0.lease() else { return self.0.shared().store.append(record) };
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, Some(&lease))?;
             transaction.append(record.clone())
         };
-        self.shared().store.update(self.keys(), Box::new(change))
+        self.0.shared().store.update(self.0.keys(), Box::new(change))
     }
 
     /// Enters a call into the ledger before its effect begins.
-    pub(in crate::runner) async fn enter(&self, intent: Intent, attempt: Attempt) -> Result<Begun, StoreError> {
-        let (lease, mut keys) = (self.lease(), self.keys());
+    pub(in crate::runner) async fn enter(self, intent: Intent, attempt: Attempt) -> Result<Begun, StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(intent.keys());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
@@ -182,13 +182,13 @@ impl Run {
             attempt.note(&begun);
             Ok(begun)
         };
-        self.shared().store.transact(keys, change).await
+        self.0.shared().store.transact(keys, change).await
     }
 
     /// Makes sure that an attempt still has its call when it begins to run: the store may have taken longer to answer than
     /// the lease lasts, and then somebody may have said already that nobody saw the call end.
-    pub(in crate::runner) async fn confirm(&self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
-        let lease = self.shared().lease;
+    pub(in crate::runner) async fn confirm(self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
+        let lease = self.0.shared().lease;
         for _ in 0..CONFIRMATIONS {
             if asked.elapsed() < lease / 2 {
                 return Ok(());
@@ -201,7 +201,7 @@ impl Run {
     }
 
     /// Polls a call that has begun, and prolongs its lease meanwhile. `None` if somebody else has the call.
-    pub(in crate::runner) async fn hold<T>(&self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
+    pub(in crate::runner) async fn hold<T>(self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
         let mut running = pin!(running);
         // A tool that is ready on its first poll pays for no timer.
         if let Poll::Ready(ended) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
@@ -218,8 +218,8 @@ impl Run {
     }
 
     /// Resolves when somebody else has the call. While the store cannot be reached, nobody knows.
-    async fn prolong(&self, attempt: &Attempt) {
-        let lease = self.shared().lease;
+    async fn prolong(self, attempt: &Attempt) {
+        let lease = self.0.shared().lease;
         loop {
             tokio::time::sleep(lease / 3).await;
             if let Err(StoreError::Fenced) = self.renew(attempt).await {
@@ -228,19 +228,19 @@ impl Run {
         }
     }
 
-    async fn renew(&self, attempt: &Attempt) -> Result<(), StoreError> {
-        let (lease, Attempt { key, owner, .. }) = (self.shared().lease, attempt.clone());
+    async fn renew(self, attempt: &Attempt) -> Result<(), StoreError> {
+        let (lease, Attempt { key, owner, .. }) = (self.0.shared().lease, attempt.clone());
         let keys = vec![key.clone()];
         let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
-        self.shared().store.transact(keys, change).await
+        self.0.shared().store.transact(keys, change).await
     }
 
     /// Takes a call out of those that wait, once, together with what happens to it.
-    pub(in crate::runner) async fn take(&self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
+    pub(in crate::runner) async fn take(self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
-        let mut keys = self.keys();
+        let mut keys = self.0.keys();
         keys.extend(taken.keys());
-        let lease = self.lease();
+        let lease = self.0.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             let begun = waiting::take(transaction, &taken)?;
@@ -252,38 +252,27 @@ impl Run {
             }
             Ok(begun)
         };
-        let begun = self.shared().store.transact(keys, change).await.map_err(|error| self.store_failed(error))?;
+        let begun = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
-    }
-
-    /// Reports that the store failed while a call was to be finished.
-    pub(in crate::runner) fn store_failed(&self, error: StoreError) -> ResumeError {
-        ResumeError::Store(telemetry::store_unread(self, error))
-    }
-
-    /// The key under which a call of this run waits.
-    pub(in crate::runner) fn waiting_key(&self, call_id: &CallId) -> Key {
-        let options = self.options();
-        Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
     /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared the payload for
     /// a client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
     pub(in crate::runner) async fn keep(
-        &self,
+        self,
         waiting: Waiting,
         entry: Option<ServerEntry>,
         begun: Option<Key>,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
     ) -> Result<Kept, StoreError> {
-        let mut keys = self.keys();
+        let mut keys = self.0.keys();
         keys.extend(begun.iter().flat_map(|key| [key.clone(), Key::replaced(key)]));
         keys.extend(waiting::keys(&waiting.call));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         keys.extend(entry.iter().flat_map(|entry| entry.keys.iter().cloned()));
-        let lease = self.lease();
+        let lease = self.0.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             if let Some(entry) = begun.as_ref().and_then(|key| ledger::begun(transaction, key)) {
@@ -303,6 +292,41 @@ impl Run {
             }
             Ok(if waiting::suspend(transaction, &waiting)? { Kept::Waits } else { Kept::Before })
         };
-        self.shared().store.transact(keys, change).await
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Books a call that the ledger does not know.
+    pub(in crate::runner) async fn book(self, bill: Bill) -> Result<Begun, StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend(accounts::Account::keys(&bill.accounts));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            Ok(match accounts::reserve(transaction, &bill)? {
+                Ok(booked) => Begun::Now(Some(booked)),
+                Err(exceeded) => Begun::Exhausted(exceeded),
+            })
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Lists the calls of the run that wait.
+    pub(in crate::runner) async fn all_waiting(self) -> Result<Vec<Waiting>, StoreError> {
+        let scope = Some(Arc::clone(self.0.identity()));
+        let mut query = Query { scope, ..Query::new(Space::Waiting) };
+        let mut waiting = Vec::new();
+        loop {
+            let page = self.0.shared().store.list(&query).await?;
+            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+            waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
+                Document::Waiting(waiting)
+                    if self.0.owns(waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
+                {
+                    Some(*waiting)
+                }
+                _ => None,
+            }));
+            let Some(next) = next else { return Ok(waiting) };
+            query.after = next;
+        }
     }
 }

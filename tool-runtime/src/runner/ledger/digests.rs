@@ -3,9 +3,6 @@
 use std::sync::OnceLock;
 
 use crate::call::{ArgumentDigest, DigestKey};
-use crate::contain::discard;
-use crate::runner::Run;
-use crate::runner::report::telemetry;
 use crate::tool::Hash;
 
 /// The key of a runner: the application's, or the store's once it was read.
@@ -23,6 +20,16 @@ impl Digests {
             digests.key.get_or_init(|| key);
         }
         digests
+    }
+
+    /// Whether the key need not be read any more.
+    pub(in crate::runner) fn has_key(&self) -> bool {
+        self.key.get().is_some()
+    }
+
+    /// Keeps the store's key, unless there is one.
+    pub(in crate::runner) fn set_key(&self, key: DigestKey) {
+        self.key.get_or_init(|| key);
     }
 
     fn key(&self) -> &DigestKey {
@@ -45,21 +52,5 @@ impl Digests {
     /// An id of everything that makes two calls the same.
     pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
         self.key().code("asked", call)
-    }
-}
-
-impl Run {
-    /// Reads the store's key, once for a runner. Digests that are made before are made with a key of this runner.
-    pub(in crate::runner) async fn digests(&self) -> &Digests {
-        let shared = self.shared();
-        if shared.digests.key.get().is_none() {
-            match Box::pin(shared.store.digest_key()).await {
-                Ok(key) => {
-                    shared.digests.key.get_or_init(|| key);
-                }
-                Err(error) => discard(telemetry::store_unread(self, error)),
-            }
-        }
-        &shared.digests
     }
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::call::{CallId, ToolContext, ToolInvocationRecord};
+use crate::call::{CallId, PendingGraph, ToolContext, ToolInvocationRecord};
 use crate::contain::discard;
-use crate::runner::gate::graph;
-use crate::runner::report::telemetry;
-use crate::runner::waiting::comparison::owns;
+use crate::runner::gate::graph::{self, SEPARATOR};
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::{Run, RunOptions};
 use crate::store::{Document, Key, Query, Space, StoreError, Transaction, ledger};
-use crate::tool::{graph_of, is_graph};
+use crate::tool::{self, graph_of, is_graph};
 
 /// The run of a graph, as the run that calls it sees it. If it is dropped, nothing of it is kept.
 pub(in crate::runner) struct Orphans {
@@ -62,6 +61,14 @@ impl Drop for Orphans {
     }
 }
 
+/// Closes the calls of a graph that waited and does not continue.
+pub(in crate::runner) async fn leave(run: &Run, call: &CallId, graph: Option<Box<PendingGraph>>) {
+    if let Some(graph) = graph {
+        let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
+        Orphans::after(run, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
+    }
+}
+
 /// What fails is in the operators' log.
 async fn close(left: &Orphans, kept: &[CallId]) {
     let Orphans { run, call, tool, child, .. } = left;
@@ -69,16 +76,16 @@ async fn close(left: &Orphans, kept: &[CallId]) {
     let options = RunOptions { parent: Some(run.clone()), ..run.options().clone() };
     let options = options.run_id(Arc::clone(child)).events(graph::told(run, call, name));
     let child = Run::start(Arc::clone(run.shared()), run.policy().clone(), options);
-    match child.all_waiting().await {
+    match LedgerClient(&child).all_waiting().await {
         Ok(waiting) => {
             for waiting in waiting.iter().filter(|waiting| !kept.contains(&waiting.call.call_id)) {
                 let _ = Box::pin(child.abandon(waiting.call.call_id.as_str())).await;
             }
         }
-        Err(error) => discard(telemetry::store_unread(&child, error)),
+        Err(error) => discard(child.store_unread(error)),
     }
     if let Err(error) = close_begun(&child).await {
-        discard(telemetry::store_unread(&child, error));
+        discard(child.store_unread(error));
     }
 }
 
@@ -86,7 +93,7 @@ async fn close(left: &Orphans, kept: &[CallId]) {
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let ours = |document: &Document| match document {
         Document::Call(entry) => {
-            entry.unseen().is_some_and(|record| owns(child, record.principal.as_deref(), record.tenant.as_deref()))
+            entry.unseen().is_some_and(|record| child.owns(record.principal.as_deref(), record.tenant.as_deref()))
         }
         _ => false,
     };

@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::runner::Run;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans::Orphans;
-use crate::runner::waiting::comparison::owns;
 use crate::store::ledger::LedgerEntry;
 use crate::store::{Document, Key, Listed, Query, Space, StoreError, Transaction, ledger};
 
@@ -15,12 +14,12 @@ pub(in crate::runner) struct Unfinished {
     pub(in crate::runner) entry: Box<LedgerEntry>,
 }
 
-impl Run {
+impl LedgerClient<'_> {
     /// Returns the open entry of a call of this run, of a tool if one is named.
     ///
     /// Looking closes nothing: only the gate lets the tool reconcile or repeat a call whose process is gone.
     pub(in crate::runner) async fn unfinished(
-        &self,
+        self,
         call_id: &CallId,
         tool: Option<&str>,
     ) -> Result<Option<Unfinished>, StoreError> {
@@ -32,19 +31,19 @@ impl Run {
 
     /// Returns the open entries of this run whose records are wanted.
     pub(in crate::runner) async fn all_unfinished(
-        &self,
+        self,
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
     ) -> Result<Vec<Unfinished>, StoreError> {
         let ours = |entry: &LedgerEntry| {
             entry.unseen().is_some_and(|record| {
-                wanted(record) && owns(self, record.principal.as_deref(), record.tenant.as_deref())
+                wanted(record) && self.0.owns(record.principal.as_deref(), record.tenant.as_deref())
             })
         };
-        let scope = Some(self.identity().clone());
+        let scope = Some(self.0.identity().clone());
         let mut query = Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
         let mut found = Vec::new();
         loop {
-            let page = self.shared().store.list(&query).await?;
+            let page = self.0.shared().store.list(&query).await?;
             let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
             found.extend(page.into_iter().filter_map(|Listed { key, document, .. }| match document {
                 Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
@@ -55,43 +54,32 @@ impl Run {
         }
     }
 
-    /// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the
-    /// model has read already that their outcome is not known. `waits` are the calls that it still has.
-    pub(crate) async fn close_others(&self, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
-        for call in self.all_unfinished(|record| !waits(&record.tool_call_id)).await? {
-            if self.is_abandoned(&call).await? {
-                self.take_over(call).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the process that began the call can no longer write, by the store's time.
-    pub(in crate::runner) async fn is_abandoned(&self, call: &Unfinished) -> Result<bool, StoreError> {
-        let (lease, key) = (self.lease(), call.key.clone());
-        let mut keys = self.keys();
+    pub(in crate::runner) async fn is_abandoned(self, call: &Unfinished) -> Result<bool, StoreError> {
+        let (lease, key) = (self.0.lease(), call.key.clone());
+        let mut keys = self.0.keys();
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(ledger::is_abandoned(transaction, &key, lease.as_ref()))
         };
-        self.shared().store.transact(keys, change).await
+        self.0.shared().store.transact(keys, change).await
     }
 
     /// Closes the call as `outcome_unknown` if its process is gone. For a call that the gate does not take over: the
     /// policy refuses it now, or its arguments are not known.
-    pub(in crate::runner) async fn close_abandoned(&self, call: &Unfinished) -> Result<(), StoreError> {
-        let (lease, key) = (self.lease(), call.key.clone());
-        let mut keys = self.keys();
+    pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
+        let (lease, key) = (self.0.lease(), call.key.clone());
+        let mut keys = self.0.keys();
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::close_unseen(transaction, &key, lease.as_ref())
         };
-        let closed = self.shared().store.transact(keys, change).await?;
+        let closed = self.0.shared().store.transact(keys, change).await?;
         // The run of a graph has an id that is made with the key.
-        self.digests().await;
-        if let Some(left) = Orphans::unseen(self, &call.key, &call.entry.record).filter(|_| closed) {
+        self.0.digests().await;
+        if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry.record).filter(|_| closed) {
             left.close(&[]).await;
         }
         Ok(())

@@ -128,12 +128,6 @@ pub(in crate::runner) fn not_suspended(run: &Run, draft: &Draft, error: &StoreEr
     store_failed(run, draft, error, "a call could not be suspended");
 }
 
-/// The store could not be asked, or not for a call.
-pub(in crate::runner) fn store_unread(run: &Run, error: StoreError) -> StoreError {
-    run.report("the store failed", error.code(), &error.detail());
-    error
-}
-
 #[cold]
 fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str) {
     run.report_failure(format_args!("{what}"), &of(run, draft, error.code(), &error.detail()));

@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Outcome;
-use crate::catalog::pick::scores;
+use crate::catalog::pick::{ScorerFault, scores};
 use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
-use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
+use crate::runner::run::state::Remembered;
 use crate::tool::{SEARCH, ToolSpec};
 
 /// The most tools that are loaded by picking and by looking for them. OpenAI and Gemini refuse a request with more than
 /// 128, one of which may be that of a typed answer.
-const MOST: usize = 127;
+pub(in crate::runner) const MOST: usize = 127;
 
 /// What a model reads when no more tools can be loaded.
 pub(in crate::runner) const FULL: &str =
@@ -62,113 +62,86 @@ impl Offered {
     }
 }
 
-impl Run {
-    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
-    /// does. What the policy hides is never picked.
-    #[must_use]
-    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.shared().catalog.pick_of(query, options, self.catalog().entries())
-    }
+/// Picks by the scores of the application. Fails where it gave none in time.
+pub(in crate::runner) async fn scored(
+    view: &CatalogView,
+    query: &str,
+    options: &PickOptions,
+    (scorer, deadline): &(Arc<dyn Scorer>, Duration),
+) -> Result<Vec<Pick>, ScorerFault> {
+    let tools: Vec<&ToolSpec> = view.specs().collect();
+    let scores = scores(&**scorer, *deadline, query, &tools).await?;
+    Ok(options.scored(
+        tools.iter().map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
+    ))
+}
 
-    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if there are none.
-    pub(crate) async fn pick_scored(
-        &self,
-        query: &str,
-        options: &PickOptions,
-        scorer: Option<&(Arc<dyn Scorer>, Duration)>,
-    ) -> Vec<Pick> {
-        let Some((scorer, deadline)) = scorer else { return self.pick(query, options) };
-        let tools: Vec<&ToolSpec> = self.catalog().specs().collect();
-        match scores(&**scorer, *deadline, query, &tools).await {
-            Ok(scores) => options.scored(
-                tools
-                    .iter()
-                    .map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
-            ),
-            Err(fault) => {
-                self.report("a scorer of tools gave no scores", fault.code, &fault.text);
-                self.pick(query, options)
-            }
+/// Loads visible tools in addition to those that were loaded before, up to `most`, and returns those that are loaded now.
+pub(in crate::runner) fn load<'n>(
+    remembered: &Remembered,
+    view: &CatalogView,
+    most: usize,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Vec<&'n str> {
+    remembered.offer(|offered| {
+        let offered = offered.get_or_insert_default();
+        names.into_iter().filter(|name| view.get(name).is_some() && offered.load(name, most)).collect()
+    })
+}
+
+/// What the model is offered now, in the order in which it was; `None` for all that it may see.
+pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView>) -> Option<Arc<CatalogView>> {
+    remembered.offer(|offered| {
+        // With every tool loaded there is none to look for.
+        let Some(offered) = offered else { return view.without(SEARCH).cloned() };
+        offered.first.get_or_insert(offered.tools.len());
+        offered.shown = Some(offered.tools.len());
+        let of = view.id();
+        if let Some((_, shown)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
+            return Some(Arc::clone(shown));
         }
-    }
+        let shown = Arc::new(view.only(offered.tools.iter().map(String::as_str)));
+        offered.view = Some((of, Arc::clone(&shown)));
+        Some(shown)
+    })
+}
 
-    /// Loads visible tools in addition to those that were loaded before, and returns those that are loaded now. From now
-    /// on the model is offered no others.
-    pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-        self.load_up_to(MOST, names)
+/// The rules for the system prompt, the same in every request of the run.
+pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -> String {
+    let Some(Offered { tools, first, .. }) = remembered.lock().offered().cloned() else {
+        return view.guidance();
+    };
+    let first = tools.iter().take(first.unwrap_or(tools.len()));
+    let mut text = view.only(first.map(String::as_str)).guidance();
+    if view.get(SEARCH).is_some() {
+        text.push_str("- There are more tools than you see. When none of yours fits, call `");
+        text.push_str(SEARCH);
+        text.push_str("` before you say that something cannot be done.\n");
     }
+    text
+}
 
-    /// Loads the tools that the application asks for, however many they are.
-    pub(crate) fn load_all<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
-        self.load_up_to(usize::MAX, names);
+/// A visible tool does not run before the model was offered it, because the model has not read its definition.
+#[inline]
+pub(in crate::runner) fn check(remembered: &Remembered, view: &CatalogView, name: &str) -> Result<(), Stop> {
+    if remembered.is_offered(name) || view.get(name).is_none() {
+        return Ok(());
     }
+    Err(not_offered(remembered, view, name))
+}
 
-    fn load_up_to<'n>(&self, most: usize, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-        self.remembered().offer(|offered| {
-            let offered = offered.get_or_insert_default();
-            names.into_iter().filter(|name| self.catalog().get(name).is_some() && offered.load(name, most)).collect()
-        })
-    }
-
-    /// Whether the model is offered some of its tools only.
-    pub(crate) fn is_picking(&self) -> bool {
-        self.state().offered().is_some()
-    }
-
-    /// What the model is offered now, in the order in which it was; `None` for all that it may see.
-    pub(crate) fn offered(&self) -> Option<Arc<CatalogView>> {
-        self.remembered().offer(|offered| {
-            // With every tool loaded there is none to look for.
-            let Some(offered) = offered else { return self.catalog().without(SEARCH).cloned() };
-            offered.first.get_or_insert(offered.tools.len());
-            offered.shown = Some(offered.tools.len());
-            let of = self.catalog().id();
-            if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
-                return Some(Arc::clone(view));
-            }
-            let view = Arc::new(self.catalog().only(offered.tools.iter().map(String::as_str)));
-            offered.view = Some((of, Arc::clone(&view)));
-            Some(view)
-        })
-    }
-
-    /// The rules for the system prompt, the same in every request of the run.
-    pub(crate) fn guidance(&self) -> String {
-        let Some(Offered { tools, first, .. }) = self.state().offered().cloned() else {
-            return self.catalog().guidance();
-        };
-        let first = tools.iter().take(first.unwrap_or(tools.len()));
-        let mut text = self.catalog().only(first.map(String::as_str)).guidance();
-        if self.catalog().get(SEARCH).is_some() {
-            text.push_str("- There are more tools than you see. When none of yours fits, call `");
-            text.push_str(SEARCH);
-            text.push_str("` before you say that something cannot be done.\n");
-        }
-        text
-    }
-
-    /// A visible tool does not run before the model was offered it, because the model has not read its definition.
-    #[inline]
-    pub(in crate::runner) fn check_offered(&self, name: &str) -> Result<(), Stop> {
-        if self.remembered().is_offered(name) || self.catalog().get(name).is_none() {
-            return Ok(());
-        }
-        Err(self.not_offered(name))
-    }
-
-    #[cold]
-    fn not_offered(&self, name: &str) -> Stop {
-        let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
-        let (is_loaded, is_full) = self.state().offered().map(state).unwrap_or_default();
-        let message = if is_full && !is_loaded {
-            format!("This tool is not loaded, so the call did not run. {FULL}")
-        } else if !is_loaded && self.catalog().get(SEARCH).is_some() {
-            format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
-        } else {
-            self.load([name]);
-            "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
-                .to_owned()
-        };
-        Stop::new(Outcome::Unavailable).message(message)
-    }
+#[cold]
+fn not_offered(remembered: &Remembered, view: &CatalogView, name: &str) -> Stop {
+    let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
+    let (is_loaded, is_full) = remembered.lock().offered().map(state).unwrap_or_default();
+    let message = if is_full && !is_loaded {
+        format!("This tool is not loaded, so the call did not run. {FULL}")
+    } else if !is_loaded && view.get(SEARCH).is_some() {
+        format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
+    } else {
+        load(remembered, view, MOST, [name]);
+        "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
+            .to_owned()
+    };
+    Stop::new(Outcome::Unavailable).message(message)
 }

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::policy::{RunPolicy, RunTools};
-use crate::runner::report::telemetry;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::snapshot::RunSnapshot;
-use crate::runner::waiting::comparison::owns;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
@@ -61,40 +60,31 @@ impl Error for RestoreError {
     }
 }
 
-impl ToolRunner {
-    /// Restores a run from its snapshot: what it saw, spent, repeated and was labelled with still counts. Calls that wait
-    /// are put into the store, unless it knows them.
-    ///
-    /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. What the principal was when the snapshot was taken, with its roles and attributes, is asked about too: a
-    /// role that takes tools away still does so after it is gone. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
-    /// budget and limit, the labels of both, and no tool that the run could not see. A waiting call runs only under the
-    /// policies that suspended it, see [`Run::resume`].
-    ///
-    /// # Errors
-    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another caller;
-    /// the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
-    pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
-        let options = narrowed(&snapshot, options)?;
-        let mut standings = snapshot.standings;
-        let now = options.standing();
-        standings.retain(|standing| *standing != now);
-        let policy = RunPolicy::restored(self.policy().clone(), snapshot.policies, standings)
-            .ok_or(RestoreError::TooManyPolicies)?;
-        // What another policy let the run see is also what somebody approved of there, or nobody could.
-        let visible = (!policy.is_current()).then_some(snapshot.visible);
-        let tools = RunTools::intersection(options.tools.clone(), visible);
-        let run = Run::start(Arc::clone(&self.shared), policy, RunOptions { tools, ..options });
-        run.spending().restore(snapshot.spent);
-        run.loop_guard().restore(snapshot.loop_guard);
-        run.evidence().merge(&snapshot.evidence);
-        run.remembered().restore(snapshot.state);
-        for waiting in snapshot.waiting {
-            let put = put_back(&run, waiting).await;
-            put.map_err(|error| RestoreError::Store(telemetry::store_unread(&run, error)))?;
-        }
-        Ok(run)
+/// See [`ToolRunner::restore`].
+pub(in crate::runner) async fn restore(
+    runner: &ToolRunner,
+    snapshot: RunSnapshot,
+    options: RunOptions,
+) -> Result<Run, RestoreError> {
+    let options = narrowed(&snapshot, options)?;
+    let mut standings = snapshot.standings;
+    let now = options.standing();
+    standings.retain(|standing| *standing != now);
+    let policy = RunPolicy::restored(runner.policy().clone(), snapshot.policies, standings)
+        .ok_or(RestoreError::TooManyPolicies)?;
+    // What another policy let the run see is also what somebody approved of there, or nobody could.
+    let visible = (!policy.is_current()).then_some(snapshot.visible);
+    let tools = RunTools::intersection(options.tools.clone(), visible);
+    let run = Run::start(Arc::clone(&runner.shared), policy, RunOptions { tools, ..options });
+    run.spending().restore(snapshot.spent);
+    run.loop_guard().restore(snapshot.loop_guard);
+    run.evidence().merge(&snapshot.evidence);
+    run.remembered().restore(snapshot.state);
+    for waiting in snapshot.waiting {
+        let put = put_back(&run, waiting).await;
+        put.map_err(|error| RestoreError::Store(run.store_unread(error)))?;
     }
+    Ok(run)
 }
 
 /// The options with no more than the snapshot had.
@@ -121,14 +111,15 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 /// It is asked in the order in which a call goes through these states, so that none is missed while the call moves on.
 pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
-    if store.waiting(run.waiting_key(&id)).await?.is_some() || run.unfinished(&id, None).await?.is_some() {
+    if store.waiting(run.waiting_key(&id)).await?.is_some() || LedgerClient(run).unfinished(&id, None).await?.is_some()
+    {
         return Ok(());
     }
     let ended = store.calls(&RecordFilter::call(run.id(), id)).await?;
-    if ended.iter().any(|record| owns(run, record.principal.as_deref(), record.tenant.as_deref())) {
+    if ended.iter().any(|record| run.owns(record.principal.as_deref(), record.tenant.as_deref())) {
         return Ok(());
     }
-    match run.keep(waiting, None, None, None, None).await {
+    match LedgerClient(run).keep(waiting, None, None, None, None).await {
         Ok(_) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

@@ -10,11 +10,10 @@ use crate::call::Caller;
 use crate::call::RunSummary;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
-use crate::runner::report::telemetry;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::state::RunState;
-use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions};
-use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
+use crate::store::{PendingCall, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -110,51 +109,25 @@ impl fmt::Debug for RunSnapshot {
     }
 }
 
-impl Run {
-    /// Returns what the run remembers at this moment. Take it when no call is running: a call that still runs counts as
-    /// `outcome_unknown` in the restored run if its tool has effects.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn snapshot(&self) -> Result<RunSnapshot, StoreError> {
-        let waiting = self.all_waiting().await.map_err(|error| telemetry::store_unread(self, error))?;
-        let options = self.options();
-        let spent = self.spent();
-        Ok(RunSnapshot {
-            version: VERSION,
-            run_id: Arc::clone(self.identity()),
-            principal: options.principal.clone(),
-            tenant: options.tenant.clone(),
-            caller: options.caller.clone(),
-            standings: self.policy().standings(options.standing()),
-            tools: options.tools.clone(),
-            policies: self.policy().policies(),
-            visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
-            state: self.state().clone(),
-            loop_guard: self.loop_guard().last(),
-            evidence: self.evidence().clone(),
-            spent,
-            waiting,
-        })
-    }
-
-    pub(in crate::runner) async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
-        let scope = Some(Arc::clone(self.identity()));
-        let mut query = Query { scope, ..Query::new(Space::Waiting) };
-        let mut waiting = Vec::new();
-        loop {
-            let page = self.shared().store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-            waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
-                Document::Waiting(waiting)
-                    if comparison::owns(self, waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
-                {
-                    Some(*waiting)
-                }
-                _ => None,
-            }));
-            let Some(next) = next else { return Ok(waiting) };
-            query.after = next;
-        }
-    }
+/// Takes the snapshot of a run, see [`Run::snapshot`].
+pub(in crate::runner) async fn snapshot(run: &Run) -> Result<RunSnapshot, StoreError> {
+    let waiting = LedgerClient(run).all_waiting().await.map_err(|error| run.store_unread(error))?;
+    let options = run.options();
+    let spent = run.spent();
+    Ok(RunSnapshot {
+        version: VERSION,
+        run_id: Arc::clone(run.identity()),
+        principal: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        caller: options.caller.clone(),
+        standings: run.policy().standings(options.standing()),
+        tools: options.tools.clone(),
+        policies: run.policy().policies(),
+        visible: run.catalog().specs().map(|spec| spec.name.as_str()).collect(),
+        state: run.state().clone(),
+        loop_guard: run.loop_guard().last(),
+        evidence: run.evidence().clone(),
+        spent,
+        waiting,
+    })
 }

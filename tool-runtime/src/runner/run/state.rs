@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
-use crate::policy::{PolicyContext, RunPolicy, Spend};
-use crate::runner::Run;
+use crate::policy::Spend;
 use crate::runner::run::call_ids::CallIds;
 use crate::runner::run::mistakes::{LAST, Mistakes};
 use crate::runner::run::offer::Offered;
@@ -53,12 +52,6 @@ impl Remembered {
     /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
     pub(in crate::runner) fn restore(&self, earlier: RunState) {
         self.change(|state| state.restore(earlier));
-    }
-
-    /// Whether the run has labels.
-    #[inline]
-    pub(in crate::runner) fn is_labelled(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & LABELLED != 0
     }
 
     /// The current labels; `None` if there are none.
@@ -110,19 +103,6 @@ impl Remembered {
     pub(in crate::runner) fn is_offered(&self, name: &str) -> bool {
         let is_shown = |offered: &Offered| offered.is_shown(name);
         self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_shown))
-    }
-}
-
-impl Run {
-    /// The run's current labels.
-    pub(in crate::runner) fn labels(&self) -> Vec<Arc<str>> {
-        self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
-    }
-
-    /// Asks the policy, with the run's current labels.
-    pub(in crate::runner) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
-        let labels = self.remembered().labels();
-        ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
     }
 }
 

@@ -1,22 +1,20 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
+use crate::call::PendingGraph;
 use crate::call::{
-    ArgumentChangeKind, Decider, Intervention, Mismatch, Outcome, Question, RecordedArguments, Suspension, ToolCall,
-    ToolExecResult,
+    ArgumentChangeKind, Cause, Decider, Intervention, Mismatch, Outcome, Question, RecordedArguments, Suspension,
+    ToolCall, ToolExecResult,
 };
 use crate::hydrate::Hydrated;
 use crate::json;
 use crate::redact::{Projected, changes};
+use crate::runner::ApprovalDecision;
 use crate::runner::gate::deliver::delivered;
 use crate::runner::gate::draft::{Refused, Shown};
 use crate::runner::gate::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
-use crate::runner::gate::graph;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
+use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::{Purpose, refused};
@@ -25,131 +23,68 @@ use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
-/// What a person decides on a call that waits.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ApprovalDecision {
-    /// It may run as it is.
-    Approve,
-    /// It may run with these arguments, a JSON object as text. They are validated and decided again; until they fit, the
-    /// call waits.
-    ApproveEdited(String),
-    /// It does not run. The model reads the message, of which at most 2,048 bytes are kept.
-    Deny(Option<String>),
-    /// It does not run; this JSON value takes the place of the tool's output and is projected like it.
-    Respond(String),
-}
-
-impl ApprovalDecision {
-    pub(crate) const fn kind(&self) -> DecisionKind {
-        match self {
-            Self::Approve => DecisionKind::Approved,
-            Self::ApproveEdited(_) => DecisionKind::Edited,
-            Self::Deny(_) => DecisionKind::Denied,
-            Self::Respond(_) => DecisionKind::Answered,
+/// See [`Run::resume`]. A tool that begins can use the client at the other end of a connection.
+pub(in crate::runner) async fn resume(
+    run: &Run,
+    client: Option<Box<CallClient>>,
+    question: &Question,
+    decision: ApprovalDecision,
+    decider: &Decider,
+) -> Result<ToolExecResult, ResumeError> {
+    let purpose = match decision {
+        ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
+        _ => Purpose::Resume(Suspension::Approval),
+    };
+    let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
+    // The transaction that takes the call compares it with this read.
+    let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, decision, decider, record);
+    match reopen(run, question.call_id(), given, compared).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, decided) => {
+            open.client = client;
+            let graph = open.graph();
+            let ended = Box::pin(carry_out(&mut open, decided)).await;
+            // A graph that does not continue ends here, and so do its calls.
+            let left = graph.filter(|_| open.claim.is_some());
+            let ended = match &left {
+                Some(graph) => ended.map_err(|stop| stop_graph(&mut open, graph, stop)),
+                None => ended,
+            };
+            let result = Box::pin(open.finish_waiting(ended)).await?;
+            orphans::leave(run, result.call_id(), left).await;
+            Ok(result)
         }
     }
 }
 
-impl fmt::Debug for ApprovalDecision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Approve => "Approve",
-            Self::ApproveEdited(_) => "ApproveEdited(..)",
-            Self::Deny(_) => "Deny(..)",
-            Self::Respond(_) => "Respond(..)",
-        })
-    }
-}
-
-impl Run {
-    /// Finishes a call that waits for an approval, once: a second decision is refused.
-    ///
-    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or the
-    /// [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each of its
-    /// calls, the decision is refused.
-    ///
-    /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
-    /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
-    ///
-    /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
-    /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
-    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
-    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong
-    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)), which is recorded
-    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
-    /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
-    ///
-    /// # Errors
-    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too late
-    /// or does not fit, or that answers another question, is a result, not an error.
-    pub async fn resume(
-        &self,
-        question: &Question,
-        decision: ApprovalDecision,
-        decider: &Decider,
-    ) -> Result<ToolExecResult, ResumeError> {
-        self.resume_for(None, question, decision, decider).await
-    }
-
-    /// As [`resume`](Self::resume), but a tool that begins can use the client at the other end of a connection.
-    pub(crate) async fn resume_for(
-        &self,
-        client: Option<Box<CallClient>>,
-        question: &Question,
-        decision: ApprovalDecision,
-        decider: &Decider,
-    ) -> Result<ToolExecResult, ResumeError> {
-        let purpose = match decision {
-            ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
-            _ => Purpose::Resume(Suspension::Approval),
-        };
-        let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
-        // The transaction that takes the call compares it with this read.
-        let compared =
-            |pending: &PendingCall, record: &mut DecisionRecord| read(self, pending, decision, decider, record);
-        match reopen(self, question.call_id(), given, compared).await? {
-            Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, decided) => {
-                open.client = client;
-                let graph = open.graph();
-                let ended = Box::pin(carry_out(&mut open, decided)).await;
-                // A graph that does not continue ends here, and so do its calls.
-                let left = graph.filter(|_| open.claim.is_some());
-                let ended = match &left {
-                    Some(graph) => ended.map_err(|stop| graph::stop(&mut open, graph, stop)),
-                    None => ended,
-                };
-                let result = Box::pin(open.finish_waiting(ended)).await?;
-                self.leave(result.call_id(), left).await;
-                Ok(result)
+/// See [`Run::expire`].
+pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<ToolExecResult, ResumeError> {
+    let purpose = Purpose::Close(Some(Suspension::Approval));
+    let given = Given { purpose, kind: DecisionKind::Expired, decider: None, question: Some(question) };
+    match reopen(run, question.call_id(), given, |_, _| Ok(())).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, ()) => {
+            let left = open.graph();
+            let mut stop = Stop::new(Outcome::ApprovalExpired);
+            if let Some(graph) = &left {
+                stop = stop_graph(&mut open, graph, stop);
             }
+            let result = Box::pin(open.finish_waiting(Err(stop))).await?;
+            orphans::leave(run, result.call_id(), left).await;
+            Ok(result)
         }
     }
+}
 
-    /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
-    ///
-    /// # Errors
-    /// No such call waits for an approval, or the store failed. A call that asks another question now is a result that
-    /// does not fit, and still waits.
-    pub async fn expire(&self, question: &Question) -> Result<ToolExecResult, ResumeError> {
-        let purpose = Purpose::Close(Some(Suspension::Approval));
-        let given = Given { purpose, kind: DecisionKind::Expired, decider: None, question: Some(question) };
-        match reopen(self, question.call_id(), given, |_, _| Ok(())).await? {
-            Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, ()) => {
-                let left = open.graph();
-                let mut stop = Stop::new(Outcome::ApprovalExpired);
-                if let Some(graph) = &left {
-                    stop = graph::stop(&mut open, graph, stop);
-                }
-                let result = Box::pin(open.finish_waiting(Err(stop))).await?;
-                self.leave(result.call_id(), left).await;
-                Ok(result)
-            }
-        }
+/// How a graph ends that waits and does not continue: what it did before stays done.
+fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
+    if !graph.begun {
+        return stop;
     }
+    open.begin();
+    let mut unknown = Stop::new(Outcome::OutcomeUnknown);
+    unknown.cause = Some(Cause::Cancelled);
+    unknown
 }
 
 /// A decision that fits its call.

@@ -13,47 +13,33 @@ use crate::runner::{ResumeError, Run};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::tool::ToolEffect;
 
-impl Run {
-    /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
-    ///
-    /// The value is untrusted: it may be as long as the tool's result may be (32 KiB by default), is validated against
-    /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
-    /// as by [`Run::resume`].
-    ///
-    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded, and the call
-    /// still waits for one that does.
-    ///
-    /// # Errors
-    /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
-    /// error.
-    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
-        let purpose = Purpose::Resume(Suspension::Client);
-        let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None, question: None };
-        match reopen(self, &CallId::new(call_id), given, |pending, record| answered(self, pending, value, record))
-            .await?
-        {
-            Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, answered) => {
-                open.at_client();
-                Box::pin(open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected))))).await
-            }
+/// See [`Run::client_result`].
+pub(in crate::runner) async fn client_result(
+    run: &Run,
+    call_id: &str,
+    value: &str,
+) -> Result<ToolExecResult, ResumeError> {
+    let purpose = Purpose::Resume(Suspension::Client);
+    let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None, question: None };
+    match reopen(run, &CallId::new(call_id), given, |pending, record| answered(run, pending, value, record)).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, answered) => {
+            open.at_client();
+            Box::pin(open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected))))).await
         }
     }
+}
 
-    /// Closes a call that waits for its client because the client could not execute it.
-    ///
-    /// # Errors
-    /// No call waits for a client under this id, or the store failed.
-    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
-        let purpose = Purpose::Close(Some(Suspension::Client));
-        let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None, question: None };
-        match reopen(self, &CallId::new(call_id), given, |_, _| Ok(())).await? {
-            Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, ()) => {
-                open.at_client();
-                let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
-                Box::pin(open.finish_waiting(Err(stop))).await
-            }
+/// See [`Run::client_failed`].
+pub(in crate::runner) async fn client_failed(run: &Run, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+    let purpose = Purpose::Close(Some(Suspension::Client));
+    let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None, question: None };
+    match reopen(run, &CallId::new(call_id), given, |_, _| Ok(())).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, ()) => {
+            open.at_client();
+            let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
+            Box::pin(open.finish_waiting(Err(stop))).await
         }
     }
 }

@@ -3,17 +3,17 @@
 //! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
 //! is taken, so a mismatch leaves it waiting for a run that fits.
 
-use crate::call::{Decider, Mismatch, Outcome, Suspension, ToolExecResult};
+use crate::call::{Mismatch, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
-use crate::policy::{Decided, RunTools};
+use crate::policy::RunTools;
 use crate::runner::gate::draft::{Draft, Refused, Shown};
 use crate::runner::gate::ending::Stop;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::failure::Failure;
 use crate::runner::report::telemetry;
 use crate::runner::{ResumeError, Run};
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
-use crate::tool::ToolEffect;
 
 /// What is to become of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,13 +24,6 @@ pub(in crate::runner) enum Purpose {
     Close(Option<Suspension>),
 }
 
-/// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
-/// request, so two runs of one id need not be of the same people.
-pub(in crate::runner) fn owns(run: &Run, principal: Option<&str>, tenant: Option<&str>) -> bool {
-    let options = run.options();
-    options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
-}
-
 /// Whether the call waits for this, and belongs to the principal and the tenant of the run.
 pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
     let wanted = match purpose {
@@ -38,7 +31,7 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
         Purpose::Close(suspension) => suspension,
     };
     wanted.is_none_or(|suspension| suspension == pending.suspension)
-        && owns(run, pending.principal.as_deref(), pending.tenant.as_deref())
+        && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
 /// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
@@ -50,17 +43,6 @@ pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(),
     }
     run.remembered().label(&pending.labels);
     Ok(())
-}
-
-impl Run {
-    /// Why the decider may not decide on a call of this tool in this run. `None` if they may.
-    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
-        let options = self.options();
-        // A tool that is gone may have had any effect.
-        let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);
-        let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
-        self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
-    }
 }
 
 /// A refusal of what would finish a call that waits.
@@ -124,7 +106,7 @@ pub(in crate::runner) async fn refuse(
     stop.outcome = Outcome::ApprovalMismatch;
     let draft = Draft::reopened(run, waiting.record.clone());
     telemetry::contained(run, &draft, &stop);
-    if let Err(error) = run.note(decision).await {
+    if let Err(error) = LedgerClient(run).note(decision).await {
         telemetry::record_lost(run, &draft, &error);
         discard(error);
     }

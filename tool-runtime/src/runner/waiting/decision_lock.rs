@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
 use crate::call::CallId;
-use crate::runner::Run;
 
 /// The calls of a run that somebody is about to decide on.
 #[derive(Default)]
@@ -18,15 +17,13 @@ pub(in crate::runner) struct DecisionLock {
     _turn: OwnedMutexGuard<()>,
 }
 
-impl Run {
-    /// Waits until nobody else is about to decide on a call in this run.
+impl DecisionLocks {
+    /// Waits until nobody else is about to decide on a call of this run.
     pub(in crate::runner) async fn lock(&self, call_id: &CallId) -> DecisionLock {
-        let turns = self.decision_locks().of(call_id);
+        let turns = self.of(call_id);
         DecisionLock { _turn: turns.lock_owned().await }
     }
-}
 
-impl DecisionLocks {
     fn of(&self, call_id: &CallId) -> Arc<Turns<()>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turns) = all.get(call_id).and_then(Weak::upgrade) {

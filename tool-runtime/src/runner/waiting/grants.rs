@@ -5,37 +5,28 @@ use std::sync::Arc;
 use crate::call::{Decision, Verdict, VoidGrant};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::ToolRunner;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::report::contained::Contained;
-use crate::runner::report::telemetry;
+use crate::runner::shared::Shared;
 use crate::store::grants::{self, Asked};
 use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
 
-impl ToolRunner {
-    /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
-        let now = self.shared.clock.now();
-        let mut grants = listed(&self.shared.store, None).await?;
-        grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
-        Ok(grants)
-    }
+/// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
+pub(in crate::runner) async fn of_tenant(shared: &Shared, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+    let now = shared.clock.now();
+    let mut grants = listed(&shared.store, None).await?;
+    grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
+    Ok(grants)
+}
 
-    /// Takes a grant back. Returns whether there was one. Calls that it let run before keep running.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn revoke(&self, grant: &Grant) -> Result<bool, StoreError> {
-        let key = grant.key();
-        let change = {
-            let key = key.clone();
-            move |transaction: &mut Transaction| grants::revoke(transaction, &key)
-        };
-        self.shared.store.transact(vec![key], change).await
-    }
+/// See [`ToolRunner::revoke`](crate::runner::ToolRunner::revoke).
+pub(in crate::runner) async fn revoke(shared: &Shared, grant: &Grant) -> Result<bool, StoreError> {
+    let key = grant.key();
+    let change = {
+        let key = key.clone();
+        move |transaction: &mut Transaction| grants::revoke(transaction, &key)
+    };
+    shared.store.transact(vec![key], change).await
 }
 
 /// The remembered decision about a call.
@@ -66,7 +57,7 @@ pub(in crate::runner) fn remembered<'a>(
         let found = match listed(&run.shared().store, Some(scope)).await {
             Ok(found) => found,
             Err(error) => {
-                discard(telemetry::store_unread(run, error));
+                discard(run.store_unread(error));
                 return Remembered::default();
             }
         };

@@ -2,10 +2,9 @@
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
-use crate::runner::report::telemetry;
+use crate::runner::Run;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
-use crate::runner::waiting::comparison::owns;
-use crate::runner::{Run, ToolRunner};
 use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
 
 /// How many refused decisions are recorded for a call that does not wait. Ids can be guessed, and a sender
@@ -13,43 +12,38 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 const MOST: usize = 16;
 
 /// A principal and a tenant.
-type Party<'a> = (Option<&'a str>, Option<&'a str>);
+pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
-impl Run {
-    /// Records a decision on a call of this run that does not wait. A call without a record leaves nothing.
-    pub(in crate::runner) async fn note_late(&self, id: &CallId, kind: DecisionKind, decider: Option<&Decider>) {
-        let shared = self.shared();
-        let ours = |(principal, tenant): Party<'_>| owns(self, principal, tenant);
-        let late = late(shared, (self.identity(), id), ours, (kind, decider)).await;
-        let noted = match late {
-            Ok(Some(record)) => self.note(record).await.map(drop),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = noted {
-            discard(telemetry::store_unread(self, error));
-        }
+/// Records a decision on a call of this run that does not wait. A call without a record leaves nothing.
+pub(in crate::runner) async fn note_late(run: &Run, id: &CallId, kind: DecisionKind, decider: Option<&Decider>) {
+    let shared = run.shared();
+    let ours = |(principal, tenant): Party<'_>| run.owns(principal, tenant);
+    let late = late(shared, (run.identity(), id), ours, (kind, decider)).await;
+    let noted = match late {
+        Ok(Some(record)) => LedgerClient(run).note(record).await.map(drop),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = noted {
+        discard(run.store_unread(error));
     }
 }
 
-impl ToolRunner {
-    /// As [`Run::note_late`], for a run that this process does not have. `party` are its principal and its tenant, if
-    /// known.
-    pub(crate) async fn note_late(
-        &self,
-        run_id: &str,
-        party: Option<Party<'_>>,
-        question: &Question,
-        (kind, decider): (DecisionKind, Option<&Decider>),
-    ) -> Result<(), StoreError> {
-        let id = question.call_id();
-        let theirs = |found: Party<'_>| party.is_none_or(|party| party == found);
-        let late = late(&self.shared, (run_id, id), theirs, (kind, decider)).await?;
-        if let Some(record) = late {
-            self.shared.store.append(AuditRecord::from(record)).await?;
-        }
-        Ok(())
+/// See [`ToolRunner::note_late`](crate::runner::ToolRunner::note_late).
+pub(in crate::runner) async fn append(
+    shared: &Shared,
+    run_id: &str,
+    party: Option<Party<'_>>,
+    question: &Question,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+) -> Result<(), StoreError> {
+    let id = question.call_id();
+    let theirs = |found: Party<'_>| party.is_none_or(|party| party == found);
+    let late = late(shared, (run_id, id), theirs, (kind, decider)).await?;
+    if let Some(record) = late {
+        shared.store.append(AuditRecord::from(record)).await?;
     }
+    Ok(())
 }
 
 /// The record of a decision on a call that does not wait. `None` without a decider, without a record of a call of a

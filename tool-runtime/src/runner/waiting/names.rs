@@ -1,6 +1,5 @@
 //! Names of values that a call refers to, looked up when it begins to wait. Nothing here refuses or delays a call for long.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::runner::Run;
 use crate::runner::gate::invoke;
 use crate::runner::report::contained::Contained;
 use crate::runner::report::failure::Failure;
+use crate::runner::shared::Lookups;
 use crate::schema;
 use crate::text::{nearest, pointer};
 use crate::tool::ToolSpec;
@@ -24,9 +24,6 @@ const MOST: usize = 8;
 
 /// How long the look-ups of one call may take, all of them together.
 const DEADLINE: Duration = Duration::from_secs(2);
-
-/// Who looks up names, by tool and argument.
-pub(in crate::runner) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
 
 /// What is wrong with the bindings: a tool or an argument that does not exist, or an argument that stays hidden.
 pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog) -> Vec<String> {

@@ -223,45 +223,43 @@ impl Error for GrantError {
     }
 }
 
-impl Run {
-    /// Remembers a decision on a call that waits, for calls that come later. The call itself still waits: decide on it
-    /// with [`resume`](Self::resume). The grant has a record in the chain of the run.
-    ///
-    /// # Errors
-    /// The call does not wait for an approval, the decider may not decide on it, the grant has to be bounded and is not,
-    /// or the store failed.
-    pub async fn remember(&self, call_id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
-        let id = CallId::new(call_id);
-        let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
-        let found = self.shared().store.waiting(self.waiting_key(&id)).await;
-        let found = found.map_err(|error| GrantError::Resume(self.store_failed(error)))?;
-        let purpose = Purpose::Resume(Suspension::Approval);
-        let found = found.filter(|found| comparison::is_theirs(self, &found.call, purpose)).ok_or_else(not_waiting)?;
-        let now = self.shared().clock.now();
-        let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
-        // The decision is about the call that the graph made, which a grant for the graph would not cover.
-        if found.call.graph.is_none()
-            && let Some(mismatch) = self.bars(found.call.tool.as_str(), decider)
-        {
-            return Err(GrantError::Resume(comparison::barred(self, &found, record, mismatch).await));
-        }
-        let call = found.call;
-        if call.is_expired(now) {
-            return Err(not_waiting());
-        }
-        let effect = self.effect_of(call.tool.as_str());
-        let (grant, record) = remember.grant(&call, effect, decider, now)?;
-        let waits = Key::of_waiting(&call);
-        let keys = vec![Key::run(self.identity().clone()), waits, grant.key()];
-        let (lease, kept) = (self.lease(), grant.clone());
-        let change = move |transaction: &mut Transaction| {
-            ledger::check(transaction, lease.as_ref())?;
-            grants::give(transaction, &kept, &call, &record)
-        };
-        match self.shared().store.transact(keys, change).await {
-            Ok(true) => Ok(grant),
-            Ok(false) => Err(not_waiting()),
-            Err(error) => Err(GrantError::Resume(self.store_failed(error))),
-        }
+/// See [`Run::remember`].
+pub(in crate::runner) async fn remember(
+    run: &Run,
+    call_id: &str,
+    remember: Remember,
+    decider: &Decider,
+) -> Result<Grant, GrantError> {
+    let id = CallId::new(call_id);
+    let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
+    let found = run.shared().store.waiting(run.waiting_key(&id)).await;
+    let found = found.map_err(|error| GrantError::Resume(run.store_failed(error)))?;
+    let purpose = Purpose::Resume(Suspension::Approval);
+    let found = found.filter(|found| comparison::is_theirs(run, &found.call, purpose)).ok_or_else(not_waiting)?;
+    let now = run.shared().clock.now();
+    let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
+    // The decision is about the call that the graph made, which a grant for the graph would not cover.
+    if found.call.graph.is_none()
+        && let Some(mismatch) = run.bars(found.call.tool.as_str(), decider)
+    {
+        return Err(GrantError::Resume(comparison::barred(run, &found, record, mismatch).await));
+    }
+    let call = found.call;
+    if call.is_expired(now) {
+        return Err(not_waiting());
+    }
+    let effect = run.effect_of(call.tool.as_str());
+    let (grant, record) = remember.grant(&call, effect, decider, now)?;
+    let waits = Key::of_waiting(&call);
+    let keys = vec![Key::run(run.identity().clone()), waits, grant.key()];
+    let (lease, kept) = (run.lease(), grant.clone());
+    let change = move |transaction: &mut Transaction| {
+        ledger::check(transaction, lease.as_ref())?;
+        grants::give(transaction, &kept, &call, &record)
+    };
+    match run.shared().store.transact(keys, change).await {
+        Ok(true) => Ok(grant),
+        Ok(false) => Err(not_waiting()),
+        Err(error) => Err(GrantError::Resume(run.store_failed(error))),
     }
 }

@@ -9,20 +9,22 @@ use crate::call::{
     ToolExecResult, ledger_key,
 };
 use crate::contain::discard;
-use crate::hydrate::{Frozen, Hydrated};
+use crate::hydrate::Hydrated;
 use crate::redact::{changes, summary};
 use crate::runner::gate::draft::Refused;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages;
 use crate::runner::ledger::accounts::Settled;
-use crate::runner::ledger::client::{Claim, Kept, Suspending};
-use crate::runner::ledger::look_up;
+use crate::runner::ledger::client::{Claim, Kept, LedgerClient, Suspending};
+use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::late;
 use crate::runner::waiting::{comparison, names};
 use crate::runner::{ResumeError, Run};
-use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, StoreError, Waiting};
+use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, Waiting};
 use crate::tool::Digested;
 
 /// What a suspended call waits with.
@@ -106,7 +108,7 @@ pub(in crate::runner) async fn suspend(
             open.suspending = None;
             // One whose process is gone is taken over.
             let known = match &begun {
-                Some(key) => open.run().go_on_begun(&open.draft.id, key).await.unwrap_or_default().flatten(),
+                Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
             };
             let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
@@ -146,7 +148,9 @@ async fn keep(
         Some(server) => server.entry(open.run(), &waiting.call).await.map(|entry| entry.map(Some)),
     };
     let kept = match entry {
-        Ok(Some(entry)) => open.run().keep(waiting, entry, begun, open.attempt.as_deref().cloned(), settled).await,
+        Ok(Some(entry)) => {
+            LedgerClient(open.run()).keep(waiting, entry, begun, open.attempt.as_deref().cloned(), settled).await
+        }
         Ok(None) => Ok(Kept::Refused),
         Err(error) => Err(error),
     };
@@ -158,45 +162,6 @@ async fn keep(
         });
     }
     kept
-}
-
-/// A call as it is let run or asked about, with everything that finishing it is compared with. The key of digests was read
-/// if the call has any.
-pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
-    let (run, spec) = (open.run(), &frozen.entry.spec);
-    let options = run.options();
-    PendingCall {
-        version: PendingCall::VERSION,
-        call_id: open.draft.id.clone(),
-        tool: spec.name.clone(),
-        definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
-        argument_digest: frozen.hash(),
-        record_digest: None,
-        shown_arguments: frozen.decided_on(),
-        summary: None,
-        names: Vec::new(),
-        changes: Vec::new(),
-        principal: options.principal.clone(),
-        tenant: options.tenant.clone(),
-        roles: options.roles.clone(),
-        attributes: options.attributes.clone(),
-        tools: options.tools.clone(),
-        policy_revision: run.policy().revision(),
-        rule: open.draft.rule().map(str::to_owned),
-        labels: run.labels(),
-        run_id: Arc::clone(run.identity()),
-        session_id: options.session.clone(),
-        conversation_id: options.conversation.clone(),
-        caller: options.caller.clone(),
-        repair: open.draft.repair(&run.shared().digests),
-        started_at: open.draft.started_at,
-        created_at: now,
-        expires_at: now,
-        suspension: Suspension::Approval,
-        prepared: None,
-        graph: None,
-    }
 }
 
 /// A suspended call that was found and compared, with what was made of the decision or the answer.
@@ -228,7 +193,7 @@ pub(in crate::runner) async fn asked(
     let (shared, purpose) = (run.shared(), given.purpose);
     let waiting = shared.store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))?;
     let Some(waiting) = waiting.filter(|waiting| comparison::is_theirs(run, &waiting.call, purpose)) else {
-        run.note_late(id, given.kind, given.decider).await;
+        late::note_late(run, id, given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
     // The decision may have to be recorded with a digest.
@@ -254,7 +219,7 @@ pub(in crate::runner) async fn reopen<P>(
     given: Given<'_>,
     prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
 ) -> Result<Reopened<P>, ResumeError> {
-    let lock = run.lock(id).await;
+    let lock = run.decision_locks().lock(id).await;
     let (waiting, mut decision) = match asked(run, id, &given).await? {
         Ok(asked) => asked,
         Err(refused) => return Ok(Reopened::Mismatch(refused)),

@@ -11,7 +11,8 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Mismatch, Question, Suspension};
-use crate::runner::run::restore::put_back;
+use crate::runner::run::restore::{put_back, restore};
+use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
@@ -154,73 +155,54 @@ struct Sealed {
     run: RunSnapshot,
 }
 
-impl Run {
-    /// Seals a call that waits for an approval, with what its run remembers, into a token that anybody may carry: to
-    /// them it is random text. [`ToolRunner::open_token`] opens it, in any process that has the key.
-    ///
-    /// A token alone is not used up by a decision: over two independent stores, each of them lets the call run once.
-    /// Where that is not enough, let the processes share a store, or let the tool's effect depend on
-    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same for all of them. A token
-    /// cannot be taken back before it expires, except by taking its key out of the ring.
-    ///
-    /// # Errors
-    /// No call waits for an approval under this id, the store failed, or the system gave no random bytes.
-    pub async fn seal(&self, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
-        let call = CallId::new(call_id);
-        let mut run = self.snapshot().await?;
-        run.waiting.retain(|waiting| waiting.call.call_id == call && waiting.call.suspension == Suspension::Approval);
-        let Some((id, key)) = keys.sealing().filter(|_| !run.waiting.is_empty()) else {
-            return Err(TokenError::NotWaiting(call));
-        };
-        // A document that cannot be written would be one of the library's own; nobody could open it.
-        let text = serde_json::to_vec(&Sealed { call, run }).map_err(|_| TokenError::Version)?;
-        let nonce = XNonce::try_generate().map_err(|_| TokenError::NoRandomness)?;
-        let head = format!("{PREFIX}.{id}.");
-        let payload = Payload { msg: &text, aad: head.as_bytes() };
-        let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| TokenError::Version)?;
-        let mut bytes = nonce.to_vec();
-        bytes.extend(sealed);
-        Ok(head + URL_SAFE_NO_PAD.encode(bytes).as_str())
-    }
+/// See [`Run::seal`].
+pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
+    let call = CallId::new(call_id);
+    let mut snapshot = snapshot(run).await?;
+    snapshot.waiting.retain(|waiting| waiting.call.call_id == call && waiting.call.suspension == Suspension::Approval);
+    let Some((id, key)) = keys.sealing().filter(|_| !snapshot.waiting.is_empty()) else {
+        return Err(TokenError::NotWaiting(call));
+    };
+    // A document that cannot be written would be one of the library's own; nobody could open it.
+    let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| TokenError::Version)?;
+    let nonce = XNonce::try_generate().map_err(|_| TokenError::NoRandomness)?;
+    let head = format!("{PREFIX}.{id}.");
+    let payload = Payload { msg: &text, aad: head.as_bytes() };
+    let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| TokenError::Version)?;
+    let mut bytes = nonce.to_vec();
+    bytes.extend(sealed);
+    Ok(head + URL_SAFE_NO_PAD.encode(bytes).as_str())
 }
 
-impl ToolRunner {
-    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the question of
-    /// the call, for [`Run::resume`]. The options name the principal and the tenant that the call is made for.
-    ///
-    /// # Errors
-    /// The token was changed, its key was taken out of the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those that it was sealed under; or the call was decided before over
-    /// the store of this runner.
-    pub async fn open_token(
-        &self,
-        token: &str,
-        keys: &TokenKeys,
-        options: RunOptions,
-    ) -> Result<(Run, Question), TokenError> {
-        let Sealed { call, run: mut snapshot } = unsealed(token, keys)?;
-        let found = snapshot.waiting.iter().position(|waiting| waiting.call.call_id == call);
-        let waiting = snapshot.waiting.swap_remove(found.ok_or(TokenError::Version)?);
-        let pending = waiting.call.clone();
-        if snapshot.principal != options.principal {
-            return Err(TokenError::OtherPrincipal);
-        }
-        if snapshot.tenant != options.tenant {
-            return Err(TokenError::OtherTenant);
-        }
-        if pending.is_expired(self.shared.clock.now()) {
-            return Err(TokenError::Expired);
-        }
-        let run = self.restore(snapshot, options).await.map_err(TokenError::Restore)?;
-        if let Some(mismatch) = comparison::differs(&run, &pending) {
-            return Err(TokenError::Mismatch(mismatch));
-        }
-        put_back(&run, waiting).await?;
-        match run.pending(&call).await {
-            Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
-            Ok(_) => Err(TokenError::NotWaiting(call)),
-            Err(error) => Err(error.into()),
-        }
+/// See [`ToolRunner::open_token`].
+pub(in crate::runner) async fn open(
+    runner: &ToolRunner,
+    token: &str,
+    keys: &TokenKeys,
+    options: RunOptions,
+) -> Result<(Run, Question), TokenError> {
+    let Sealed { call, run: mut snapshot } = unsealed(token, keys)?;
+    let found = snapshot.waiting.iter().position(|waiting| waiting.call.call_id == call);
+    let waiting = snapshot.waiting.swap_remove(found.ok_or(TokenError::Version)?);
+    let pending = waiting.call.clone();
+    if snapshot.principal != options.principal {
+        return Err(TokenError::OtherPrincipal);
+    }
+    if snapshot.tenant != options.tenant {
+        return Err(TokenError::OtherTenant);
+    }
+    if pending.is_expired(runner.shared.clock.now()) {
+        return Err(TokenError::Expired);
+    }
+    let run = restore(runner, snapshot, options).await.map_err(TokenError::Restore)?;
+    if let Some(mismatch) = comparison::differs(&run, &pending) {
+        return Err(TokenError::Mismatch(mismatch));
+    }
+    put_back(&run, waiting).await?;
+    match run.pending(&call).await {
+        Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
+        Ok(_) => Err(TokenError::NotWaiting(call)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::runner::Run;
 use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
-use crate::runner::report::telemetry;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::call_ids::Taken;
 use crate::runner::shows;
 use crate::store::StoreError;
@@ -48,7 +48,7 @@ impl OpenCall {
             Ok(None) => Err(stop),
             Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
             Err(error) => {
-                discard(telemetry::store_unread(&self.run, error));
+                discard(self.run.store_unread(error));
                 // Nobody can say whether it has its record, so none is written.
                 if is_certain(stop.outcome) { Err(stop) } else { Ok(Ending::Elsewhere(Box::new(self.unknown()))) }
             }
@@ -58,12 +58,12 @@ impl OpenCall {
     /// What other processes made of the call. `None` if none of them is known to have had it.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
-        let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
+        let known = LedgerClient(&self.run).look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
         if let Some(None) = known
-            && let Some(begun) = self.run.unfinished(&self.draft.id, Some(self.draft.name())).await?
+            && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
         {
             // The gate refuses it here, so its tool is not asked.
-            self.run.close_abandoned(&begun).await?;
+            LedgerClient(&self.run).close_abandoned(&begun).await?;
         }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }

@@ -6,7 +6,6 @@ use crate::call::{Decision, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
 use crate::policy::{Terms, ToolLimits};
-use crate::runner::admissions::Admission;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::resolve::resolve;
@@ -43,11 +42,11 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }
-    let (entry, Admission { decision, terms }) =
-        resolve(open.run(), &call.name, open.draft.tool()).map_err(|unresolved| {
-            open.draft.decided(unresolved.decision);
-            unresolved.stop
-        })?;
+    let (entry, decision) = resolve(open.run(), &call.name, open.draft.tool()).map_err(|unresolved| {
+        open.draft.decided(unresolved.decision);
+        unresolved.stop
+    })?;
+    let terms = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     let Terms { effect, limits, has_argument_rules } = terms;
     open.draft.found(&entry, effect);
     if open.run().shared().compiled.projector(&entry).is_none() {

@@ -10,13 +10,13 @@ use crate::registration::Purpose;
 use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::reserve::exhausted;
 use crate::runner::ledger::accounts::{Held, Unheard};
-use crate::runner::ledger::client::{Attempt, Claim};
+use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
-use crate::runner::waiting::suspend::frozen_call;
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
 use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
@@ -72,7 +72,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_unentered {
         let begun = match bill {
             None => Ok(Begun::Now(None)),
-            Some(bill) => run.book(*bill).await,
+            Some(bill) => LedgerClient(&run).book(*bill).await,
         };
         return begun_with(open, begun, None);
     }
@@ -107,13 +107,13 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     open.attempt = Some(Box::new(attempt.clone()));
     let asked = Instant::now();
     let begun = match claim {
-        None => run.enter(intent, attempt).await,
+        None => LedgerClient(&run).enter(intent, attempt).await,
         Some(claim) => {
             let Claim { waiting, decision, lock } = *claim;
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
-            match run.take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
+            match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, lock }));
                     Ok(Begun::Exhausted(exceeded))
@@ -143,7 +143,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     }
     let begun = match (begun, open.attempt.as_deref()) {
         (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
-            run.confirm(attempt, asked).await.map(|()| begun)
+            LedgerClient(&run).confirm(attempt, asked).await.map(|()| begun)
         }
         (begun, _) => begun,
     };
@@ -237,11 +237,11 @@ fn elsewhere(open: &OpenCall) -> ToolExecResult {
 
 /// The result of the call as a person let it run.
 pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
-    match open.run().look_up(&open.draft.id, None, |_| true).await {
+    match LedgerClient(open.run()).look_up(&open.draft.id, None, |_| true).await {
         Ok(Some(Some(result))) => result,
         Ok(_) => elsewhere(open),
         Err(error) => {
-            discard(telemetry::store_unread(open.run(), error));
+            discard(open.run().store_unread(error));
             elsewhere(open)
         }
     }

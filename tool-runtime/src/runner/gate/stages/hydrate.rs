@@ -86,8 +86,9 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name, None) {
-        Ok((entry, admission)) => {
-            hydrate::hydrate_with_provenance(call, &entry, &asked(run).settings(admission.terms.limits, true))
+        Ok((entry, _)) => {
+            let limits = run.policy().limits_of(entry.spec.name.as_str());
+            hydrate::hydrate_with_provenance(call, &entry, &asked(run).settings(limits, true))
         }
         Err(unresolved) => {
             let stop = unresolved.stop;

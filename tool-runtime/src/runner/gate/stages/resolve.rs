@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{Caller, Decision, NO_SUCH_TOOL, Outcome, Verdict};
 use crate::catalog::Entry;
 use crate::runner::Run;
-use crate::runner::admissions::Admission;
 use crate::runner::gate::ending::Stop;
+use crate::runner::run::offer;
 use crate::tool::is_graph;
 
 /// Why a name does not resolve to a tool.
@@ -24,7 +24,7 @@ pub(super) fn resolve(
     run: &Run,
     name: &str,
     found: Option<&Arc<Entry>>,
-) -> Result<(Arc<Entry>, Admission), Box<Unresolved>> {
+) -> Result<(Arc<Entry>, Decision), Box<Unresolved>> {
     let shared = run.shared();
     // Whether there is such a graph makes no difference.
     if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
@@ -36,16 +36,17 @@ pub(super) fn resolve(
     let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    let admission = run.admission(entry);
-    if shared.effective(admission.decision.verdict) != Verdict::Deny {
-        run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
-        return Ok((Arc::clone(entry), admission));
+    let decision = run.ask(|policy, context| policy.admit(context, &entry.subject()));
+    if shared.effective(decision.verdict) != Verdict::Deny {
+        offer::check(run.remembered(), run.catalog(), name)
+            .map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
+        return Ok((Arc::clone(entry), decision));
     }
     let mut stop = Stop::new(Outcome::PolicyDenied);
     if run.catalog().get(name).is_none() {
         stop = stop.message(NO_SUCH_TOOL);
         stop.concealed = true;
     }
-    let decision = Some(Decision { verdict: Verdict::Deny, rule: admission.decision.rule });
+    let decision = Some(Decision { verdict: Verdict::Deny, rule: decision.rule });
     Err(Box::new(Unresolved { decision, stop }))
 }

@@ -20,6 +20,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::spans::Execution;
 use crate::runner::gate::stages::begin::Entered;
 use crate::runner::gate::stages::bind::Bound;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans::Orphans;
 use crate::runner::{Host, Run};
 use crate::text::sentence;
@@ -55,7 +56,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
         None => Box::pin(running.instrument(execution.span())).await,
         Some(attempt) => {
             let running = running.instrument(execution.span());
-            Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
+            Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
                 bounds.token().cancel();
                 Err(Interrupted::lost())
             })
@@ -102,7 +103,8 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
         .and_then(|(instance, projector)| instance.run(entered.purpose, bindings, projector, reserved.max_bytes))
         // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    let execution = Execution::begin(open, &entry.spec, &frozen.call.id, effect(open, entry));
+    let execution =
+        Execution::begin(open.run(), &open.parent, &open.draft, &entry.spec, &frozen.call.id, effect(open, entry));
     Ok(Started { future, execution, orphans })
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::call::{ToolContext, Verdict};
-use crate::catalog::{CatalogBuilder, ToolCatalog};
+use crate::call::ToolContext;
+use crate::catalog::CatalogBuilder;
 use crate::error::ToolError;
 use crate::policy::ToolPolicy;
 use crate::registration::{DynamicHandler, DynamicTool};
@@ -121,74 +121,6 @@ fn tools_by_name_are_looked_up_and_no_other_is_asked_about() {
         true
     });
     assert_eq!((asked.get(), view.len()), (1, 1));
-}
-
-/// What was found out for a party is what the policy says of each run of it.
-#[test]
-fn what_is_known_of_a_call_is_what_the_policy_says() {
-    let runner = runner(
-        r#"
-        allowed_tools = ["views__a", "views__change"]
-        [budgets.default]
-        max_result_bytes = 70
-        [tools.views__a]
-        effect = "state_change"
-        [roles.editor]
-        allowed_tools = ["views__b"]
-        denied_tools = ["views__a"]
-        [labels.untrusted]
-        from_tools = ["views__c"]
-        deny_effects = ["state_change"]
-        [labels.secret]
-        from_run = true
-        deny_effects = ["read_only"]
-        "#,
-    );
-    let check = |run: &Run| {
-        for entry in runner.catalog().entries() {
-            let asked = run.ask(|policy, context| policy.admit(context, &entry.subject()));
-            // The second time it is known.
-            for admission in [run.admission(entry), run.admission(entry)] {
-                assert_eq!(admission.decision, asked, "{}", entry.spec.name);
-                let (name, effect) = (entry.spec.name.as_str(), entry.spec.effect);
-                assert_eq!(admission.terms.limits, run.policy().limits_of(name));
-                assert_eq!(admission.terms.effect, runner.policy().effect_of(name, effect));
-            }
-        }
-    };
-    let parties = [
-        RunOptions::new(),
-        RunOptions::new().role("editor"),
-        RunOptions::new().label("secret"),
-        RunOptions::new().tools(["views__a"]),
-        RunOptions::new().role("editor").label("untrusted"),
-    ];
-    let began: Vec<_> = parties.into_iter().map(|options| runner.run(options)).collect();
-    began.iter().for_each(check);
-    // What one run has read is no matter of another one, whichever of them is first.
-    let read = runner.run(RunOptions::new());
-    read.remembered().label(["untrusted"]);
-    check(&read);
-    check(&runner.run(RunOptions::new()));
-    began[0].remembered().label(["secret"]);
-    began.iter().for_each(check);
-    check(&runner.run(RunOptions::new()));
-}
-
-/// More tools than a party has slots: each is decided on as what it is, the first of a slot as the others.
-#[test]
-fn tools_that_share_a_slot_are_told_apart() {
-    let named: Vec<_> = (0..200).map(|at| format!("views__t{at:03}")).collect();
-    let tools = named.iter().map(|name| tool(name, ToolEffect::ReadOnly));
-    let catalog = tools.fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build().unwrap();
-    let policy = ToolPolicy::allow(named.iter().step_by(3).map(String::as_str));
-    let run = ToolRunner::builder(catalog, policy).build().unwrap().run(RunOptions::new());
-    for round in 0..2 {
-        for (at, name) in named.iter().enumerate() {
-            let verdict = run.admission(run.shared().catalog.entry(name).unwrap()).decision.verdict;
-            assert_eq!(verdict == Verdict::Allow, at % 3 == 0, "{name} in round {round}");
-        }
-    }
 }
 
 #[test]
