@@ -1,13 +1,12 @@
-//! [`Step`]: a conversation one step at a time, so that what each step made can be kept before the next one begins.
+//! [`Step`]: one step of the loop, so that what each step made can be kept before the next one begins.
 
-use tracing::{Instrument, Span};
+use tracing::Span;
 
-use crate::agent::display::Done;
-use crate::agent::settle;
-use crate::agent::state::{Progress, Said, Slot, Then};
 use crate::agent::telemetry::Used;
-use crate::agent::turn::{self, Progressed};
-use crate::agent::{Conversation, Ended, StopReason, WaitingCall};
+use crate::agent::turns::execute::{self, Progressed};
+use crate::agent::turns::state::{Progress, Said, Slot, Then};
+use crate::agent::turns::{Turns, calls};
+use crate::agent::{Ended, StopReason, WaitingCall};
 use crate::call::usage::Usage;
 use crate::call::{CallId, Event};
 use crate::runner::ResumeError;
@@ -42,57 +41,9 @@ impl Step {
     }
 }
 
-impl Conversation {
-    /// Does what comes next: asks the model, or takes the next calls of its answer through the gate, or says what the
-    /// conversation waits for or how it ended.
-    ///
-    /// What [`save`](Self::save) returns after a step restores to exactly that point: an answer whose calls have not
-    /// run, or of which some have. A process that keeps the document after each step can end at any moment: the next
-    /// one runs only calls that have not begun. One that began and was not seen to end is reconciled if its tool can
-    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
-    /// `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between calls
-    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
-    ///
-    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without
-    /// anything new, the next one returns the same again. After a model that failed it asks again.
-    ///
-    /// ```
-    /// use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn, Step};
-    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-    /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
-    ///
-    /// let mut conversation = agent.converse(runner.run(RunOptions::new()));
-    /// conversation.accept(Incoming::from("Hi!")).await?;
-    /// assert!(matches!(conversation.step().await, Step::Asked));
-    /// let saved = conversation.save().await?;
-    ///
-    /// // The model is not asked again: its answer is in the document.
-    /// let mut conversation = agent.restore(&runner, RunOptions::new(), &saved).await?;
-    /// assert_eq!(conversation.step().await.code(), "answered");
-    /// # Ok(()) })
-    /// # }
-    /// ```
-    pub async fn step(&mut self) -> Step {
-        let done = Done::of_step(self);
-        // On the heap: a step is one large future, which callers hold.
-        let step = Box::pin(async {
-            let mut used = Used::default();
-            let step = self.advance().await;
-            if matches!(step, Step::Asked) {
-                used.add(self.last_usage());
-            }
-            step
-        });
-        let step = step.instrument(done.span()).await;
-        done.stepped(step)
-    }
-
+impl Turns {
     /// The one place that decides what comes next.
-    pub(super) async fn advance(&mut self) -> Step {
+    pub(in crate::agent) async fn advance(&mut self) -> Step {
         if let Err(error) = self.recover().await {
             let reason = StopReason::Unsettled(ResumeError::Store(error));
             return Step::Ended(self.stopped(reason, String::new()));
@@ -107,12 +58,12 @@ impl Conversation {
     }
 
     /// Whether a step only says what is known: that calls wait, or how it ended.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::agent) fn is_idle(&self) -> bool {
         let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
         if self.state.open.iter().any(handed) {
             return false;
         }
-        if self.waiting().next().is_some() {
+        if self.state.waiting().next().is_some() {
             return true;
         }
         match &self.state.said {
@@ -123,7 +74,7 @@ impl Conversation {
     }
 
     /// The name of the next unit, the same whenever the step is taken again, and whether calls run in it.
-    pub(super) fn next_unit(&self) -> (String, bool) {
+    pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
         match self.state.open.iter().position(|slot| matches!(slot.progress, Progress::Running | Progress::Queued)) {
             Some(at) => (format!("turn {turns}, from call {}", at + 1), true),
@@ -132,12 +83,12 @@ impl Conversation {
     }
 
     /// Looks again at the calls that wait: some may have been decided elsewhere. Returns whether any still runs there.
-    pub(super) async fn refresh(&mut self) -> Result<bool, StoreError> {
+    pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let mut running = false;
         for at in 0..self.state.open.len() {
-            running |= settle::refresh(&self.run, &mut self.state, at).await?;
+            running |= calls::refresh(&self.run, &mut self.state, at).await?;
         }
-        let waits = |id: &CallId| self.waiting().any(|call| call.id == *id);
+        let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
         self.run.close_others(waits).await?;
         Ok(running)
     }
@@ -147,10 +98,10 @@ impl Conversation {
         for at in 0..self.state.open.len() {
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
-                Progress::Running => settle::settle(&self.run, &mut self.state, at).await,
+                Progress::Running => calls::settle(&self.run, &mut self.state, at).await,
                 Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
                 // Another process may have come further than its last document says.
-                Progress::Queued if !slot.fresh => settle::catch_up(&self.run, &mut self.state, at).await?,
+                Progress::Queued if !slot.fresh => calls::catch_up(&self.run, &mut self.state, at).await?,
                 Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
             }
         }
@@ -162,14 +113,14 @@ impl Conversation {
         let parallel = self.parallel();
         let queued = self.state.open.iter().enumerate();
         let queued = queued.filter_map(|(at, slot)| slot.to_gate().map(|call| (at, call)));
-        let group = turn::group(&self.run, queued, parallel);
+        let group = execute::group(&self.run, queued, parallel);
         if group.is_empty() {
             return false;
         }
         let (places, calls): (Vec<usize>, Vec<_>) = group.into_iter().unzip();
         let span = self.state.said.as_ref().and_then(|said| said.span.clone()).unwrap_or_else(Span::current);
         let state = &mut self.state;
-        turn::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
+        execute::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
             Progressed::Begun(at) => state.hand_over(places[at]),
             Progressed::Ended(at, result) => state.take(places[at], &result),
         })
@@ -180,7 +131,7 @@ impl Conversation {
     /// What follows from the last answer, all of whose calls were handed to the gate. `None` if the model is next.
     async fn conclude(&mut self) -> Option<Step> {
         self.describe().await;
-        let calls: Vec<_> = self.waiting().cloned().collect();
+        let calls: Vec<_> = self.state.waiting().cloned().collect();
         if !calls.is_empty() {
             return Some(Step::Waits(calls));
         }
@@ -249,12 +200,12 @@ impl Conversation {
     }
 
     /// The tokens of the last turn, as its provider counted them.
-    fn last_usage(&self) -> Option<Usage> {
+    pub(in crate::agent) fn last_usage(&self) -> Option<Usage> {
         self.state.turns.last().and_then(|turn| turn.usage).filter(|usage| !usage.estimated)
     }
 
     /// Steps until calls wait or there is an end.
-    pub(super) async fn drive(&mut self) -> Ended {
+    pub(in crate::agent) async fn drive(&mut self) -> Ended {
         let mut used = Used::default();
         loop {
             match self.advance().await {

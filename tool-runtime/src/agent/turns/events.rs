@@ -11,13 +11,13 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use crate::agent::telemetry::Invocation;
-use crate::agent::{Conversation, Ended, Step, StopReason, shown};
+use crate::agent::{Ended, ModelClient, Step, StopReason, shown};
 use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
 use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 
 /// Forwards a model's stream to the run's event sinks.
-pub(super) struct Display {
+pub(in crate::agent) struct Display {
     run: Run,
     /// Ids that are taken, by earlier turns and by this one: some providers count from the beginning in every response.
     earlier: Arc<HashSet<CallId>>,
@@ -40,7 +40,7 @@ struct Announced {
 }
 
 impl Display {
-    pub(super) fn new(run: Run, earlier: Arc<HashSet<CallId>>, answer: Option<String>) -> Self {
+    pub(in crate::agent) fn new(run: Run, earlier: Arc<HashSet<CallId>>, answer: Option<String>) -> Self {
         Self {
             run,
             earlier,
@@ -54,11 +54,11 @@ impl Display {
     }
 
     /// Returns the counter of what the model has shown.
-    pub(super) fn activity(&self) -> Arc<AtomicUsize> {
+    pub(in crate::agent) fn activity(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.activity)
     }
 
-    pub(super) fn show(&mut self, event: DisplayEvent<'_>) {
+    pub(in crate::agent) fn show(&mut self, event: DisplayEvent<'_>) {
         self.activity.fetch_add(1, Ordering::Relaxed);
         match event {
             DisplayEvent::Text(text) => {
@@ -98,7 +98,7 @@ impl Display {
 
     /// The decoded turn gets the ids that were shown. What came in one piece was not shown before and is shown now,
     /// and so are the words with which a model refused, which count as its text, its sources and its files.
-    pub(super) fn finish(&mut self, decoded: &mut Decoded) {
+    pub(in crate::agent) fn finish(&mut self, decoded: &mut Decoded) {
         let parts = decoded.parts();
         if self.thoughts == 0 {
             for text in parts.iter().filter_map(shown::reasoning) {
@@ -135,7 +135,7 @@ impl Display {
 const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
 /// Waits for a model's answer and emits a `status` event while the model is silent.
-pub(super) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: impl Future<Output = T>) -> T {
+pub(in crate::agent) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let (mut seen, mut since, mut wait) = (activity.load(Ordering::Relaxed), Instant::now(), SILENCE.0);
     loop {
@@ -155,7 +155,7 @@ pub(super) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: im
 
 /// Emits the one `done` event, also when the future is dropped, releases the sink of the turn, and ends the span of the
 /// request.
-pub(super) struct Done {
+pub(in crate::agent) struct Done {
     run: Run,
     /// `None` if whatever was done is not the end of it.
     reason: Option<&'static str>,
@@ -163,28 +163,28 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn new(conversation: &Conversation) -> Self {
-        let mut done = Self::of_step(conversation);
+    pub(in crate::agent) fn new(run: &Run, model: &dyn ModelClient) -> Self {
+        let mut done = Self::of_step(run, model);
         done.reason = Some(StopReason::Cancelled.code());
         done
     }
 
     /// For one step. If its future is dropped, another process may take the step.
-    pub(super) fn of_step(conversation: &Conversation) -> Self {
-        Self { run: conversation.run.clone(), reason: None, invocation: Invocation::begin(conversation) }
+    pub(in crate::agent) fn of_step(run: &Run, model: &dyn ModelClient) -> Self {
+        Self { run: run.clone(), reason: None, invocation: Invocation::begin(run, model) }
     }
 
     /// The span of the request.
-    pub(super) fn span(&self) -> Span {
+    pub(in crate::agent) fn span(&self) -> Span {
         self.invocation.span()
     }
 
-    pub(super) fn with(mut self, ended: Ended) -> Ended {
+    pub(in crate::agent) fn with(mut self, ended: Ended) -> Ended {
         self.ends(ended.code(), matches!(ended, Ended::Stopped { .. }));
         ended
     }
 
-    pub(super) fn stepped(mut self, step: Step) -> Step {
+    pub(in crate::agent) fn stepped(mut self, step: Step) -> Step {
         match &step {
             Step::Asked | Step::Ran => self.invocation.ended(None),
             Step::Waits(_) => self.ends(step.code(), false),
@@ -193,7 +193,7 @@ impl Done {
         step
     }
 
-    pub(super) fn refused(mut self, code: &'static str) {
+    pub(in crate::agent) fn refused(mut self, code: &'static str) {
         self.ends(code, true);
     }
 

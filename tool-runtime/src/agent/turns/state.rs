@@ -15,27 +15,27 @@ use crate::wire::{Finish, Message, RequestSettings, WireError};
 /// What a conversation remembers.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
-    pub(super) history: History,
+pub(in crate::agent) struct State {
+    pub(in crate::agent) history: History,
     /// The calls of the last turn, in order, while any of them has no result yet.
-    pub(super) open: Vec<Slot>,
+    pub(in crate::agent) open: Vec<Slot>,
     /// What the model said last, until what follows from it has happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) said: Option<Said>,
+    pub(in crate::agent) said: Option<Said>,
     /// What the last message of the user asked for.
     #[serde(default)]
-    pub(super) settings: RequestSettings,
+    pub(in crate::agent) settings: RequestSettings,
     /// What the answer to it has to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) typed: Option<Typed>,
+    pub(in crate::agent) typed: Option<Typed>,
     /// Model turns since the last message of the user.
-    pub(super) asked: u32,
-    pub(super) turns: Vec<ModelTurn>,
+    pub(in crate::agent) asked: u32,
+    pub(in crate::agent) turns: Vec<ModelTurn>,
 }
 
 impl State {
     /// The whole history, with a result for each call.
-    pub(super) fn history(&self) -> Vec<Message> {
+    pub(in crate::agent) fn history(&self) -> Vec<Message> {
         let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
         let settled = settled.map(|slot| Message::Result(slot.message()));
         let all: Vec<_> = self.history.messages().iter().cloned().chain(settled).collect();
@@ -45,12 +45,12 @@ impl State {
         })
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
+    pub(in crate::agent) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.open.iter().filter_map(Slot::waiting)
     }
 
     /// Sets the progress of a call and returns the one before.
-    pub(super) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
+    pub(in crate::agent) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
         self.open.get_mut(at).map(|slot| {
             slot.call = None;
             std::mem::replace(&mut slot.progress, progress)
@@ -58,14 +58,14 @@ impl State {
     }
 
     /// A call is handed to the gate.
-    pub(super) fn hand_over(&mut self, at: usize) {
+    pub(in crate::agent) fn hand_over(&mut self, at: usize) {
         if let Some(slot) = self.open.get_mut(at) {
             (slot.call, slot.progress) = (None, Progress::Running);
         }
     }
 
     /// Takes the gate's result of a call, for the history and for the account of the turn.
-    pub(super) fn take(&mut self, at: usize, result: &ToolExecResult) {
+    pub(in crate::agent) fn take(&mut self, at: usize, result: &ToolExecResult) {
         if let Some(slot) = self.open.get_mut(at) {
             slot.take(result);
             self.account(at, result.outcome());
@@ -73,7 +73,7 @@ impl State {
     }
 
     /// No result of a call will come: it gets the one for a call without.
-    pub(super) fn give_up(&mut self, at: usize) {
+    pub(in crate::agent) fn give_up(&mut self, at: usize) {
         let Some(slot) = self.open.get_mut(at) else { return };
         if let Some(known) = slot.known.take() {
             return self.take(at, &known);
@@ -87,21 +87,21 @@ impl State {
     }
 
     /// A call that was not handed to the gate never will be.
-    pub(super) fn leave(&mut self, at: usize) {
+    pub(in crate::agent) fn leave(&mut self, at: usize) {
         if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
             self.give_up(at);
         }
     }
 
     /// The document may be older than what became of its calls, also if it was never written down.
-    pub(super) fn forget_calls(&mut self) {
+    pub(in crate::agent) fn forget_calls(&mut self) {
         for slot in &mut self.open {
             (slot.fresh, slot.is_new, slot.known) = (false, false, None);
         }
     }
 
     /// The results of the turn join the history, in call order.
-    pub(super) fn close(&mut self) {
+    pub(in crate::agent) fn close(&mut self) {
         for slot in std::mem::take(&mut self.open) {
             self.history.push(Message::Result(slot.message()));
         }
@@ -119,25 +119,25 @@ impl State {
 /// that an end can be told again.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Said {
-    pub(super) then: Then,
+pub(in crate::agent) struct Said {
+    pub(in crate::agent) then: Then,
     /// The model's text, possibly incomplete.
-    pub(super) text: String,
+    pub(in crate::agent) text: String,
     /// The parent of the spans of the calls. `None` after a restore.
     #[serde(skip)]
-    pub(super) span: Option<Span>,
+    pub(in crate::agent) span: Option<Span>,
 }
 
 impl Said {
     /// Whether nothing follows from it but an end.
-    pub(super) const fn is_end(&self) -> bool {
+    pub(in crate::agent) const fn is_end(&self) -> bool {
         !matches!(self.then, Then::Continue)
     }
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Then {
+pub(in crate::agent) enum Then {
     /// The model reads what came of its calls.
     Continue,
     Answered,
@@ -154,9 +154,9 @@ pub(super) enum Then {
 /// A call of the last turn.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Slot {
-    pub(super) id: CallId,
-    pub(super) name: String,
+pub(in crate::agent) struct Slot {
+    pub(in crate::agent) id: CallId,
+    pub(in crate::agent) name: String,
     /// The tool's effect as the policy takes it. `None` if there is no such tool.
     effect: Option<ToolEffect>,
     /// What is to be handed to the gate, until it is.
@@ -164,26 +164,26 @@ pub(super) struct Slot {
     call: Option<ToolCall>,
     /// Nobody but this conversation can have handed it to the gate, or what became of it is known.
     #[serde(skip)]
-    pub(super) fresh: bool,
+    pub(in crate::agent) fresh: bool,
     /// What became of it when another process handed it to the gate.
     #[serde(skip)]
-    pub(super) known: Option<ToolExecResult>,
+    pub(in crate::agent) known: Option<ToolExecResult>,
     /// The store was asked, and knew nothing of it.
     #[serde(skip)]
-    pub(super) is_new: bool,
-    pub(super) progress: Progress,
+    pub(in crate::agent) is_new: bool,
+    pub(in crate::agent) progress: Progress,
 }
 
 /// A call as it is handed to the gate.
-pub(super) struct ToGate {
-    pub(super) call: ToolCall,
+pub(in crate::agent) struct ToGate {
+    pub(in crate::agent) call: ToolCall,
     /// What became of it when another process did so.
-    pub(super) known: Option<ToolExecResult>,
+    pub(in crate::agent) known: Option<ToolExecResult>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Progress {
+pub(in crate::agent) enum Progress {
     /// Waits for its siblings: not handed to the gate yet.
     Queued,
     /// Handed to the gate. Still so after a dropped future or a killed process.
@@ -193,7 +193,7 @@ pub(super) enum Progress {
 }
 
 impl Slot {
-    pub(super) fn queued(run: &Run, call: ToolCall) -> Self {
+    pub(in crate::agent) fn queued(run: &Run, call: ToolCall) -> Self {
         let (id, name) = (call.id.clone(), call.name.clone());
         Self {
             effect: run.effect_of(&name),
@@ -208,16 +208,16 @@ impl Slot {
     }
 
     /// The call, if it was not handed to the gate yet.
-    pub(super) fn queued_call(&self) -> Option<&ToolCall> {
+    pub(in crate::agent) fn queued_call(&self) -> Option<&ToolCall> {
         self.call.as_ref().filter(|_| matches!(self.progress, Progress::Queued))
     }
 
     /// What is handed to the gate.
-    pub(super) fn to_gate(&self) -> Option<ToGate> {
+    pub(in crate::agent) fn to_gate(&self) -> Option<ToGate> {
         self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone() })
     }
 
-    pub(super) fn waiting(&self) -> Option<&WaitingCall> {
+    pub(in crate::agent) fn waiting(&self) -> Option<&WaitingCall> {
         match &self.progress {
             Progress::Waiting(call) => Some(call),
             _ => None,
@@ -242,7 +242,7 @@ impl Slot {
     /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
     /// never reached the gate, or whose tool has no effect, can be called again without harm. A client that was asked to
     /// execute a call may have done so.
-    pub(super) fn missing(&self) -> Missing {
+    pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
             Progress::Running => true,
             Progress::Waiting(call) => call.suspension == Suspension::Client,
@@ -257,7 +257,7 @@ impl Slot {
     }
 
     /// The result as it goes into the history: the call's own, or the one for a call without.
-    pub(super) fn message(&self) -> ResultMessage {
+    pub(in crate::agent) fn message(&self) -> ResultMessage {
         match &self.progress {
             Progress::Done(result) => result.clone(),
             Progress::Queued | Progress::Running | Progress::Waiting(_) => {

@@ -22,6 +22,7 @@ mod exchange;
 mod hidden;
 mod provider;
 mod retry;
+mod settings;
 mod texts;
 mod tls;
 
@@ -29,15 +30,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::{Client, Url};
 
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
-use crate::capability::Secret;
-use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, WireTool};
+use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
 
@@ -45,7 +44,7 @@ pub use builder::HttpModelBuilder;
 pub(crate) use tls::config as tls_config;
 
 use hidden::Hidden;
-use retry::Retries;
+use settings::Settings;
 use texts::Texts;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
@@ -77,48 +76,6 @@ struct Inner {
     unsealed: AtomicBool,
     texts: Texts,
     hidden: Hidden,
-}
-
-/// What a request looks like and how long it may take.
-struct Settings {
-    format: Format,
-    model: String,
-    key: Option<Secret<String>>,
-    headers: Vec<(String, Secret<String>)>,
-    stream: bool,
-    strict: bool,
-    answers: AnswerMode,
-    provider_limits: bool,
-    max_response_bytes: usize,
-    first_byte_timeout: Option<Duration>,
-    idle_timeout: Duration,
-    timeout: Duration,
-    retries: Retries,
-}
-
-impl Settings {
-    fn new(format: Format, model: String) -> Self {
-        Self {
-            format,
-            model,
-            key: None,
-            headers: Vec::new(),
-            stream: true,
-            strict: false,
-            answers: AnswerMode::Schema,
-            provider_limits: true,
-            max_response_bytes: 32 << 20,
-            first_byte_timeout: None,
-            idle_timeout: Duration::from_secs(60),
-            timeout: Duration::from_secs(600),
-            retries: Retries::default(),
-        }
-    }
-
-    fn first_byte(&self) -> Duration {
-        let default = if self.stream { Duration::from_secs(60) } else { self.timeout };
-        self.first_byte_timeout.unwrap_or(default).min(self.timeout)
-    }
 }
 
 impl HttpModel {

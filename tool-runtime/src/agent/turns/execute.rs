@@ -6,13 +6,13 @@ use std::task::Poll;
 
 use tracing::Span;
 
-use crate::agent::state::ToGate;
+use crate::agent::turns::state::ToGate;
 use crate::call::ToolExecResult;
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 
 /// A step of one call of the turn, by the call's index.
-pub(super) enum Progressed {
+pub(in crate::agent) enum Progressed {
     /// It is handed to the gate now.
     Begun(usize),
     /// It has its result, or waits.
@@ -20,7 +20,11 @@ pub(super) enum Progressed {
 }
 
 /// The calls that run next: neighbouring `read_only` ones, or one.
-pub(super) fn group(run: &Run, queued: impl Iterator<Item = (usize, ToGate)>, cap: usize) -> Vec<(usize, ToGate)> {
+pub(in crate::agent) fn group(
+    run: &Run,
+    queued: impl Iterator<Item = (usize, ToGate)>,
+    cap: usize,
+) -> Vec<(usize, ToGate)> {
     let mut queued = queued.peekable();
     let mut group: Vec<_> = queued.next().into_iter().collect();
     if cap > 1 && group.first().is_some_and(|(_, one)| reads(run, one)) {
@@ -41,7 +45,7 @@ fn reads(run: &Run, one: &ToGate) -> bool {
 /// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
 /// holds up all behind it. A failure never loses the results of its siblings, and a dropped future never loses what was
 /// already reported. The spans of the tools are children of `turn`.
-pub(super) async fn execute(
+pub(in crate::agent) async fn execute(
     run: &Run,
     turn: &Span,
     calls: Vec<ToGate>,

@@ -3,26 +3,31 @@
 use jiff::Timestamp;
 use tracing::Span;
 
-use crate::agent::state::{Progress, Slot, State, ToGate};
-use crate::agent::{ClientAnswer, Conversation, WaitingCall};
+use crate::agent::turns::Turns;
+use crate::agent::turns::state::{Progress, Slot, State, ToGate};
+use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
-pub(super) enum Action {
+pub(in crate::agent) enum Action {
     Decide(Question, ApprovalDecision, Decider),
     Expire(Question),
     Answer(ClientAnswer),
     Abandon,
 }
 
-impl Conversation {
+impl Turns {
     /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
     ///
     /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
     /// run. Returns why the action did not fit; the call then waits for another one.
-    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<Option<SafeError>, ResumeError> {
+    pub(in crate::agent) async fn act(
+        &mut self,
+        id: &CallId,
+        action: Action,
+    ) -> Result<Option<SafeError>, ResumeError> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(None);
         };
@@ -66,13 +71,13 @@ impl Conversation {
     }
 
     /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
-    pub(super) async fn abandon(&mut self) -> Result<(), ResumeError> {
+    pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
             self.finish_begun(at).await.map_err(ResumeError::Store)?;
             self.state.leave(at);
         }
-        let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();
+        let waiting: Vec<_> = self.state.waiting().map(|call| call.id.clone()).collect();
         for id in waiting {
             self.act(&id, Action::Abandon).await?;
         }
@@ -98,9 +103,10 @@ impl Conversation {
     }
 
     /// Finishes the calls for which it is too late. Returns whether there were any.
-    pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
+    pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
-        let late: Vec<_> = self.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
+        let late: Vec<_> =
+            self.state.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
         for (question, suspension) in &late {
             let action = match suspension {
                 Suspension::Approval => Action::Expire(question.clone()),
@@ -112,7 +118,7 @@ impl Conversation {
     }
 
     /// What a person needs for a decision is read from the stored document.
-    pub(super) async fn describe(&mut self) {
+    pub(in crate::agent) async fn describe(&mut self) {
         for slot in &mut self.state.open {
             let Progress::Waiting(call) = &mut slot.progress else { continue };
             if call.expires_at.is_none()
@@ -142,7 +148,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
 }
 
 /// Looks up every call that was handed to the gate and has no result.
-pub(super) async fn look_up(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
     for at in 0..state.open.len() {
         if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
             settle(run, state, at).await;
@@ -153,7 +159,7 @@ pub(super) async fn look_up(run: &Run, state: &mut State) {
 
 /// Looks up every call of a restored conversation that is to be handed to the gate: the process before may have done so.
 /// While the store cannot be asked, nobody knows.
-pub(super) async fn look_for_queued(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
     for slot in &mut state.open {
         if matches!(slot.progress, Progress::Queued)
             && !slot.fresh
@@ -165,7 +171,7 @@ pub(super) async fn look_for_queued(run: &Run, state: &mut State) {
 }
 
 /// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.
-pub(super) async fn settle(run: &Run, state: &mut State, at: usize) {
+pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     if let Ok(Some(result)) = run.recorded(&id).await {
         state.take(at, &result);
@@ -178,7 +184,7 @@ pub(super) async fn settle(run: &Run, state: &mut State, at: usize) {
 
 /// A call of a restored conversation that is to be handed to the gate: the process that had it before may have done
 /// so. What it has a record of, or suspended, does not run again; of what began, the ledger knows.
-pub(super) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
     let known = run.ended_before(&id).await?;
     if known.is_none()
@@ -193,7 +199,7 @@ pub(super) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<
 }
 
 /// A call that waited may have been decided in another process. Returns whether it runs there.
-pub(super) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
+pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
     if run.pending(&id).await?.is_some() {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use crate::agent::display::{self, Display};
 use crate::agent::meter::Meter;
-use crate::agent::state::{Said, Slot, Then};
 use crate::agent::telemetry::{Answering, Chat};
-use crate::agent::typed::{Judged, Typed};
-use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
+use crate::agent::turns::Turns;
+use crate::agent::turns::events::{self, Display};
+use crate::agent::turns::state::{Said, Slot, Then};
+use crate::agent::typed::{self, Judged, Typed};
+use crate::agent::{Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall, picking};
 use crate::call::Event;
 use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
@@ -19,13 +20,13 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolC
 /// The result of an answer that came together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
-impl Conversation {
+impl Turns {
     /// Asks the model for one turn, accounts it, and takes its answer into the history.
-    pub(super) async fn request(&mut self) -> Result<(), StopReason> {
+    pub(in crate::agent) async fn request(&mut self) -> Result<(), StopReason> {
         let settings = self.settings();
-        let offered = self.offered(&settings).await;
+        let offered = picking::offered(self.agent.picking.as_ref(), &self.run, &settings).await;
         self.prepare();
-        let typed = self.expected();
+        let typed = typed::expected(&mut self.state.typed, &self.run);
         let client = &*self.agent.model;
         let answering = Answering::of(client);
         let answering = answering.map_err(|text| self.unanswered(ModelError::new(ModelErrorKind::Panicked, text)))?;
@@ -53,7 +54,7 @@ impl Conversation {
             display.show(event);
         };
         let answer = awaited(|| client.complete(request, &mut show)).instrument(chat.span());
-        let answer = display::with_status(&self.run, &activity, answer);
+        let answer = events::with_status(&self.run, &activity, answer);
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
         let answer = answer.unwrap_or_else(|text| Err(ModelError::new(ModelErrorKind::Panicked, text)));
         let mut decoded = match answer {
@@ -108,7 +109,7 @@ impl Conversation {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let mut parts = decoded.parts();
         let by_call = decoded.calls.len();
-        let answer = self.take_answer(&mut decoded, &mut parts);
+        let answer = typed::take_answer(self.state.typed.as_ref(), &mut decoded, &mut parts);
         let by_call = by_call > decoded.calls.len();
         let message = Message::Assistant(parts);
         // The words with which a model refuses count as its text.
@@ -145,25 +146,28 @@ impl Conversation {
 
     /// What follows from an answer of a type. `None` if the model is told what is wrong with it.
     fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Said> {
-        let (then, text) = match self.judge(answer)? {
+        let (then, text) = match typed::judge(&mut self.state.typed, &self.run, answer)? {
             Judged::Answer(text) => {
                 if by_call {
                     self.run.emit(Event::TextDelta { text: text.clone() });
                 }
                 (Then::Answered, text)
             }
-            Judged::Again => return None,
+            Judged::Again(told) => {
+                self.state.history.push(Message::user(told));
+                return None;
+            }
             Judged::Unfit(violations) => (Then::Unfit(violations), text),
         };
         Some(Said { then, text, span: None })
     }
 
     /// How many calls may run at the same time: the lower limit of agent and policy.
-    pub(super) fn parallel(&self) -> usize {
+    pub(in crate::agent) fn parallel(&self) -> usize {
         self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
     }
 
-    pub(super) fn stopped(&self, reason: StopReason, text: String) -> Ended {
+    pub(in crate::agent) fn stopped(&self, reason: StopReason, text: String) -> Ended {
         let (code, message) = (reason.code().to_owned(), reason.to_string());
         self.run.emit(Event::Error { code, message });
         Ended::Stopped { reason, text }
