@@ -84,7 +84,7 @@ fn layer(module: &str) -> Option<usize> {
 /// The imports that point upwards in the layers. The root names every layer, and no layer names the root.
 fn upwards(library: &Library) -> Vec<String> {
     let mut wrong = Vec::new();
-    for Named { place, path } in library.named() {
+    for Named { place, path, .. } in library.named() {
         let Some(imported) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
         let module = place.module.as_str();
         if module.is_empty() {
@@ -107,6 +107,92 @@ fn upwards(library: &Library) -> Vec<String> {
 #[test]
 fn layers_import_downwards_only() {
     let wrong = upwards(&runtime());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The most files that may import each other, and in which the methods of one type may stand.
+const MOST_FILES: usize = 3;
+
+/// Larger circles that remain: one of their files, and how many there are. Numbers only get smaller, and nothing is added.
+const CIRCLES: &[(&str, usize)] = &[];
+
+/// Types that remain whose methods stand in more files: the type, and how many files. Numbers only get smaller, and nothing
+/// is added.
+const SCATTERED: &[(&str, usize)] = &[];
+
+/// Files that remain of the older layout. The module `x` is in `x.rs`, and its children are in the folder `x`.
+const MISPLACED: &[&str] = &[];
+
+/// What is more than the most, compared with the exceptions: `counted` are the things that are too many, each with the
+/// names by which an exception may know it.
+fn too_many<'a>(
+    counted: impl Iterator<Item = (BTreeSet<&'a str>, usize, String)>,
+    exceptions: &[(&str, usize)],
+) -> Vec<String> {
+    let (mut wrong, mut needed) = (Vec::new(), BTreeSet::new());
+    for (names, count, what) in counted {
+        match exceptions.iter().find(|(name, _)| names.contains(name)) {
+            Some(&(name, most)) => {
+                needed.insert(name);
+                if count > most {
+                    wrong.push(format!("{what}: {count}, and {most} before"));
+                } else if count < most {
+                    wrong.push(format!("{what}: {count} now; write that number in place of {most}"));
+                }
+            }
+            None => wrong.push(format!("{what}: {count}, and {MOST_FILES} are the most")),
+        }
+    }
+    let unneeded = exceptions.iter().filter(|(name, _)| !needed.contains(name));
+    wrong.extend(unneeded.map(|(name, _)| format!("`{name}` is no exception any more; remove it from the list")));
+    wrong
+}
+
+/// Circles of more than [`MOST_FILES`] files that import each other.
+fn knotted(library: &Library, exceptions: &[(&str, usize)]) -> Vec<String> {
+    let circles = library.circles();
+    let large = circles.iter().filter(|circle| circle.len() > MOST_FILES).map(|circle| {
+        let names: BTreeSet<_> = circle.iter().map(String::as_str).collect();
+        let all = names.iter().copied().collect::<Vec<_>>().join(", ");
+        (names, circle.len(), format!("files that import each other ({all})"))
+    });
+    too_many(large, exceptions)
+}
+
+#[test]
+fn no_circle_of_imports_is_large() {
+    let wrong = knotted(&runtime(), CIRCLES);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Types with methods in more than [`MOST_FILES`] files: rustdoc shows one page for a type.
+fn scattered(library: &Library, exceptions: &[(&str, usize)]) -> Vec<String> {
+    let methods = library.methods();
+    let many = methods.iter().filter(|(_, files)| files.len() > MOST_FILES).map(|(ty, files)| {
+        let all = files.iter().copied().collect::<Vec<_>>().join(", ");
+        (BTreeSet::from([ty.as_str()]), files.len(), format!("files with methods of `{ty}` ({all})"))
+    });
+    too_many(many, exceptions)
+}
+
+#[test]
+fn the_methods_of_a_type_stand_together() {
+    let wrong = scattered(&runtime(), SCATTERED);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files of the older layout that are not in the list, and files in the list that are gone.
+fn misplaced(library: &Library, exceptions: &[&str]) -> Vec<String> {
+    let found: BTreeSet<_> = library.misplaced().into_iter().collect();
+    let new = found.iter().filter(|file| !exceptions.contains(file));
+    let new = new.map(|file| format!("{file}: a module `x` is in `x.rs`, with its children in the folder `x`"));
+    let gone = exceptions.iter().filter(|file| !found.contains(**file));
+    new.chain(gone.map(|file| format!("{file} is no exception any more; remove it from the list"))).collect()
+}
+
+#[test]
+fn folders_have_one_layout() {
+    let wrong = misplaced(&runtime(), MISPLACED);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -141,7 +227,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
 /// What names confined things outside their places.
 fn unconfined(library: &Library, confined: &[(&[&str], &[&str])]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for Named { place, path } in library.named() {
+    for Named { place, path, .. } in library.named() {
         for (things, places) in confined {
             let named = things.iter().any(|thing| names(&path, thing));
             if named && !places.iter().any(|allowed| place.file.starts_with(allowed)) {

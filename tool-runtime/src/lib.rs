@@ -45,7 +45,7 @@
 //! | [`media`] | images, audio and files, with their checks |
 //! | [`hydrate`] | parse, validate, instantiate |
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
-//! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
+//! | [`runner`] | the gate: `runner/gate/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
 //! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
 //! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`); conversations in an engine (feature `restate`) |

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Library;
-use crate::{CONFINED, unconfined, upwards};
+use crate::{CONFINED, knotted, misplaced, scattered, unconfined, upwards};
 
 /// A crate with one module below, `store`, that holds the source, and some for it to name.
 fn library(store: &str) -> Library {
@@ -204,4 +204,109 @@ fn the_surface_is_what_users_can_name() {
     check("#[doc(hidden)] pub struct A; #[doc(hidden)] pub mod chain;", &[]);
     check("#[cfg(test)] pub struct A; mod inner { pub struct B; }", &[]);
     check("#[macro_export] macro_rules! m { () => {} } macro_rules! n { () => {} }", &["tool_runtime::m!"]);
+}
+
+/// A crate of these files.
+fn files(sources: &[(&str, &str)]) -> Library {
+    Library::parse("tool_runtime", &sources.iter().map(|(file, text)| ((*file).to_owned(), *text)).collect())
+}
+
+/// Four files, of which the last imports the first as it is written; each of the others imports the one after it.
+fn ring(last: &str) -> Library {
+    files(&[
+        ("lib.rs", "mod room; mod d;"),
+        ("room.rs", "pub(crate) mod a; mod b; mod c; pub(crate) use b::B; pub(crate) use c::C;"),
+        ("room/a.rs", "use crate::room::B; pub(crate) struct A(B); #[cfg(test)] mod tests;"),
+        ("room/a/tests.rs", "use crate::d::D;"),
+        ("room/b.rs", "pub(crate) struct B(super::C);"),
+        ("room/c.rs", "pub(crate) struct C; impl C { pub(in crate::room) fn d() { crate::d::made(); } }"),
+        ("d.rs", last),
+    ])
+}
+
+#[test]
+fn every_circle_of_imports_is_seen() {
+    let ways = [
+        "use crate::room::a::A;",
+        "use crate::room::a::*;",
+        "use crate::room::a;",
+        "fn made() -> crate::room::a::A { loop {} }",
+        "fn made() { crate::room::a::A::new(); }",
+        "fn made() { assert_eq!(1, crate::room::a::A::count()); }",
+        "mod inner { use super::super::room::a::A; }",
+    ];
+    for way in ways {
+        let wrong = knotted(&ring(way), &[]);
+        assert!(wrong.len() == 1 && wrong[0].contains("d.rs, room/a.rs, room/b.rs, room/c.rs"), "{way}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_door_and_a_test_are_in_no_circle() {
+    let ways = [
+        "pub(crate) use crate::room::a::A;",
+        "pub(in crate::room) fn made() {}",
+        "#[cfg(test)] use crate::room::a::A;",
+        "/// [`A`](crate::room::a::A).\nfn made() {}",
+        "use crate::room::B;",
+    ];
+    for way in ways {
+        assert_eq!(knotted(&ring(way), &[]), [""; 0], "{way}");
+    }
+}
+
+#[test]
+fn methods_are_counted_by_the_type_that_is_meant() {
+    let with = |last: &str| {
+        files(&[
+            ("lib.rs", "mod a; mod b; mod c; mod d; pub(crate) use a::Run; impl Run { fn one() {} }"),
+            ("a.rs", "pub(crate) struct Run; impl Run {} impl Run {}"),
+            ("b.rs", "use crate::Run as R; impl R { fn two() {} }"),
+            ("c.rs", "struct Run; impl Run {} impl Clone for crate::Run {} #[cfg(test)] impl crate::Run {}"),
+            ("d.rs", last),
+        ])
+    };
+    for last in ["impl super::a::Run {}", "use crate::a; impl a::Run { fn f() {} }", "type R = crate::Run; impl R {}"] {
+        let wrong = scattered(&with(last), &[]);
+        assert!(
+            wrong.len() == 1 && wrong[0].contains("crate::a::Run") && wrong[0].contains("a.rs, b.rs, d.rs, lib.rs")
+        );
+    }
+    for last in ["struct Run; impl Run {}", "impl Clone for crate::Run {}", "struct Two<T>(T); impl Two<crate::Run> {}"]
+    {
+        assert_eq!(scattered(&with(last), &[]), [""; 0], "{last}");
+    }
+}
+
+#[test]
+fn an_exception_holds_for_what_it_names_and_only_while_it_is_needed() {
+    let ring = ring("use crate::room::a::A;");
+    assert_eq!(knotted(&ring, &[("room/b.rs", 4)]), [""; 0]);
+    for (exceptions, why) in [
+        (&[("room/b.rs", 5)][..], "4 now"),
+        (&[("room/b.rs", 4), ("lib.rs", 4)], "`lib.rs` is no exception"),
+        (&[("lib.rs", 4)], "4, and 3 are the most"),
+    ] {
+        let wrong = knotted(&ring, exceptions);
+        assert!(wrong.iter().any(|wrong| wrong.contains(why)), "{exceptions:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_module_is_beside_its_folder() {
+    let library = files(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "mod inner;"),
+        ("a/inner.rs", ""),
+        ("b/mod.rs", "mod b;"),
+        ("b/b.rs", ""),
+        ("c.rs", "mod tests;"),
+        ("c/tests.rs", ""),
+    ]);
+    assert_eq!(misplaced(&library, &["b/b.rs", "b/mod.rs"]), [""; 0]);
+    assert_eq!(misplaced(&library, &["b/mod.rs"]).len(), 1);
+    assert_eq!(
+        misplaced(&library, &["a.rs", "b/b.rs", "b/mod.rs"]),
+        ["a.rs is no exception any more; remove it from the list"]
+    );
 }

@@ -2,6 +2,7 @@
 
 mod cases;
 mod documents;
+mod files;
 mod imports;
 mod paths;
 mod surface;

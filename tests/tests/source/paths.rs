@@ -17,6 +17,8 @@ pub(crate) struct Named {
     /// What it stands for: begins with `crate` or with the name of another crate; `name!` is a macro, `.name` a method
     /// and a `*` at the end a glob.
     pub(crate) path: String,
+    /// A re-export names it.
+    pub(crate) is_door: bool,
 }
 
 /// Where a name is written.
@@ -30,7 +32,7 @@ pub(crate) struct Place {
 }
 
 pub(super) fn named(library: &Library, path: &[String], module: &Module) -> Vec<Named> {
-    let mut finder = Finder { library, path, module, named: Vec::new() };
+    let mut finder = Finder { library, path, module, named: Vec::new(), is_door: false };
     module.items.iter().filter(|item| !matches!(item, Item::Mod(_))).for_each(|item| finder.visit_item(item));
     finder.named
 }
@@ -40,12 +42,15 @@ struct Finder<'a> {
     path: &'a [String],
     module: &'a Module,
     named: Vec<Named>,
+    /// It is in a re-export.
+    is_door: bool,
 }
 
 impl Finder<'_> {
     fn add(&mut self, line: usize, path: String) {
         let module = self.path.first().cloned().unwrap_or_default();
-        self.named.push(Named { place: Place { file: self.module.file.clone(), line, module }, path });
+        let place = Place { file: self.module.file.clone(), line, module };
+        self.named.push(Named { place, path, is_door: self.is_door });
     }
 
     /// A path of several segments; a single one is a local name, or the import that brought it in is a path itself.
@@ -185,12 +190,14 @@ impl Visit<'_> for Finder<'_> {
     }
 
     fn visit_item_use(&mut self, item: &ItemUse) {
+        self.is_door = !matches!(item.vis, syn::Visibility::Inherited);
         for mut leaf in imports::leaves(item) {
             if leaf.name.is_none() {
                 leaf.path.push("*".to_owned());
             }
             self.path(leaf.line, &leaf.path);
         }
+        self.is_door = false;
     }
 
     fn visit_item_extern_crate(&mut self, _: &ItemExternCrate) {}

@@ -4,15 +4,26 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use tracing::Instrument;
 
-use crate::agent::display::Done;
-use crate::agent::settle::Action;
-use crate::agent::state::{Said, State};
-use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
+use crate::agent::stream::UiStream;
+use crate::agent::telemetry::Used;
+use crate::agent::turns::Turns;
+use crate::agent::turns::calls::Action;
+use crate::agent::turns::events::Done;
+use crate::agent::turns::state::Said;
+use crate::agent::typed::Typed;
+use crate::agent::{
+    AnswerError, ClientAnswer, Ended, Incoming, ModelTurn, Step, StopReason, WaitingCall, picking, typed,
+};
 use crate::call::{Decider, Event, EventSink, Mismatch, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
+use crate::store::StoreError;
 use crate::wire::history::Content;
+use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
@@ -69,9 +80,7 @@ use crate::wire::{Message, RequestSettings};
 /// # }
 /// ```
 pub struct Conversation {
-    pub(super) agent: Agent,
-    pub(super) run: Run,
-    pub(super) state: State,
+    pub(super) turns: Turns,
 }
 
 impl Conversation {
@@ -79,7 +88,7 @@ impl Conversation {
     ///
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
-        let done = Done::new(self);
+        let done = self.begin();
         // On the heap: the whole request is one future, which callers hold.
         let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
         done.with(ended)
@@ -117,7 +126,7 @@ impl Conversation {
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
-        let done = Done::new(self);
+        let done = self.begin();
         if let Err(refused) = self.check(&incoming).await {
             self.refuse(&refused);
             done.refused(refused.code());
@@ -152,25 +161,149 @@ impl Conversation {
         }
     }
 
-    async fn take_in(&mut self, incoming: Incoming) -> Ended {
-        match Box::pin(self.admit(incoming)).await {
-            Ok(misfit) => {
-                let ended = Box::pin(self.drive()).await;
-                self.tell(misfit);
-                ended
+    /// Asks for an answer of a type, in the provider's own schema mode or through a tool whose call is the answer. Tools
+    /// may be called before it as usual. The runner's validator checks the answer against the schema of the type; one
+    /// that does not fit is returned to the model once, with what is wrong.
+    ///
+    /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
+    /// conversation was saved and restored. The answer is in the history as JSON text.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct City {
+    ///     /// Its name.
+    ///     name: String,
+    ///     /// How many people live there.
+    ///     people: u64,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let model = ScriptedModel::new([
+    ///     ScriptedTurn::text(r#"{"name":"Paris"}"#),
+    ///     ScriptedTurn::text(r#"{"name":"Paris","people":2103000}"#),
+    /// ]);
+    /// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
+    /// let city: City = conversation.ask("What is the capital of France?").await?;
+    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_103_000));
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Calls wait, the turn ended without an answer that fits, a decision or an answer is for a call that does not wait
+    /// for it, or the type has no usable schema.
+    pub async fn ask<T: DeserializeOwned + JsonSchema>(
+        &mut self,
+        incoming: impl Into<Incoming>,
+    ) -> Result<T, AnswerError> {
+        let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
+        let wrapped = typed.wrapped;
+        let incoming = Incoming { typed: Some(typed), ..incoming.into() };
+        match self.receive(incoming).await.map_err(AnswerError::NotWaiting)? {
+            Ended::Answered { text } => {
+                let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
+                typed::read(&text, wrapped)
+                    .map_err(|error| AnswerError::Stopped { reason: unfit(error), text: text.clone() })
             }
-            Err(error) => self.stopped(StopReason::Unsettled(error), String::new()),
+            Ended::Waiting { calls } => Err(AnswerError::Waiting(calls)),
+            Ended::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
         }
     }
 
+    /// Does what comes next: asks the model, or takes the next calls of its answer through the gate, or says what the
+    /// conversation waits for or how it ended.
+    ///
+    /// What [`save`](Self::save) returns after a step restores to exactly that point: an answer whose calls have not
+    /// run, or of which some have. A process that keeps the document after each step can end at any moment: the next
+    /// one runs only calls that have not begun. One that began and was not seen to end is reconciled if its tool can
+    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
+    /// `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between calls
+    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
+    ///
+    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without
+    /// anything new, the next one returns the same again. After a model that failed it asks again.
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn, Step};
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
+    ///
+    /// let mut conversation = agent.converse(runner.run(RunOptions::new()));
+    /// conversation.accept(Incoming::from("Hi!")).await?;
+    /// assert!(matches!(conversation.step().await, Step::Asked));
+    /// let saved = conversation.save().await?;
+    ///
+    /// // The model is not asked again: its answer is in the document.
+    /// let mut conversation = agent.restore(&runner, RunOptions::new(), &saved).await?;
+    /// assert_eq!(conversation.step().await.code(), "answered");
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    pub async fn step(&mut self) -> Step {
+        let done = Done::of_step(&self.turns.run, &*self.turns.agent.model);
+        // On the heap: a step is one large future, which callers hold.
+        let step = Box::pin(async {
+            let mut used = Used::default();
+            let step = self.turns.advance().await;
+            if matches!(step, Step::Asked) {
+                used.add(self.turns.last_usage());
+            }
+            step
+        });
+        let step = step.instrument(done.span()).await;
+        done.stepped(step)
+    }
+
+    async fn take_in(&mut self, incoming: Incoming) -> Ended {
+        match Box::pin(self.admit(incoming)).await {
+            Ok(misfit) => {
+                let ended = Box::pin(self.turns.drive()).await;
+                self.tell(misfit);
+                ended
+            }
+            Err(error) => self.turns.stopped(StopReason::Unsettled(error), String::new()),
+        }
+    }
+
+    /// The one `done` event of a request.
+    fn begin(&self) -> Done {
+        Done::new(&self.turns.run, &*self.turns.agent.model)
+    }
+
+    /// Whether the next step would make no progress.
+    pub(super) fn is_idle(&self) -> bool {
+        self.turns.is_idle()
+    }
+
+    /// Looks again at the calls that wait. Returns whether any still runs in another process.
+    pub(super) async fn refresh(&mut self) -> Result<bool, StoreError> {
+        self.turns.refresh().await
+    }
+
+    /// Finishes the calls for which it is too late. Returns whether there were any.
+    pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
+        self.turns.expire(now).await
+    }
+
     pub(super) fn refuse(&self, refused: &ResumeError) {
-        self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
+        self.turns.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
     }
 
     /// Without it a client would believe that its answer was taken, and send the same one again.
     fn tell(&self, misfit: Option<SafeError>) {
         if let Some(error) = misfit {
-            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+            self.turns.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
     }
 
@@ -185,17 +318,17 @@ impl Conversation {
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
-            misfit = misfit.or(self.act(&id, action).await?);
+            misfit = misfit.or(self.turns.act(&id, action).await?);
         }
         let content = Incoming::content(text, media);
-        self.expect(typed, !content.is_empty());
+        typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
         if !content.is_empty() {
             self.say(content, settings).await?;
             return Ok(misfit);
         }
         // Whatever the turn ended with, it continues now; what waits or has not run comes first.
-        if self.state.open.is_empty() && self.state.said.as_ref().is_some_and(Said::is_end) {
-            self.state.said = None;
+        if self.turns.state.open.is_empty() && self.turns.state.said.as_ref().is_some_and(Said::is_end) {
+            self.turns.state.said = None;
         }
         Ok(misfit)
     }
@@ -212,7 +345,7 @@ impl Conversation {
         if checked.is_err() {
             for (question, kind, decider) in incoming.brought() {
                 // It is refused for the same reason as here, and recorded.
-                let _refused = self.run.admits(question, kind, decider).await;
+                let _refused = self.turns.run.admits(question, kind, decider).await;
             }
         }
         checked
@@ -234,7 +367,7 @@ impl Conversation {
         for (question, ..) in incoming.brought() {
             // A call that does not wait in the store was decided by a process that may be gone; taking the decision finds
             // out how it ended.
-            if let Ok(Some(pending)) = self.run.pending(question.call_id()).await
+            if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
                 && pending.question() != *question
             {
                 return Err(ResumeError::NotAllowed(Mismatch::Question));
@@ -247,7 +380,7 @@ impl Conversation {
     fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, Mismatch)> {
         incoming.brought().filter_map(|(question, _, decider)| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
-            Some((question, self.run.bars(call.decided(), decider?)?))
+            Some((question, self.turns.run.bars(call.decided(), decider?)?))
         })
     }
 
@@ -255,50 +388,83 @@ impl Conversation {
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
     /// request can have a stream of its own.
     pub fn events(&mut self, sink: impl EventSink + 'static) {
-        self.run.listen(Some(Arc::new(sink)));
+        self.turns.run.listen(Some(Arc::new(sink)));
+    }
+
+    /// Returns the reader of what a chat UI posts to this conversation as it is now: it accepts answers to the calls
+    /// that wait, and refuses calls that are not part of the history.
+    #[must_use]
+    pub fn chat_reader(&self) -> ChatReader {
+        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
+    }
+
+    /// Streams the next turn to a chat UI, as a message that begins with this response. Replaces the sink that
+    /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
+    /// [`ui_stream_resuming`](Self::ui_stream_resuming).
+    ///
+    /// A client shows each call once, in the message in which it was made. How a call of an earlier message ends is
+    /// therefore not part of this one. A call that still waited and is abandoned because the user wrote something else
+    /// ends in the run's own sink only. [`UiStream::end_after`] has an example.
+    pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
+        if protocol == Protocol::AgUi {
+            return self.ui_stream_resuming(protocol, message_id);
+        }
+        let earlier = self.waiting().map(|call| call.id.clone()).collect();
+        let (sink, stream) = UiStream::beginning(protocol, message_id, earlier);
+        self.events(sink);
+        stream
+    }
+
+    /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
+    /// and answers. The calls are updated in place where the protocol can.
+    pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
+        let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
+        let (sink, stream) = UiStream::continuing(protocol, message_id, calls);
+        self.events(sink);
+        stream
     }
 
     /// Returns the whole history: each call followed by its one result, in call order. A call that was interrupted is
     /// `outcome_unknown` if its effect may have begun.
     #[must_use]
     pub fn history(&self) -> Vec<Message> {
-        self.state.history()
+        self.turns.state.history()
     }
 
     /// Returns the calls that wait, in the order in which the model made them.
     pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
-        self.state.waiting()
+        self.turns.state.waiting()
     }
 
     /// Returns an account of each of the model's turns, in order.
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
-        &self.state.turns
+        &self.turns.state.turns
     }
 
     /// Returns the run that the calls go through.
     #[must_use]
     pub const fn run(&self) -> &Run {
-        &self.run
+        &self.turns.run
     }
 
     async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Result<(), ResumeError> {
-        self.abandon().await?;
+        self.turns.abandon().await?;
         for text in content.iter().filter_map(Content::as_text) {
-            self.run.add_user_text(text);
+            self.turns.run.add_user_text(text);
         }
         let text: Vec<_> = content.iter().filter_map(Content::as_text).collect();
-        self.pick(&text.join("\n")).await;
-        self.state.history.push(Message::User(content));
-        self.state.settings = settings;
-        self.state.asked = 0;
+        picking::pick(self.turns.agent.picking.as_ref(), &self.turns.run, &text.join("\n")).await;
+        self.turns.state.history.push(Message::User(content));
+        self.turns.state.settings = settings;
+        self.turns.state.asked = 0;
         Ok(())
     }
 }
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (agent, messages) = (&self.agent, self.state.history.messages().len());
+        let (agent, messages) = (&self.turns.agent, self.turns.state.history.messages().len());
         f.debug_struct("Conversation").field("agent", agent).field("messages", &messages).finish_non_exhaustive()
     }
 }

@@ -87,7 +87,7 @@ impl Conversation {
         if self.is_idle() {
             return Ok(self.step().await);
         }
-        let (name, runs) = self.next_unit();
+        let (name, runs) = self.turns.next_unit();
         let (mut here, mut stopped) = (false, None);
         let work = async {
             let step = self.step().await;

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::ClientAnswer;
 use crate::agent::typed::Typed;
-use crate::agent::{ClientAnswer, Conversation};
 use crate::call::{CallId, Decider, Question};
 use crate::runner::ApprovalDecision;
 use crate::store::DecisionKind;
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
-use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
+use crate::wire::ui::{ChatAnswer, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
 /// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not fit.
@@ -147,15 +147,6 @@ impl Incoming {
     pub fn answer(mut self, answer: ClientAnswer) -> Self {
         self.answers.push(answer);
         self
-    }
-}
-
-impl Conversation {
-    /// Returns the reader of what a chat UI posts to this conversation as it is now: it accepts answers to the calls
-    /// that wait, and refuses calls that are not part of the history.
-    #[must_use]
-    pub fn chat_reader(&self) -> ChatReader {
-        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::{Agent, Conversation};
+use crate::agent::Agent;
 use crate::catalog::{CatalogView, PickOptions, Scorer};
+use crate::runner::Run;
 use crate::tool::SEARCH;
 use crate::wire::{RequestSettings, ToolChoice};
 
@@ -46,26 +47,28 @@ impl Agent {
     }
 }
 
-impl Conversation {
-    /// Offers the tools that fit a message of the user.
-    pub(super) async fn pick(&self, query: &str) {
-        let Some(Picking { options, scorer }) = &self.agent.picking else { return };
-        let picks = self.run.pick_scored(query, options, scorer.as_ref()).await;
-        let (always, picked): (Vec<_>, Vec<_>) = picks.iter().partition(|pick| pick.always);
-        self.run.load_all(always.iter().map(|pick| pick.name.as_str()).chain([SEARCH]));
-        self.run.load(picked.iter().map(|pick| pick.name.as_str()));
-    }
+/// Offers the tools that fit a message of the user.
+pub(super) async fn pick(picking: Option<&Picking>, run: &Run, query: &str) {
+    let Some(Picking { options, scorer }) = picking else { return };
+    let picks = run.pick_scored(query, options, scorer.as_ref()).await;
+    let (always, picked): (Vec<_>, Vec<_>) = picks.iter().partition(|pick| pick.always);
+    run.load_all(always.iter().map(|pick| pick.name.as_str()).chain([SEARCH]));
+    run.load(picked.iter().map(|pick| pick.name.as_str()));
+}
 
-    /// What the next request offers; `None` for all that the run may see.
-    pub(super) async fn offered(&self, settings: &RequestSettings) -> Option<Arc<CatalogView>> {
-        // A conversation that did not begin with a message.
-        if self.agent.picking.is_some() && !self.run.is_picking() {
-            self.pick("").await;
-        }
-        // Nobody can choose a tool that is not offered.
-        if self.run.is_picking() {
-            self.run.load_all(settings.tool_choice.iter().flat_map(ToolChoice::names));
-        }
-        self.run.offered()
+/// What the next request offers; `None` for all that the run may see.
+pub(super) async fn offered(
+    picking: Option<&Picking>,
+    run: &Run,
+    settings: &RequestSettings,
+) -> Option<Arc<CatalogView>> {
+    // A conversation that did not begin with a message.
+    if picking.is_some() && !run.is_picking() {
+        pick(picking, run, "").await;
     }
+    // Nobody can choose a tool that is not offered.
+    if run.is_picking() {
+        run.load_all(settings.tool_choice.iter().flat_map(ToolChoice::names));
+    }
+    run.offered()
 }

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::agent::state::State;
-use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall, settle};
-use crate::runner::{RestoreError, RunOptions, RunSnapshot, ToolRunner};
+use crate::agent::turns::state::State;
+use crate::agent::turns::{Turns, calls};
+use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall};
+use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
 use crate::wire::Message;
 
@@ -70,13 +71,19 @@ impl Conversation {
     /// # Errors
     /// The store failed.
     pub async fn save(&self) -> Result<SavedConversation, StoreError> {
-        let mut state = self.state.clone();
-        settle::look_up(&self.run, &mut state).await;
-        Ok(SavedConversation { version: VERSION, run: self.run.snapshot().await?, state })
+        let mut state = self.turns.state.clone();
+        calls::look_up(&self.turns.run, &mut state).await;
+        Ok(SavedConversation { version: VERSION, run: self.turns.run.snapshot().await?, state })
     }
 }
 
 impl Agent {
+    /// Starts a conversation on a run.
+    #[must_use]
+    pub fn converse(&self, run: Run) -> Conversation {
+        Conversation { turns: Turns { agent: self.clone(), run, state: State::default() } }
+    }
+
     /// Continues a saved conversation, in this process or another. Takes the document by value or by reference: with a
     /// reference it can be tried again after an error.
     ///
@@ -92,7 +99,7 @@ impl Agent {
         let SavedConversation { run, mut state, .. } = saved.borrow().clone();
         let run = runner.restore(run, options).await?;
         state.forget_calls();
-        settle::look_for_queued(&run, &mut state).await;
-        Ok(Conversation { agent: self.clone(), run, state })
+        calls::look_for_queued(&run, &mut state).await;
+        Ok(Conversation { turns: Turns { agent: self.clone(), run, state } })
     }
 }

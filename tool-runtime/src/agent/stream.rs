@@ -10,8 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::agent::Conversation;
-use crate::call::{CallId, Event, EventSink, LeftOut};
+use crate::call::{CallId, Event, EventSink, LeftOut, Question, Suspension};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
 /// The backlog from which on deltas, sources, files and data are left out.
@@ -20,7 +19,7 @@ const BACKLOG: usize = 1 << 20;
 /// The backlog from which on values are left out, too.
 const FULL: usize = 4 * BACKLOG;
 
-/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by [`Conversation::ui_stream`], or
+/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or
 /// with its sink by [`UiStream::new`].
 ///
 /// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
@@ -34,7 +33,7 @@ pub struct UiStream {
 }
 
 /// Where the events for a [`UiStream`] go.
-struct UiSink(Arc<Mutex<Shared>>);
+pub(super) struct UiSink(Arc<Mutex<Shared>>);
 
 struct Shared {
     encoder: UiEncoder,
@@ -66,9 +65,7 @@ impl UiStream {
     /// ```
     #[must_use]
     pub fn new(protocol: Protocol, message_id: &str) -> (impl EventSink + use<>, Self) {
-        let mut encoder = UiEncoder::new(protocol);
-        let bytes = encoder.push(&UiEvent::MessageStart { id: message_id.to_owned() });
-        Self::with(encoder, bytes)
+        Self::beginning(protocol, message_id, Vec::new())
     }
 
     /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
@@ -118,41 +115,30 @@ impl UiStream {
         Some(bytes)
     }
 
+    /// A stream for a message that begins with this response. How the `earlier` calls end is not part of it.
+    pub(super) fn beginning(protocol: Protocol, message_id: &str, earlier: Vec<CallId>) -> (UiSink, Self) {
+        let mut encoder = UiEncoder::new(protocol);
+        let bytes = encoder.push(&UiEvent::MessageStart { id: message_id.to_owned() });
+        let (sink, stream) = Self::with(encoder, bytes);
+        lock(&stream.shared).earlier = earlier;
+        (sink, stream)
+    }
+
+    /// A stream for a response that continues the message whose calls wait.
+    pub(super) fn continuing(
+        protocol: Protocol,
+        message_id: &str,
+        calls: impl Iterator<Item = (Suspension, Question)>,
+    ) -> (UiSink, Self) {
+        Self::with(UiEncoder::continuing(protocol, message_id, calls), Vec::new())
+    }
+
     fn with(encoder: UiEncoder, bytes: Vec<u8>) -> (UiSink, Self) {
         let (end, earlier) = (Vec::new(), Vec::new());
         let shared =
             Shared { encoder, bytes, end, earlier, lagged: false, ended: false, abandoned: false, waker: None };
         let shared = Arc::new(Mutex::new(shared));
         (UiSink(Arc::clone(&shared)), Self { shared, until: None })
-    }
-}
-
-impl Conversation {
-    /// Streams the next turn to a chat UI, as a message that begins with this response. Replaces the sink that
-    /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
-    /// [`ui_stream_resuming`](Self::ui_stream_resuming).
-    ///
-    /// A client shows each call once, in the message in which it was made. How a call of an earlier message ends is
-    /// therefore not part of this one. A call that still waited and is abandoned because the user wrote something else
-    /// ends in the run's own sink only. [`UiStream::end_after`] has an example.
-    pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        if protocol == Protocol::AgUi {
-            return self.ui_stream_resuming(protocol, message_id);
-        }
-        let (sink, stream) = UiStream::new(protocol, message_id);
-        lock(&stream.shared).earlier = self.waiting().map(|call| call.id.clone()).collect();
-        self.events(sink);
-        stream
-    }
-
-    /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
-    /// and answers. The calls are updated in place where the protocol can.
-    pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
-        let encoder = UiEncoder::continuing(protocol, message_id, calls);
-        let (sink, stream) = UiStream::with(encoder, Vec::new());
-        self.events(sink);
-        stream
     }
 }
 

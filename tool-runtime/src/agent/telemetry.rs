@@ -4,7 +4,7 @@
 use tokio::time::Instant;
 use tracing::{Level, Span, event, field};
 
-use crate::agent::{Conversation, ModelClient};
+use crate::agent::ModelClient;
 use crate::call::shown;
 use crate::call::usage::Usage;
 use crate::contain::attempted;
@@ -37,9 +37,9 @@ pub(super) struct Invocation {
 }
 
 impl Invocation {
-    pub(super) fn begin(conversation: &Conversation) -> Self {
-        let run = conversation.run.clone();
-        let answering = Answering::of(&*conversation.agent.model).ok();
+    pub(super) fn begin(run: &Run, model: &dyn ModelClient) -> Self {
+        let run = run.clone();
+        let answering = Answering::of(model).ok();
         let (model, provider) = answering.map(|one| (one.model, one.provider)).unzip();
         let agent = run.agent_id();
         let span = tracing::info_span!(

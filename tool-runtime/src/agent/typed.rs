@@ -1,4 +1,4 @@
-//! Typed answers: [`Conversation::ask`], the check of what comes, and the one repair.
+//! Typed answers: the check of what comes, and the one repair.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{AnswerError, Conversation, Ended, Incoming, StopReason};
 use crate::call::Violation;
 use crate::json::{self, Tree};
 use crate::runner::Run;
 use crate::schema::{self, SchemaProblem};
 use crate::tool::Schema;
 use crate::wire::history::Part;
-use crate::wire::{CallStatus, Decoded, Message, WireTool};
+use crate::wire::{CallStatus, Decoded, WireTool};
 
 /// The name of the schema, and of the tool that takes the place of a schema mode. It has no namespace, so no authored
 /// tool has it; if a tool that was built at run time does, an underscore is added.
@@ -38,10 +37,10 @@ pub(crate) struct Typed {
     /// The schema of an object, as text.
     schema: String,
     /// The type is not an object, so that the schema has it as a property.
-    wrapped: bool,
+    pub(super) wrapped: bool,
     /// The model was told once what is wrong.
     repaired: bool,
-    /// Checks what the schema cannot say. Absent after a restore until the next [`Conversation::ask`].
+    /// Checks what the schema cannot say. Absent after a restore until the next [`Conversation::ask`](crate::agent::Conversation::ask).
     #[serde(skip)]
     fits: Option<Fits>,
 }
@@ -52,14 +51,14 @@ type Fits = fn(&str, bool) -> Result<(), Violation>;
 pub(super) enum Judged {
     /// It fits.
     Answer(String),
-    /// It does not fit, and the model is asked again.
-    Again,
+    /// It does not fit, and the model is asked again, with this text.
+    Again(String),
     /// It does not fit for the second time.
     Unfit(Vec<Violation>),
 }
 
 impl Typed {
-    fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, Vec<SchemaProblem>> {
+    pub(super) fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, Vec<SchemaProblem>> {
         let (schema, wrapped) = schema::compile_answer::<T>(WRAPPED)?;
         let (name, schema) = (NAME.to_owned(), schema.as_str().to_owned());
         Ok(Self {
@@ -116,7 +115,7 @@ fn parse(text: &str) -> Result<Tree<'_>, Violation> {
 }
 
 /// Builds the value. The type's own error can quote the answer, so only the place is kept.
-fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
+pub(super) fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
     let tree = parse(text)?;
     let inner = match &tree {
         Tree::Object(members) if wrapped => members.iter().find(|(name, _)| *name == WRAPPED).map(|(_, value)| value),
@@ -126,133 +125,75 @@ fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> 
     json::from_tree(inner).map_err(|error| error.violation())
 }
 
-impl Conversation {
-    /// Asks for an answer of a type, in the provider's own schema mode or through a tool whose call is the answer. Tools
-    /// may be called before it as usual. The runner's validator checks the answer against the schema of the type; one
-    /// that does not fit is returned to the model once, with what is wrong.
-    ///
-    /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
-    /// conversation was saved and restored. The answer is in the history as JSON text.
-    ///
-    /// ```
-    /// use schemars::JsonSchema;
-    /// use serde::Deserialize;
-    /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
-    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
-    ///
-    /// #[derive(Deserialize, JsonSchema)]
-    /// struct City {
-    ///     /// Its name.
-    ///     name: String,
-    ///     /// How many people live there.
-    ///     people: u64,
-    /// }
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-    /// let model = ScriptedModel::new([
-    ///     ScriptedTurn::text(r#"{"name":"Paris"}"#),
-    ///     ScriptedTurn::text(r#"{"name":"Paris","people":2103000}"#),
-    /// ]);
-    /// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
-    /// let city: City = conversation.ask("What is the capital of France?").await?;
-    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_103_000));
-    /// # Ok(()) })
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Calls wait, the turn ended without an answer that fits, a decision or an answer is for a call that does not wait
-    /// for it, or the type has no usable schema.
-    pub async fn ask<T: DeserializeOwned + JsonSchema>(
-        &mut self,
-        incoming: impl Into<Incoming>,
-    ) -> Result<T, AnswerError> {
-        let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
-        let wrapped = typed.wrapped;
-        let incoming = Incoming { typed: Some(typed), ..incoming.into() };
-        match self.receive(incoming).await.map_err(AnswerError::NotWaiting)? {
-            Ended::Answered { text } => {
-                let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
-                read(&text, wrapped).map_err(|error| AnswerError::Stopped { reason: unfit(error), text: text.clone() })
-            }
-            Ended::Waiting { calls } => Err(AnswerError::Waiting(calls)),
-            Ended::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
-        }
+/// What the next answer has to be, under a name that no visible tool has.
+pub(super) fn expected(typed: &mut Option<Typed>, run: &Run) -> Option<Typed> {
+    let typed = typed.as_mut()?;
+    while run.catalog().get(&typed.name).is_some() {
+        typed.name.push('_');
     }
+    Some(typed.clone())
+}
 
-    /// What the next answer has to be, under a name that no visible tool has.
-    pub(super) fn expected(&mut self) -> Option<Typed> {
-        let typed = self.state.typed.as_mut()?;
-        while self.run.catalog().get(&typed.name).is_some() {
-            typed.name.push('_');
+/// The next turns answer in this type; a request that only continues keeps what was asked.
+pub(super) fn expect(slot: &mut Option<Typed>, typed: Option<Typed>, is_message: bool) {
+    match (typed, slot) {
+        // A type that is not an object has the schema of one that holds it.
+        (Some(new), Some(known)) if !is_message && (&known.schema, known.wrapped) == (&new.schema, new.wrapped) => {
+            known.fits = new.fits;
         }
-        Some(typed.clone())
+        (None, _) if !is_message => {}
+        (typed, slot) => *slot = typed,
     }
+}
 
-    /// The next turns answer in this type; a request that only continues keeps what was asked.
-    pub(super) fn expect(&mut self, typed: Option<Typed>, is_message: bool) {
-        match (typed, &mut self.state.typed) {
-            // A type that is not an object has the schema of one that holds it.
-            (Some(new), Some(known)) if !is_message && (&known.schema, known.wrapped) == (&new.schema, new.wrapped) => {
-                known.fits = new.fits;
-            }
-            (None, _) if !is_message => {}
-            (typed, slot) => *slot = typed,
+/// The calls of the answer's tool leave the turn: they never reach the gate. Returns the answer, unless other calls
+/// come first; a call of the answer beside them stays in the history with a result that says so.
+pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &mut Vec<Part>) -> Option<String> {
+    let typed = typed?;
+    let mut found = None;
+    let ended_well = decoded.ended_well();
+    decoded.calls.retain(|call| {
+        let is_answer = typed.is_answer(&call.call.name);
+        if is_answer && found.is_none() {
+            let readable = call.status != CallStatus::MissingName && ended_well;
+            found = Some(if readable { call.call.arguments.as_str().to_owned() } else { String::new() });
+        }
+        !is_answer
+    });
+    let alone = decoded.calls.is_empty();
+    if found.is_some() && (alone || !ended_well) {
+        parts.retain(|part| part.as_call().is_none_or(|call| !typed.is_answer(&call.name)));
+        if let Some(text) = found.as_deref().filter(|text| !text.is_empty()) {
+            parts.push(Part::text(text));
         }
     }
+    if !ended_well || !alone {
+        return None;
+    }
+    let text = || parts.iter().filter_map(Part::as_text).collect::<String>();
+    Some(found.unwrap_or_else(text))
+}
 
-    /// The calls of the answer's tool leave the turn: they never reach the gate. Returns the answer, unless other calls
-    /// come first; a call of the answer beside them stays in the history with a result that says so.
-    pub(super) fn take_answer(&self, decoded: &mut Decoded, parts: &mut Vec<Part>) -> Option<String> {
-        let typed = self.state.typed.as_ref()?;
-        let mut found = None;
-        let ended_well = decoded.ended_well();
-        decoded.calls.retain(|call| {
-            let is_answer = typed.is_answer(&call.call.name);
-            if is_answer && found.is_none() {
-                let readable = call.status != CallStatus::MissingName && ended_well;
-                found = Some(if readable { call.call.arguments.as_str().to_owned() } else { String::new() });
-            }
-            !is_answer
-        });
-        let alone = decoded.calls.is_empty();
-        if found.is_some() && (alone || !ended_well) {
-            parts.retain(|part| part.as_call().is_none_or(|call| !typed.is_answer(&call.name)));
-            if let Some(text) = found.as_deref().filter(|text| !text.is_empty()) {
-                parts.push(Part::text(text));
-            }
+/// Checks the answer; the first one that does not fit is returned to the model.
+pub(super) fn judge(slot: &mut Option<Typed>, run: &Run, text: &str) -> Option<Judged> {
+    let typed = slot.as_mut()?;
+    let violations = match typed.check(run, text) {
+        Ok(answer) => {
+            *slot = None;
+            return Some(Judged::Answer(answer));
         }
-        if !ended_well || !alone {
-            return None;
-        }
-        let text = || parts.iter().filter_map(Part::as_text).collect::<String>();
-        Some(found.unwrap_or_else(text))
+        Err(violations) => violations,
+    };
+    if std::mem::replace(&mut typed.repaired, true) {
+        *slot = None;
+        return Some(Judged::Unfit(violations));
     }
-
-    /// Checks the answer; the first one that does not fit is returned to the model.
-    pub(super) fn judge(&mut self, text: &str) -> Option<Judged> {
-        let typed = self.state.typed.as_mut()?;
-        let violations = match typed.check(&self.run, text) {
-            Ok(answer) => {
-                self.state.typed = None;
-                return Some(Judged::Answer(answer));
-            }
-            Err(violations) => violations,
-        };
-        if std::mem::replace(&mut typed.repaired, true) {
-            self.state.typed = None;
-            return Some(Judged::Unfit(violations));
-        }
-        let mut told = String::from("The answer does not have the form that was asked for:\n");
-        for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
-            let place = if pointer.is_empty() { "the answer" } else { pointer };
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(told, "- {place}: expected {expected}");
-        }
-        told.push_str("Answer again, with the whole JSON object and nothing else.");
-        self.state.history.push(Message::user(told));
-        Some(Judged::Again)
+    let mut told = String::from("The answer does not have the form that was asked for:\n");
+    for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
+        let place = if pointer.is_empty() { "the answer" } else { pointer };
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(told, "- {place}: expected {expected}");
     }
+    told.push_str("Answer again, with the whole JSON object and nothing else.");
+    Some(Judged::Again(told))
 }

@@ -12,14 +12,15 @@ use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
 use crate::policy::ToolPolicy;
-use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
-use crate::runner::digests::Digests;
+use crate::runner::ToolRunner;
 use crate::runner::error::RunnerError;
-use crate::runner::failure::{Failure, Failures};
-use crate::runner::names::{self, Lookups};
-use crate::runner::shared::Shared;
-use crate::runner::views::Views;
-use crate::runner::{ToolRunner, asking};
+use crate::runner::ledger::digests::Digests;
+use crate::runner::report::contained::{Contained, ContainedRepairer, ContainedValidator};
+use crate::runner::report::failure::{Failure, Failures};
+use crate::runner::run::views::Views;
+use crate::runner::shared::{Lookups, Shared};
+use crate::runner::waiting::approval_rules;
+use crate::runner::waiting::names;
 use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, StoreClock, SystemClock, Timed};
 use crate::tool::is_discovered;
@@ -204,7 +205,11 @@ impl RunnerBuilder {
             unbound,
             connections,
             names: names::problems(&self.names, &self.catalog),
-            asks: if self.approvals.is_none() { asking::of_catalog(&self.policy, &self.catalog) } else { Vec::new() },
+            asks: if self.approvals.is_none() {
+                approval_rules::of_catalog(&self.policy, &self.catalog)
+            } else {
+                Vec::new()
+            },
         };
         if !problems.is_empty() {
             return Err(problems);

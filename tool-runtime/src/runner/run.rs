@@ -1,25 +1,42 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 
+pub(super) mod call_ids;
+pub(super) mod listener;
+pub(super) mod mistakes;
+pub(super) mod offer;
+pub(super) mod options;
+pub(super) mod problem;
+pub(super) mod restore;
+pub(super) mod search;
+pub(super) mod snapshot;
+pub(super) mod state;
+pub(super) mod views;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Event, EventSink, RunFields, RunSummary};
-use crate::catalog::CatalogView;
+use crate::call::usage::Usage;
+use crate::call::{CallId, Decider, Event, EventSink, Mismatch, RunFields, RunSummary, Violation};
+use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
+use crate::contain::discard;
 use crate::hydrate::EvidenceSet;
-use crate::policy::{LoopGuard, RunPolicy, Spending};
-use crate::runner::RunOptions;
-use crate::runner::accounts::Accounts;
-use crate::runner::contained::Contained;
-use crate::runner::deciding::Decisions;
-use crate::runner::failure::Failure;
-use crate::runner::loops::Listener;
-use crate::runner::problem::{self, RunProblem};
+use crate::json::Tree;
+use crate::policy::{Allowance, BudgetExceeded, Decided, LoopGuard, PolicyContext, RunPolicy, Spend, Spending};
+use crate::runner::ledger::accounts::Accounts;
+use crate::runner::ledger::digests::Digests;
+use crate::runner::report::contained::Contained;
+use crate::runner::report::failure::Failure;
+use crate::runner::run::listener::Listener;
+use crate::runner::run::problem::RunProblem;
+use crate::runner::run::state::{Remembered, RunState};
 use crate::runner::shared::Shared;
-use crate::runner::state::{Remembered, RunState};
-use crate::runner::views::PartyView;
-use crate::store::RunLease;
+use crate::runner::waiting::decision_lock::DecisionLocks;
+use crate::runner::{ResumeError, RunOptions};
+use crate::store::{Key, PendingCall, RunLease, StoreError};
+use crate::tool::{Schema, ToolEffect};
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
 ///
@@ -59,7 +76,7 @@ struct RunInner {
     /// What the context of each call says of the run. It and its id are allocated for this run alone, so that their addresses
     /// tell two runs of one id apart.
     fields: Arc<RunFields>,
-    party: PartyView,
+    view: Arc<CatalogView>,
     policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
@@ -69,7 +86,7 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     remembered: Remembered,
     listener: Listener,
-    decisions: Decisions,
+    decisions: DecisionLocks,
 }
 
 impl Run {
@@ -79,7 +96,7 @@ impl Run {
             None => format!("run_{}", uuid::Uuid::new_v4().simple()).into(),
         };
         let context = options.context(&id, &options.labels);
-        let party = shared.view(&policy, &context);
+        let view = shared.view(&policy, &context);
         let mut evidence = EvidenceSet::new();
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
@@ -93,9 +110,9 @@ impl Run {
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
-            decisions: Decisions::default(),
+            decisions: DecisionLocks::default(),
             events,
-            party,
+            view,
             policy,
             options,
             shared,
@@ -113,7 +130,7 @@ impl Run {
     /// Returns the tools that the model of this run may see.
     #[must_use]
     pub fn catalog(&self) -> &CatalogView {
-        &self.0.party.view
+        &self.0.view
     }
 
     /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
@@ -184,6 +201,57 @@ impl Run {
         self.state().began(call_id)
     }
 
+    /// Returns the stored document of a call of this run that waits. `None` if the call does not wait.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn pending(&self, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        let waiting = self.shared().store.waiting(self.waiting_key(call_id)).await;
+        let waiting = waiting.map_err(|error| self.store_unread(error))?.map(|waiting| waiting.call);
+        Ok(waiting.filter(|call| self.owns(call.principal.as_deref(), call.tenant.as_deref())))
+    }
+
+    /// Adds what the model itself consumed to what the run, its principal and its tenant have used: tokens by kind, and
+    /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
+    ///
+    /// What principal and tenant have used is in the store. It is written without waiting, and
+    /// [`exhausted`](Self::exhausted) waits for it.
+    pub fn account(&self, usage: Usage, cost: f64) {
+        let used = Spend::turn(usage, cost);
+        self.spending().charge(used);
+        self.state().charge(usage, cost);
+        // Principal and tenant are the same, so that their accounts are charged once.
+        if let Some(parent) = self.parent() {
+            parent.spending().charge(used);
+            parent.state().charge(usage, cost);
+        }
+        self.accounts().add(&self.shared().store, used);
+    }
+
+    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
+    /// there is some left.
+    ///
+    /// # Errors
+    /// The policy has budgets of principals or tenants, and the store cannot be asked for what they have used, or could
+    /// not book an earlier turn. Do not ask the model.
+    pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
+        let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
+        if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
+            return Ok(Some(exceeded));
+        }
+        if self.accounts().all().is_empty() {
+            return Ok(None);
+        }
+        self.accounts().overdrawn(&self.shared().store).await.map_err(|error| self.store_unread(error))
+    }
+
+    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
+    /// does. What the policy hides is never picked.
+    #[must_use]
+    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
+        self.shared().catalog.pick_of(query, options, self.catalog().entries())
+    }
+
     /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
     pub fn emit(&self, event: Event) {
         match (&self.0.events, self.0.listener.get()) {
@@ -195,6 +263,150 @@ impl Run {
             (None, Some(listener)) => listener.emit(event),
             (None, None) => {}
         }
+    }
+
+    /// Whether a budget is such: one of the run, of the run that calls it, of its principal or of its tenant.
+    pub(crate) fn has_budget(&self, is: fn(&Allowance) -> bool) -> bool {
+        self.spending().any(is)
+            || self.accounts().all().iter().any(|account| is(account.allowance()))
+            || self.parent().is_some_and(|parent| parent.spending().any(is))
+    }
+
+    /// What the run has spent so far.
+    pub(crate) fn spent(&self) -> Spend {
+        self.spending().spent().plus(self.state().counted())
+    }
+
+    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if there are none.
+    pub(crate) async fn pick_scored(
+        &self,
+        query: &str,
+        options: &PickOptions,
+        scorer: Option<&(Arc<dyn Scorer>, Duration)>,
+    ) -> Vec<Pick> {
+        let Some(scorer) = scorer else { return self.pick(query, options) };
+        match offer::scored(self.catalog(), query, options, scorer).await {
+            Ok(picks) => picks,
+            Err(fault) => {
+                self.report("a scorer of tools gave no scores", fault.code, &fault.text);
+                self.pick(query, options)
+            }
+        }
+    }
+
+    /// Loads visible tools in addition to those that were loaded before, and returns those that are loaded now. From now
+    /// on the model is offered no others.
+    pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+        offer::load(self.remembered(), self.catalog(), offer::MOST, names)
+    }
+
+    /// Loads the tools that the application asks for, however many they are.
+    pub(crate) fn load_all<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        offer::load(self.remembered(), self.catalog(), usize::MAX, names);
+    }
+
+    /// Whether the model is offered some of its tools only.
+    pub(crate) fn is_picking(&self) -> bool {
+        self.state().offered().is_some()
+    }
+
+    /// What the model is offered now, in the order in which it was; `None` for all that it may see.
+    pub(crate) fn offered(&self) -> Option<Arc<CatalogView>> {
+        offer::offered(self.remembered(), &self.0.view)
+    }
+
+    /// The rules for the system prompt, the same in every request of the run.
+    pub(crate) fn guidance(&self) -> String {
+        offer::guidance(self.remembered(), self.catalog())
+    }
+
+    /// How far a tool reaches, as the policy takes it. `None` if there is no such tool.
+    pub(crate) fn effect_of(&self, name: &str) -> Option<ToolEffect> {
+        let shared = self.shared();
+        shared.catalog.get(name).map(|spec| self.policy().effect_of(name, spec.effect))
+    }
+
+    /// How many `read_only` calls of one turn the policy lets run at the same time; at least one.
+    pub(crate) fn parallel(&self) -> usize {
+        self.policy().parallel()
+    }
+
+    /// Why the decider may not decide on a call of this tool in this run. `None` if they may.
+    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
+        let options = self.options();
+        // A tool that is gone may have had any effect.
+        let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);
+        let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+        self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
+    }
+
+    /// Checks a value against a schema of no tool, with the runner's validator.
+    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        self.shared().compiled.check_value(schema, value)
+    }
+
+    /// Sets or removes the sink that hears the run in addition to its own.
+    pub(crate) fn listen(&self, sink: Option<Arc<dyn EventSink>>) {
+        let failures = &self.shared().failures;
+        self.listener().set(sink.map(|sink| Arc::new(Contained::new(sink, failures.clone()))));
+    }
+
+    /// The run that calls the graph whose run this is. `None` for every other run.
+    pub(super) fn parent(&self) -> Option<&Self> {
+        self.options().parent.as_ref()
+    }
+
+    /// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
+    /// request, so two runs of one id need not be of the same people.
+    pub(super) fn owns(&self, principal: Option<&str>, tenant: Option<&str>) -> bool {
+        let options = self.options();
+        options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
+    }
+
+    /// The key under which a call of this run waits.
+    pub(super) fn waiting_key(&self, call_id: &CallId) -> Key {
+        let options = self.options();
+        Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
+    }
+
+    /// What each of its writes locks: the run, and for a graph the run whose lease it has.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
+        [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
+    }
+
+    /// The run's current labels.
+    pub(super) fn labels(&self) -> Vec<Arc<str>> {
+        self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
+    }
+
+    /// Asks the policy, with the run's current labels.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
+        let labels = self.remembered().labels();
+        ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
+    }
+
+    /// Reads the store's key, once for a runner. Digests that are made before are made with a key of this runner.
+    pub(super) async fn digests(&self) -> &Digests {
+        let shared = self.shared();
+        if !shared.digests.has_key() {
+            match Box::pin(shared.store.digest_key()).await {
+                Ok(key) => shared.digests.set_key(key),
+                Err(error) => discard(self.store_unread(error)),
+            }
+        }
+        &shared.digests
+    }
+
+    /// Reports that the store failed while a call was to be finished.
+    pub(super) fn store_failed(&self, error: StoreError) -> ResumeError {
+        ResumeError::Store(self.store_unread(error))
+    }
+
+    /// Reports that the store could not be asked, or not for a call.
+    pub(super) fn store_unread(&self, error: StoreError) -> StoreError {
+        self.report("the store failed", error.code(), &error.detail());
+        error
     }
 
     /// Logs a failure that belongs to no call, such as a model's, and reports it to the operators' sink.
@@ -223,11 +435,6 @@ impl Run {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
-    }
-
-    /// What it may see, and what is known of its calls.
-    pub(super) fn party(&self) -> &PartyView {
-        &self.0.party
     }
 
     /// What decides for this run.
@@ -287,7 +494,7 @@ impl Run {
         self.0.events.is_some() || self.0.listener.is_set()
     }
 
-    pub(super) fn decisions(&self) -> &Decisions {
+    pub(super) fn decision_locks(&self) -> &DecisionLocks {
         &self.0.decisions
     }
 

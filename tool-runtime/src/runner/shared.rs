@@ -1,26 +1,24 @@
 //! What all runs of a runner share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use crate::call::{Verdict, Violation};
+use crate::call::Verdict;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
-use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
+use crate::catalog::{CatalogView, CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
 use crate::hydrate::Repairer;
-use crate::json::Tree;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
-use crate::runner::contained::Contained;
-use crate::runner::digests::Digests;
-use crate::runner::failure::Failures;
-use crate::runner::names::Lookups;
-use crate::runner::views::Views;
-use crate::runner::{Run, ToolRunner};
-use crate::store::{Clock, Store, StoreError};
-use crate::tool::Schema;
+use crate::runner::ledger::digests::Digests;
+use crate::runner::report::contained::Contained;
+use crate::runner::report::failure::Failures;
+use crate::runner::run::views::Views;
+use crate::store::{Clock, Store};
+
+/// The look-ups of names, by tool and argument.
+pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
 pub(super) struct Shared {
@@ -75,22 +73,13 @@ impl Shared {
         }
     }
 
+    /// Returns the tools that the model of a run with this context may see.
+    pub(super) fn view(&self, policy: &RunPolicy, context: &PolicyContext<'_>) -> Arc<CatalogView> {
+        self.views.of(&self.catalog, policy, context, |entry| self.visible(policy, context, entry))
+    }
+
     /// Whether the model of a run with this context may see the tool.
-    pub(super) fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
+    fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
         self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
-    }
-}
-
-impl ToolRunner {
-    /// Returns the store's time, by which runs are due, leases end and calls expire.
-    pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
-        self.shared.store.now().await
-    }
-}
-
-impl Run {
-    /// Checks a value against a schema of no tool, with the runner's validator.
-    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
-        self.shared().compiled.check_value(schema, value)
     }
 }

@@ -1,126 +1,18 @@
-//! The comparison of a waiting call with the run that wants to finish it, in one place for every way of finishing it.
-//!
-//! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
-//! is taken, so a mismatch leaves it waiting for a run that fits.
+//! Calls that wait for a person or a client: how they are suspended, decided, answered and closed.
 
-use crate::call::{Decider, Mismatch, Outcome, Suspension, ToolExecResult};
-use crate::contain::discard;
-use crate::json;
-use crate::policy::{Decided, RunTools};
-use crate::runner::draft::{Draft, Refused, Shown};
-use crate::runner::ending::Stop;
-use crate::runner::failure::Failure;
-use crate::runner::{ResumeError, Run, telemetry};
-use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
-use crate::tool::ToolEffect;
-
-/// What is to become of a suspended call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Something may happen: it runs, or a value takes the place of its output.
-    Resume(Suspension),
-    /// It ends without anything having happened; `None` closes a call whatever it waits for.
-    Close(Option<Suspension>),
-}
-
-/// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
-/// request, so two runs of one id need not be of the same people.
-pub(super) fn owns(run: &Run, principal: Option<&str>, tenant: Option<&str>) -> bool {
-    let options = run.options();
-    options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
-}
-
-/// Whether the call waits for this, and belongs to the principal and the tenant of the run.
-pub(super) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
-    let wanted = match purpose {
-        Purpose::Resume(suspension) => Some(suspension),
-        Purpose::Close(suspension) => suspension,
-    };
-    wanted.is_none_or(|suspension| suspension == pending.suspension)
-        && owns(run, pending.principal.as_deref(), pending.tenant.as_deref())
-}
-
-/// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
-///
-/// Labels are not compared but taken over: the run carries those of the call from now on.
-pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
-    if let Some(mismatch) = differs(run, pending) {
-        return Err(refused(pending, mismatch));
-    }
-    run.remembered().label(&pending.labels);
-    Ok(())
-}
-
-impl Run {
-    /// Why the decider may not decide on a call of this tool in this run. `None` if they may.
-    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
-        let options = self.options();
-        // A tool that is gone may have had any effect.
-        let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);
-        let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
-        self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
-    }
-}
-
-/// A refusal of what would finish a call that waits.
-pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
-    let shown = Shown::Masked(pending.shown_arguments.clone());
-    Refused { stop: Stop::mismatch(mismatch), shown }
-}
-
-pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
-    let (shared, options) = (run.shared(), run.options());
-    let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
-    let checks = [
-        (definition != Some(pending.definition_hash), Mismatch::Definition),
-        (run.policy().revision() != pending.policy_revision, Mismatch::Policy),
-        (json::digest(pending.arguments.as_str()) != pending.argument_digest, Mismatch::Arguments),
-        (options.roles.iter().any(|role| !pending.roles.contains(role)), Mismatch::Roles),
-        (options.attributes != pending.attributes, Mismatch::Attributes),
-        (options.caller != pending.caller, Mismatch::Caller),
-        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), Mismatch::Tools),
-        (is_before(shared.clock.now(), pending.created_at), Mismatch::Clock),
-    ];
-    checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
-}
-
-/// Records the attempt of a decider who may not decide, and returns why.
-pub(super) async fn barred(run: &Run, waiting: &Waiting, decision: DecisionRecord, mismatch: Mismatch) -> ResumeError {
-    let mut refused = refused(&waiting.call, mismatch);
-    refused.stop.outcome = Outcome::PolicyDenied;
-    refuse(run, waiting, decision, refused).await;
-    if mismatch == Mismatch::DeciderTenant {
-        // The decider learns nothing, so a service that left the tenant out would never find its mistake.
-        let (text, call) = (mismatch.to_string(), &waiting.call);
-        let failure = run.failure(mismatch.code(), &text);
-        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
-        run.report_failure(format_args!("a decision came from another tenant"), &failure);
-    }
-    ResumeError::barred(&waiting.call.call_id, mismatch)
-}
-
-/// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
-/// because nothing about the call has changed for a UI.
-pub(super) async fn refuse(
-    run: &Run,
-    waiting: &Waiting,
-    mut decision: DecisionRecord,
-    refused: Refused,
-) -> ToolExecResult {
-    let Refused { mut stop, shown } = refused;
-    if stop.reason.is_none() {
-        let why = format!("what was given for the call is `{}`", stop.outcome);
-        stop = stop.reason(why, None);
-    }
-    let violations = stop.errors.iter().map(Into::into).collect();
-    decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
-    decision.arguments = shown.recorded(&run.shared().digests);
-    stop.outcome = Outcome::ApprovalMismatch;
-    let draft = Draft::reopened(run, waiting.record.clone());
-    telemetry::contained(run, &draft, &stop);
-    if let Err(error) = run.note(decision).await {
-        telemetry::record_lost(run, &draft, &error);
-        discard(error);
-    }
-    stop.result(waiting.call.call_id.clone(), false)
-}
+pub(super) mod abandon;
+pub(super) mod approval;
+pub(super) mod approval_rules;
+pub(super) mod client;
+pub(super) mod comparison;
+pub(super) mod decision;
+pub(super) mod decision_lock;
+pub(super) mod grants;
+pub(super) mod late;
+pub(super) mod names;
+pub(super) mod posting;
+pub(super) mod remember;
+pub(super) mod resume_error;
+pub(super) mod suspend;
+#[cfg(feature = "tokens")]
+pub(super) mod tokens;

@@ -15,7 +15,7 @@ use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
 
-pub(crate) use closing::{close_forsaken, close_left, close_unseen, is_abandoned, is_left};
+pub(crate) use closing::{close_left, close_orphan, close_unseen, is_abandoned, is_left};
 
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]

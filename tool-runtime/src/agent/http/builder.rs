@@ -9,8 +9,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Url, redirect};
 
 use crate::agent::http::hidden::Hidden;
+use crate::agent::http::settings::Settings;
 use crate::agent::http::texts::Texts;
-use crate::agent::http::{HttpModel, Inner, Settings, endpoint, tls};
+use crate::agent::http::{HttpModel, Inner, endpoint, tls};
 use crate::agent::{ModelError, ModelErrorKind};
 use crate::capability::Secret;
 use crate::wire::{AnswerMode, Format};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::agent::http::Settings;
+use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, OnUnsupported, event_error};
 

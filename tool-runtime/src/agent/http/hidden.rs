@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use crate::agent::http::Settings;
+use crate::agent::http::settings::Settings;
 use crate::capability::Secret;
 use crate::wire::{Decoded, ErrorCode, WireError};
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::agent::http::{Settings, endpoint};
+use crate::agent::http::endpoint;
+use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelRequest};
 use crate::wire::OfferedTools;
 

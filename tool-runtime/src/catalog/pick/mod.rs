@@ -14,7 +14,7 @@ pub use fields::PickField;
 pub use index::Index;
 pub use rank::PickReason;
 pub use scorer::Scorer;
-pub(crate) use scorer::scores;
+pub(crate) use scorer::{ScorerFault, scores};
 
 use std::collections::BTreeSet;
 

@@ -18,6 +18,7 @@ use crate::contain::awaited;
 use crate::mcp::serve::http::{Body, refused};
 use crate::mcp::serve::{McpServer, McpServerError};
 use crate::runner::RunOptions;
+use crate::runner::ServedRuns;
 
 /// Where a resource says how it is protected, before the path of the resource itself.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -195,7 +196,7 @@ impl Authorization {
             tracing::error!("the application's `VerifyToken` panicked, so an MCP client is refused");
             Box::new(refused(StatusCode::INTERNAL_SERVER_ERROR, "The server failed."))
         })?;
-        let now = server.0.runner.now();
+        let now = ServedRuns(&server.0.runner).now();
         let is_valid = |verified: &Verified| now < verified.expires && verified.audience.contains(&self.resource);
         let Some(verified) = verified.filter(is_valid) else {
             return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))));

@@ -16,6 +16,7 @@ use crate::mcp::serve::shutdown::Calls;
 use crate::mcp::serve::tasks::{Limits, Tasks};
 use crate::mcp::serve::{McpServer, Served};
 use crate::policy::Window;
+use crate::runner::ServedRuns;
 use crate::runner::ToolRunner;
 
 /// How many calls run at a time, unless the application says otherwise.
@@ -132,7 +133,7 @@ impl McpServerBuilder {
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
         let rules = runner.asking_rules();
-        if runner.keeps_to_itself() && !ask_clients && !rules.is_empty() {
+        if ServedRuns(&runner).keeps_to_itself() && !ask_clients && !rules.is_empty() {
             return Err(McpServerError::Unreachable { rules });
         }
         let rule = &runner.policy().data().mcp;

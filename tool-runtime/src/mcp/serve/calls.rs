@@ -19,6 +19,7 @@ use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::raw;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::{Answered, Entered, Entering, Guest, Held, Running, Tasks, Ticket, Waiting, asking};
+use crate::runner::ServedRun;
 use crate::runner::{CallClient, KeepsCall, RunOptions};
 
 /// How many times a call is attempted while another process runs the same call first and ends it meanwhile.
@@ -54,7 +55,7 @@ impl Handler {
         let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
         let waits = offered.filter(|offered| offered.waits && !self.knows_tasks(context));
         let asked_as = match waits {
-            Some(offered) => self.run(party.clone())?.asked_as(&offered.tool, &arguments).await,
+            Some(offered) => ServedRun(&self.run(party.clone())?).asked_as(&offered.tool, &arguments).await,
             None => None,
         };
         let asks = context.client_capabilities().is_some_and(|declared| fills_in_forms(&declared));

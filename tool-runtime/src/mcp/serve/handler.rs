@@ -22,6 +22,7 @@ use crate::mcp::serve::changes;
 use crate::mcp::serve::params;
 use crate::mcp::serve::session::Session;
 use crate::mcp::serve::shutdown::Full;
+use crate::runner::ServedRun;
 use crate::runner::{Run, RunOptions};
 
 /// What JSON-RPC leaves to servers for errors of their own.
@@ -97,7 +98,7 @@ impl ServerHandler for Handler {
         if served.runner.catalog().may_change() && objects_only(&context) && self.session.is_first_list() {
             tokio::spawn(changes::announce(self.server.clone(), party, context.peer.clone()));
         }
-        let tools = served.listing.visible(&run.catalog_now(), objects_only(&context));
+        let tools = served.listing.visible(&ServedRun(&run).catalog_now(), objects_only(&context));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -178,7 +179,7 @@ impl ServerHandler for Handler {
         let (task, run) = tasks.get(&self.server, party.clone(), &request.task_id, objects_only(&context)).await?;
         if task.status().is_terminal() {
             // The session reads what another run of its party returned.
-            self.run(party)?.take_labels_of(&run);
+            ServedRun(&self.run(party)?).take_labels_of(&run);
         }
         Ok(GetTaskResult::new(task))
     }

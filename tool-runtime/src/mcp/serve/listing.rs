@@ -13,6 +13,7 @@ use crate::mcp::effect::Hints;
 use crate::mcp::name::is_name;
 use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::params;
+use crate::runner::ServedRuns;
 use crate::runner::ToolRunner;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 use crate::tool::Execution;
@@ -181,7 +182,7 @@ impl Offered {
         };
         Self {
             tool: spec.name.to_string(),
-            waits: runner.can_wait(entry),
+            waits: ServedRuns(runner).can_wait(entry),
             params,
             value,
             check,

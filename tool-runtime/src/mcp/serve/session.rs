@@ -8,6 +8,7 @@ use std::time::Duration;
 use rmcp::model::LoggingLevel;
 use tokio::time::Instant;
 
+use crate::runner::ServedRun;
 use crate::runner::{Run, RunOptions, ToolRunner};
 
 /// The run of a connection, and what its client wants to be told.
@@ -32,13 +33,13 @@ impl Session {
     pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
         let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match &*kept {
-            Some((run, _)) if !run.acts_for(&options) => return None,
-            Some((run, since)) if since.elapsed() < window && !run.is_long() => return Some(run.clone()),
+            Some((run, _)) if !ServedRun(run).acts_for(&options) => return None,
+            Some((run, since)) if since.elapsed() < window && !ServedRun(run).is_long() => return Some(run.clone()),
             before => before.as_ref().map(|(run, _)| run.clone()),
         };
         let run = runner.run(options.ends_with_process());
         if let Some(before) = before {
-            run.take_labels_of(&before);
+            ServedRun(&run).take_labels_of(&before);
         }
         Some(kept.insert((run, Instant::now())).0.clone())
     }
@@ -47,7 +48,7 @@ impl Session {
     pub(super) fn heard(&self, run: &Run) {
         let kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((now, _)) = &*kept {
-            now.take_labels_of(run);
+            ServedRun(now).take_labels_of(run);
         }
     }
 

@@ -28,6 +28,7 @@ use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
 use crate::mcp::serve::tasks::desk::{Desk, State};
 use crate::mcp::serve::tasks::kept::SavedDesk;
+use crate::runner::ServedRuns;
 use crate::runner::{RestoreError, Run, RunOptions};
 
 use entering::Refusal;
@@ -164,7 +165,8 @@ impl Tasks {
             return if desk.party.is_party_of(&party) { Ok((desk, call)) } else { Err(unknown()) };
         }
         let runner = &server.0.runner;
-        let document = runner.served(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let document =
+            ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let saved: SavedDesk = serde_json::from_str(&document).map_err(|_| unknown())?;
         let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
             RestoreError::Store(error) => failed(&error),

@@ -26,7 +26,7 @@ pub(crate) fn close_unseen(
 }
 
 /// Closes a call of a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
-pub(crate) fn close_forsaken(
+pub(crate) fn close_orphan(
     transaction: &mut Transaction,
     key: &Key,
     held: Option<&RunLease>,

@@ -9,6 +9,7 @@ use crate::mcp::serve::handler::broken;
 use crate::mcp::serve::tasks::desk::{Desk, Look, State};
 use crate::mcp::serve::tasks::said::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, question};
+use crate::runner::ServedRun;
 use crate::runner::{ApprovalDecision, RunOptions};
 
 /// The prefix of the keys of questions whether a call may run.
@@ -53,10 +54,11 @@ impl Tasks {
         (tool, question): (&str, &Question),
         decision: ApprovalDecision,
     ) -> Result<(), ErrorData> {
-        let Some(decider) = desk.run.own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
+        let Some(decider) = ServedRun(&desk.run).own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
         // Like every decision it is posted, so that it is carried out even if this process ends now.
         let incoming = Incoming::new().decide(question, decision, &decider);
-        let posted = RunQueue::new(&server.0.runner).post(desk.run.id(), desk.run.tenant(), &incoming).await;
+        let posted =
+            RunQueue::new(&server.0.runner).post(desk.run.id(), ServedRun(&desk.run).tenant(), &incoming).await;
         // Of two decisions on one question, the first counts.
         if let Err(error) = posted
             && !matches!(error, QueueError::Refused(_))
@@ -73,7 +75,7 @@ impl Tasks {
     /// call of a graph, even in another process.
     pub(super) fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
-        let may = self.limits.asks && look.saved.asks && desk.run.own_decider(pending.decided()).is_some();
+        let may = self.limits.asks && look.saved.asks && ServedRun(&desk.run).own_decider(pending.decided()).is_some();
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
     }
 }

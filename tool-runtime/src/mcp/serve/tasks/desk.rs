@@ -13,6 +13,7 @@ use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
+use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions};
 use crate::store::{PendingCall, StoreError};
 
@@ -143,7 +144,7 @@ impl Desk {
 
     /// Looks at a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, served: &Served, id: &CallId) -> Result<Option<Look>, StoreError> {
-        let now = served.runner.now();
+        let now = ServedRuns(&served.runner).now();
         let look = |state| self.shown(id, state);
         let known = match self.calls().get(id) {
             None => return Ok(None),
@@ -217,7 +218,7 @@ impl Desk {
                 resumed.await
             }
         };
-        let (result, now) = (result?, served.runner.now());
+        let (result, now) = (result?, ServedRuns(&served.runner).now());
         // The decision did not fit, or a graph waits with its next call: the next question is another one.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             if let Some(entry) = self.calls().get_mut(id) {
@@ -238,7 +239,7 @@ impl Desk {
             return Ok(());
         }
         match self.run.abandon(id.as_str()).await {
-            Ok(result) => self.ended(id, &result, served.runner.now()),
+            Ok(result) => self.ended(id, &result, ServedRuns(&served.runner).now()),
             Err(ResumeError::Store(error)) => return Err(error),
             // It has ended, or runs in another process.
             Err(_) => {}
@@ -249,7 +250,7 @@ impl Desk {
     /// Expires calls that waited too long, and removes old results and results that their client has received. Returns
     /// whether no call is left.
     pub(super) async fn tidy(&self, served: &Served) -> bool {
-        let now = served.runner.now();
+        let now = ServedRuns(&served.runner).now();
         let late = |entry: &Entry| entry.ended.is_none() && entry.running.is_none() && now >= entry.saved.expires;
         let late: Vec<_> = self.calls().iter().filter(|(_, entry)| late(entry)).map(|(id, _)| id.clone()).collect();
         for id in late {
@@ -271,7 +272,7 @@ impl Desk {
             calls.is_empty()
         };
         for (asked_as, document) in over {
-            if let Err(error) = served.runner.forget_served(&asked_as, document).await {
+            if let Err(error) = ServedRuns(&served.runner).forget(&asked_as, document).await {
                 tracing::warn!(run = self.run.id(), error = error.code(), "a call that is over could not be forgotten");
             }
         }

@@ -17,6 +17,7 @@ use crate::mcp::serve::tasks::kept::{SavedDesk, SavedTask};
 use crate::mcp::serve::tasks::said::{task_id, too_many};
 use crate::mcp::serve::tasks::{Ticket, keeper};
 use crate::mcp::serve::{McpServer, Served};
+use crate::runner::ServedRun;
 use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
 use crate::store::{PendingCall, StoreError};
 
@@ -116,7 +117,7 @@ impl KeepsCall for Entering {
         // A call that ran, and asked its client, is known already.
         let known = server.0.tasks.desks().get(run.id()).cloned();
         if known.is_some_and(|desk| desk.waits(&id, &saved)) {
-            return Ok(Some(run.served_entry(document(run, &id, saved).await?, None)));
+            return Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, None)));
         }
         // Before anything is written: a request that finds the call in the store finds it here.
         let add = |desk: &Desk| desk.add(id.clone(), saved.clone(), Arc::default(), None);
@@ -132,7 +133,7 @@ impl KeepsCall for Entering {
             keeper::start(&server, &desk);
         }
         let named = asked_as.as_ref().map(|asked_as| (asked_as, desk.named(&id)));
-        Ok(Some(run.served_entry(document(run, &id, saved).await?, named)))
+        Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, named)))
     }
 
     fn entered(&self, waits: Option<bool>) {

@@ -29,6 +29,7 @@ use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::said::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question};
+use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, Run, RunOptions};
 
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
@@ -119,7 +120,7 @@ impl Tasks {
     ) -> Result<Option<Ticket>, ErrorData> {
         let (runner, party) = (&server.0.runner, &waiting.party);
         let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
-        let known = runner.served(asked_as, party).await.map_err(|error| failed(&error))?;
+        let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
         if let Ok((desk, call)) = self.find(server, party.clone(), &known).await {
             if !desk.has(&call)
@@ -141,7 +142,7 @@ impl Tasks {
             }
         }
         // The call is over, or belongs to a party with other rights.
-        runner.forget_served(asked_as, known).await.map_err(|error| failed(&error))?;
+        ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
         Ok(None)
     }
 
@@ -253,7 +254,7 @@ impl Tasks {
 
     /// Whether a decision on a call that waits is in the post of its run.
     async fn is_posted(&self, server: &McpServer, Ticket { desk, call }: &Ticket) -> Result<bool, ErrorData> {
-        let posts = server.0.runner.posted_to(&desk.run).await.map_err(|error| failed(&error))?;
+        let posts = ServedRuns(&server.0.runner).posted_to(&desk.run).await.map_err(|error| failed(&error))?;
         let decides =
             |incoming: Incoming| incoming.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
@@ -277,7 +278,7 @@ impl Told {
         desk.told(&call, has_arrived);
         let (Some(asked_as), Ok(runtime), true) = (asked_as, Handle::try_current(), has_arrived) else { return };
         runtime.spawn(async move {
-            let forgotten = server.0.runner.forget_served(&asked_as, desk.named(&call)).await;
+            let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, desk.named(&call)).await;
             if let Err(error) = forgotten {
                 tracing::warn!(run = desk.run.id(), error = error.code(), "a call that is over could not be forgotten");
             }

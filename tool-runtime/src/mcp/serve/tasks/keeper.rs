@@ -10,6 +10,7 @@ use crate::agent::Incoming;
 use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
+use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::store::{Key, Post, Store};
 
@@ -29,7 +30,7 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
         if served.calls.closing().is_cancelled() {
             break;
         }
-        match served.runner.posted_to(&desk.run).await {
+        match ServedRuns(&served.runner).posted_to(&desk.run).await {
             Ok(posts) => {
                 for (key, post) in posts {
                     if !is_left(&desk, &post) && taken.insert(key.id().clone()) {
@@ -100,7 +101,7 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
         }
         Err(_) => tracing::warn!(run = desk.run.id(), "what was posted cannot be read; it is dropped"),
     }
-    let taken = served.runner.took(key).await;
+    let taken = ServedRuns(&served.runner).took(key).await;
     if let Err(error) = &taken {
         tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
     }

@@ -10,6 +10,8 @@ use crate::call::CallId;
 use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::runner::RunSnapshot;
+use crate::runner::ServedRun;
+use crate::runner::ServedRuns;
 use crate::store::StoreError;
 
 /// The stored form of a task, from which another process continues it.
@@ -44,7 +46,7 @@ impl Desk {
             let run = self.run.snapshot().await?;
             let document = serde_json::to_string(&SavedDesk { run, tasks: tasks.clone() });
             let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
-            served.runner.keep_served(&self.run, Arc::clone(&document)).await?;
+            ServedRuns(&served.runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);
             // Another call of the run may have become a task meanwhile, and have been kept before this one was.
             let now = self.saved();
@@ -68,7 +70,7 @@ impl Desk {
     pub(super) async fn forget(&self, served: &Served) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(document) = kept
-            && let Err(error) = served.runner.forget_served(self.run.stored_id(), document).await
+            && let Err(error) = ServedRuns(&served.runner).forget(ServedRun(&self.run).stored_id(), document).await
         {
             tracing::warn!(run = self.run.id(), error = error.code(), "tasks that are over could not be removed");
         }

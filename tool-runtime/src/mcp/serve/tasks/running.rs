@@ -18,6 +18,7 @@ use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
 use crate::mcp::serve::tasks::{Tasks, Ticket, keeper, task_id};
+use crate::runner::ServedRuns;
 use crate::runner::{Run, RunOptions};
 
 /// How long a task of a call that runs can be asked for at most; the call has limits of its own.
@@ -83,7 +84,7 @@ impl Tasks {
 
     /// Makes a task of a call that runs. Gives it back if there are too many tasks.
     fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Ticket, Box<Running>> {
-        let now = server.0.runner.now();
+        let now = ServedRuns(&server.0.runner).now();
         if task_id(running.run.id(), &running.call).is_none() {
             return Err(running);
         }
@@ -105,7 +106,7 @@ impl Tasks {
 /// Keeps the result of a call for its client.
 async fn settle(server: McpServer, desk: Arc<Desk>, call: CallId, ended: JoinHandle<ToolExecResult>) {
     match ended.await {
-        Ok(result) => desk.ended(&call, &result, server.0.runner.now()),
+        Ok(result) => desk.ended(&call, &result, ServedRuns(&server.0.runner).now()),
         // Its record says what became of it.
         Err(_) => desk.remove(&call),
     }

@@ -1,0 +1,187 @@
+//! The agent loop: a model and the gate take turns until there is an answer or somebody else has to act.
+//!
+//! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
+//! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
+//! that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for endpoints.
+//! [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and limits.
+//!
+//! ```
+//! use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+//! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+//! fn add(
+//!     /// The first.
+//!     a: i64,
+//!     /// The second.
+//!     b: i64,
+//! ) -> Result<i64, ToolError> {
+//!     Ok(a + b)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let catalog = ToolCatalog::builder().tool::<add>().build()?;
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let model = ScriptedModel::new([ScriptedTurn::call("c1", "math__add", r#"{"a":2,"b":3}"#), ScriptedTurn::text("It is 5.")]);
+//!
+//! let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
+//! let ended = conversation.send("What is 2 + 3?").await;
+//! assert!(matches!(ended, Ended::Answered { text } if text == "It is 5."));
+//! # Ok(()) })
+//! # }
+//! ```
+
+mod answer;
+mod answer_error;
+#[cfg(feature = "code-mode")]
+mod code;
+mod conversation;
+mod durable;
+mod ended;
+mod graph;
+mod history;
+#[cfg(feature = "http")]
+pub mod http;
+mod incoming;
+mod meter;
+mod model;
+mod model_error;
+mod picking;
+mod prices;
+mod saved;
+mod scripted;
+mod shown;
+mod stream;
+mod telemetry;
+mod turns;
+mod typed;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use answer::ClientAnswer;
+pub use answer_error::AnswerError;
+#[cfg(feature = "code-mode")]
+pub use code::CodeMode;
+pub use conversation::Conversation;
+pub use durable::{Durable, Unfinished, Work};
+pub use ended::{Ended, StopReason, WaitingCall};
+pub use graph::Graph;
+pub use incoming::Incoming;
+pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};
+pub use model_error::{ModelError, ModelErrorKind};
+pub use prices::Prices;
+pub use saved::SavedConversation;
+pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use stream::UiStream;
+pub use turns::step::Step;
+#[cfg(feature = "cli")]
+pub(crate) use typed::Typed;
+pub use worker::{Delivery, QueueError, RunQueue, Worker};
+#[cfg(feature = "cli")]
+pub(crate) use worker::{OwnRun, Take, find};
+
+use crate::agent::picking::Picking;
+use crate::wire::RequestSettings;
+
+/// A model plus the settings of the loop that drives it. Cheap to clone.
+///
+/// ```
+/// use tool_runtime::agent::{Agent, Prices, ScriptedModel};
+///
+/// let model = ScriptedModel::new([]);
+/// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices::new(3.0, 15.0));
+/// # let _ = agent;
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Agent {
+    model: Arc<dyn ModelClient>,
+    instructions: Option<Arc<str>>,
+    guidance: bool,
+    max_turns: u32,
+    parallel: Option<usize>,
+    settings: RequestSettings,
+    prices: Prices,
+    picking: Option<Picking>,
+}
+
+impl Agent {
+    /// Creates an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
+    /// guidance from the catalog.
+    pub fn new(model: impl ModelClient + 'static) -> Self {
+        Self {
+            model: Arc::new(model),
+            instructions: None,
+            guidance: true,
+            max_turns: 16,
+            parallel: None,
+            settings: RequestSettings::default(),
+            prices: Prices::default(),
+            picking: None,
+        }
+    }
+
+    /// Sets the instructions, which come before the history.
+    pub fn instructions(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Sets whether the catalog's guidance (never invent ids, list first, ..) follows the instructions; `true` by
+    /// default.
+    pub const fn guidance(mut self, wanted: bool) -> Self {
+        self.guidance = wanted;
+        self
+    }
+
+    /// Limits the model's turns for one message of the user; 16 by default. The turn that would be one too many ends as
+    /// [`StopReason::TurnLimit`](crate::agent::StopReason::TurnLimit).
+    pub const fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = turns;
+        self
+    }
+
+    /// Limits how many neighbouring `read_only` calls of a turn run at the same time. The policy's `parallel`, one by
+    /// default, is the limit that this can only lower.
+    pub const fn parallel(mut self, calls: usize) -> Self {
+        self.parallel = Some(calls);
+        self
+    }
+
+    /// Sets what every request asks for: temperature, limits, reasoning, the choice of tools and so on. Each setting of
+    /// a message ([`Incoming::settings`](crate::agent::Incoming::settings)) wins over the one given here.
+    ///
+    /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
+    /// turn. A call outside the choice is flagged in
+    /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and in the log, and goes through the gate
+    /// like any other: to refuse tools, leave them out of [`RunOptions::tools`](crate::RunOptions::tools).
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Agent, ScriptedModel};
+    /// use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
+    ///
+    /// let settings = RequestSettings::new().temperature(0.2).reasoning(Effort::Low).tool_choice(ToolChoice::Required);
+    /// let agent = Agent::new(ScriptedModel::new([])).settings(settings);
+    /// # let _ = agent;
+    /// ```
+    pub fn settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets what a million tokens cost, in the unit of the policy's cost budget; zero by default.
+    pub const fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("model", &self.model.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,236 @@
+//! Calls of the last turn that have no result yet: those that wait, and those that were interrupted.
+
+use jiff::Timestamp;
+use tracing::Span;
+
+use crate::agent::turns::Turns;
+use crate::agent::turns::state::{Progress, Slot, State, ToGate};
+use crate::agent::{ClientAnswer, WaitingCall};
+use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
+use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
+use crate::store::{PendingCall, StoreError};
+
+/// What becomes of a call that waits.
+pub(in crate::agent) enum Action {
+    Decide(Question, ApprovalDecision, Decider),
+    Expire(Question),
+    Answer(ClientAnswer),
+    Abandon,
+}
+
+impl Turns {
+    /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
+    ///
+    /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
+    /// run. Returns why the action did not fit; the call then waits for another one.
+    pub(in crate::agent) async fn act(
+        &mut self,
+        id: &CallId,
+        action: Action,
+    ) -> Result<Option<SafeError>, ResumeError> {
+        let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
+            return Ok(None);
+        };
+        let mut before = self.state.set(at, Progress::Running);
+        let result = match action {
+            Action::Decide(question, decision, decider) => {
+                Box::pin(self.run.resume(&question, decision, &decider)).await
+            }
+            Action::Expire(question) => Box::pin(self.run.expire(&question)).await,
+            Action::Answer(ClientAnswer::Value { json, .. }) => {
+                Box::pin(self.run.client_result(id.as_str(), &json)).await
+            }
+            Action::Answer(ClientAnswer::Failed { .. }) => Box::pin(self.run.client_failed(id.as_str())).await,
+            Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
+        };
+        match result {
+            // What was given does not fit, or the run does not: the call still waits.
+            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
+                if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
+                    call.refused = Some(error.clone());
+                }
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+                return Ok(result.error().cloned());
+            }
+            Ok(result) => self.state.take(at, &result),
+            // Decided before, by a process that may be gone.
+            Err(ResumeError::NotWaiting(_)) => match went_on(&self.run, id, before.as_ref()).await {
+                Ok(Some(Some(result))) => self.state.take(at, &result),
+                _ => settle(&self.run, &mut self.state, at).await,
+            },
+            Err(error) => {
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+                return Err(error);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
+    pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
+        look_up(&self.run, &mut self.state).await;
+        for at in 0..self.state.open.len() {
+            self.finish_begun(at).await.map_err(ResumeError::Store)?;
+            self.state.leave(at);
+        }
+        let waiting: Vec<_> = self.state.waiting().map(|call| call.id.clone()).collect();
+        for id in waiting {
+            self.act(&id, Action::Abandon).await?;
+        }
+        self.state.close();
+        self.state.said = None;
+        Ok(())
+    }
+
+    /// Takes a call through the gate that another process had begun: it is reconciled or repeated, although the rest of the
+    /// turn does not run any more.
+    async fn finish_begun(&mut self, at: usize) -> Result<(), StoreError> {
+        let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
+        if !self.state.open.get(at).is_some_and(is_begun) {
+            return Ok(());
+        }
+        catch_up(&self.run, &mut self.state, at).await?;
+        if let Some(ToGate { call, known }) = self.state.open.get(at).and_then(Slot::to_gate) {
+            self.state.hand_over(at);
+            let result = Box::pin(self.run.exec_within(&Span::current(), call, known)).await;
+            self.state.take(at, &result);
+        }
+        Ok(())
+    }
+
+    /// Finishes the calls for which it is too late. Returns whether there were any.
+    pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
+        let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        let late: Vec<_> =
+            self.state.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
+        for (question, suspension) in &late {
+            let action = match suspension {
+                Suspension::Approval => Action::Expire(question.clone()),
+                Suspension::Client => Action::Abandon,
+            };
+            self.act(question.call_id(), action).await?;
+        }
+        Ok(!late.is_empty())
+    }
+
+    /// What a person needs for a decision is read from the stored document.
+    pub(in crate::agent) async fn describe(&mut self) {
+        for slot in &mut self.state.open {
+            let Progress::Waiting(call) = &mut slot.progress else { continue };
+            if call.expires_at.is_none()
+                && let Ok(Some(pending)) = self.run.pending(&slot.id).await
+            {
+                describe(call, &pending);
+            }
+        }
+    }
+}
+
+fn describe(call: &mut WaitingCall, pending: &PendingCall) {
+    call.question = pending.question();
+    call.shown_arguments = Some(pending.shown_arguments.clone());
+    let (summary, changes, names) = pending.decided_explanation();
+    call.summary = summary.map(str::to_owned);
+    (call.changes, call.names) = (changes.to_vec(), names.to_vec());
+    call.labels.clone_from(&pending.labels);
+    call.rule.clone_from(&pending.rule);
+    call.expires_at = Some(pending.expires_at);
+    if let Some(graph) = &pending.graph {
+        call.path = Some(graph.path.clone());
+        call.shown_arguments.clone_from(&graph.shown_arguments);
+        call.rule.clone_from(&graph.rule);
+        call.refused.clone_from(&graph.refused);
+    }
+}
+
+/// Looks up every call that was handed to the gate and has no result.
+pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
+    for at in 0..state.open.len() {
+        if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
+            settle(run, state, at).await;
+        }
+    }
+    look_for_queued(run, state).await;
+}
+
+/// Looks up every call of a restored conversation that is to be handed to the gate: the process before may have done so.
+/// While the store cannot be asked, nobody knows.
+pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
+    for slot in &mut state.open {
+        if matches!(slot.progress, Progress::Queued)
+            && !slot.fresh
+            && let Ok(known) = run.recorded(&slot.id).await
+        {
+            (slot.is_new, slot.known) = (known.is_none(), known);
+        }
+    }
+}
+
+/// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.
+pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
+    let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
+    if let Ok(Some(result)) = run.recorded(&id).await {
+        state.take(at, &result);
+    } else if let Ok(Some(pending)) = run.pending(&id).await {
+        suspended(state, at, &pending);
+    } else {
+        state.give_up(at);
+    }
+}
+
+/// A call of a restored conversation that is to be handed to the gate: the process that had it before may have done
+/// so. What it has a record of, or suspended, does not run again; of what began, the ledger knows.
+pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+    let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
+    let known = run.ended_before(&id).await?;
+    if known.is_none()
+        && let Some(pending) = run.pending(&id).await?
+    {
+        suspended(state, at, &pending);
+    }
+    if let Some(slot) = state.open.get_mut(at) {
+        (slot.fresh, slot.known) = (true, known);
+    }
+    Ok(())
+}
+
+/// A call that waited may have been decided in another process. Returns whether it runs there.
+pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
+    let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
+    let id = slot.id.clone();
+    if run.pending(&id).await?.is_some() {
+        return Ok(false);
+    }
+    match went_on(run, &id, Some(&slot.progress)).await? {
+        Some(Some(result)) => state.take(at, &result),
+        Some(None) => return Ok(true),
+        None => {}
+    }
+    Ok(false)
+}
+
+/// Continues a call that waited, and that another process decided: the call of the tool and the arguments that a person was
+/// shown, because two processes can use one id for two calls. A person may have changed the arguments of the one that began.
+async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
+    let Some(Progress::Waiting(call)) = waited else { return run.go_on(id).await };
+    let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
+    let is_it = move |record: &ToolInvocationRecord| {
+        let edited = matches!(record.intervention.as_deref(), Some(Intervention::Edited(_)));
+        let same = shown.as_ref().is_none_or(|shown| shows(&record.arguments, shown));
+        *record.name == *name && (edited || same)
+    };
+    run.go_on_with(id, is_it).await
+}
+
+/// A call waits, by the store's account.
+fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
+    let Some(slot) = state.open.get(at) else { return };
+    let mut call =
+        WaitingCall::new(pending.question(), slot.name.clone(), pending.suspension, pending.prepared.clone());
+    describe(&mut call, pending);
+    state.set(at, Progress::Waiting(Box::new(call)));
+}

@@ -1,0 +1,101 @@
+//! The calls of one turn: read-only ones side by side, everything else one after the other, in the model's order.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use tracing::Span;
+
+use crate::agent::turns::state::ToGate;
+use crate::call::ToolExecResult;
+use crate::runner::Run;
+use crate::tool::ToolEffect;
+
+/// A step of one call of the turn, by the call's index.
+pub(in crate::agent) enum Progressed {
+    /// It is handed to the gate now.
+    Begun(usize),
+    /// It has its result, or waits.
+    Ended(usize, ToolExecResult),
+}
+
+/// The calls that run next: neighbouring `read_only` ones, or one.
+pub(in crate::agent) fn group(
+    run: &Run,
+    queued: impl Iterator<Item = (usize, ToGate)>,
+    cap: usize,
+) -> Vec<(usize, ToGate)> {
+    let mut queued = queued.peekable();
+    let mut group: Vec<_> = queued.next().into_iter().collect();
+    if cap > 1 && group.first().is_some_and(|(_, one)| reads(run, one)) {
+        while let Some(next) = queued.next_if(|(_, one)| reads(run, one)) {
+            group.push(next);
+        }
+    }
+    group
+}
+
+/// What counts is the effect that the policy gives a tool.
+fn reads(run: &Run, one: &ToGate) -> bool {
+    run.effect_of(&one.call.name) == Some(ToolEffect::ReadOnly)
+}
+
+/// Takes every call through the gate and reports each step as soon as it happens.
+///
+/// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
+/// holds up all behind it. A failure never loses the results of its siblings, and a dropped future never loses what was
+/// already reported. The spans of the tools are children of `turn`.
+pub(in crate::agent) async fn execute(
+    run: &Run,
+    turn: &Span,
+    calls: Vec<ToGate>,
+    cap: usize,
+    mut report: impl FnMut(Progressed),
+) {
+    let mut waiting = calls.into_iter().enumerate().peekable();
+    while let Some((at, call)) = waiting.next() {
+        report(Progressed::Begun(at));
+        if cap < 2 || !reads(run, &call) {
+            report(Progressed::Ended(at, Box::pin(run.exec_within(turn, call.call, call.known)).await));
+            continue;
+        }
+        let mut running = vec![start(run, turn, at, call)];
+        loop {
+            while running.len() < cap
+                && let Some((at, call)) = waiting.next_if(|(_, call)| reads(run, call))
+            {
+                report(Progressed::Begun(at));
+                running.push(start(run, turn, at, call));
+            }
+            if running.is_empty() {
+                break;
+            }
+            let (at, result) = first(&mut running).await;
+            report(Progressed::Ended(at, result));
+        }
+    }
+}
+
+type Running = (usize, Pin<Box<dyn Future<Output = ToolExecResult> + Send>>);
+
+fn start(run: &Run, turn: &Span, at: usize, call: ToGate) -> Running {
+    (at, Box::pin(run.exec_within(turn, call.call, call.known)))
+}
+
+/// Waits for the first of a few futures that completes, and removes it.
+async fn first(running: &mut Vec<Running>) -> (usize, ToolExecResult) {
+    poll_fn(|cx| {
+        let ready = running.iter_mut().enumerate().find_map(|(place, (_, future))| match future.as_mut().poll(cx) {
+            Poll::Ready(result) => Some((place, result)),
+            Poll::Pending => None,
+        });
+        match ready {
+            Some((place, result)) => {
+                let (at, _) = running.swap_remove(place);
+                Poll::Ready((at, result))
+            }
+            None => Poll::Pending,
+        }
+    })
+    .await
+}

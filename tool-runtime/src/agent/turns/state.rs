@@ -1,0 +1,268 @@
+//! What a conversation remembers: the history, and the calls of the last turn while any of them has no result.
+
+use serde::{Deserialize, Serialize};
+use tracing::Span;
+
+use crate::agent::history::History;
+use crate::agent::typed::Typed;
+use crate::agent::{ModelTurn, WaitingCall};
+use crate::call::{CallId, Cause, Outcome, Question, Suspension, ToolCall, ToolExecResult, Violation};
+use crate::runner::Run;
+use crate::tool::ToolEffect;
+use crate::wire::history::{Missing, ResultMessage, repair};
+use crate::wire::{Finish, Message, RequestSettings, WireError};
+
+/// What a conversation remembers.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::agent) struct State {
+    pub(in crate::agent) history: History,
+    /// The calls of the last turn, in order, while any of them has no result yet.
+    pub(in crate::agent) open: Vec<Slot>,
+    /// What the model said last, until what follows from it has happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) said: Option<Said>,
+    /// What the last message of the user asked for.
+    #[serde(default)]
+    pub(in crate::agent) settings: RequestSettings,
+    /// What the answer to it has to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) typed: Option<Typed>,
+    /// Model turns since the last message of the user.
+    pub(in crate::agent) asked: u32,
+    pub(in crate::agent) turns: Vec<ModelTurn>,
+}
+
+impl State {
+    /// The whole history, with a result for each call.
+    pub(in crate::agent) fn history(&self) -> Vec<Message> {
+        let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
+        let settled = settled.map(|slot| Message::Result(slot.message()));
+        let all: Vec<_> = self.history.messages().iter().cloned().chain(settled).collect();
+        repair(&all, |id| {
+            let open = self.open.iter().find(|slot| slot.id == *id);
+            open.map_or(Missing::OutcomeUnknown, Slot::missing)
+        })
+    }
+
+    pub(in crate::agent) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
+        self.open.iter().filter_map(Slot::waiting)
+    }
+
+    /// Sets the progress of a call and returns the one before.
+    pub(in crate::agent) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
+        self.open.get_mut(at).map(|slot| {
+            slot.call = None;
+            std::mem::replace(&mut slot.progress, progress)
+        })
+    }
+
+    /// A call is handed to the gate.
+    pub(in crate::agent) fn hand_over(&mut self, at: usize) {
+        if let Some(slot) = self.open.get_mut(at) {
+            (slot.call, slot.progress) = (None, Progress::Running);
+        }
+    }
+
+    /// Takes the gate's result of a call, for the history and for the account of the turn.
+    pub(in crate::agent) fn take(&mut self, at: usize, result: &ToolExecResult) {
+        if let Some(slot) = self.open.get_mut(at) {
+            slot.take(result);
+            self.account(at, result.outcome());
+        }
+    }
+
+    /// No result of a call will come: it gets the one for a call without.
+    pub(in crate::agent) fn give_up(&mut self, at: usize) {
+        let Some(slot) = self.open.get_mut(at) else { return };
+        if let Some(known) = slot.known.take() {
+            return self.take(at, &known);
+        }
+        let outcome = match slot.missing() {
+            Missing::Cancelled => Outcome::Cancelled,
+            Missing::OutcomeUnknown => Outcome::OutcomeUnknown,
+        };
+        (slot.call, slot.progress) = (None, Progress::Done(slot.message()));
+        self.account(at, outcome);
+    }
+
+    /// A call that was not handed to the gate never will be.
+    pub(in crate::agent) fn leave(&mut self, at: usize) {
+        if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
+            self.give_up(at);
+        }
+    }
+
+    /// The document may be older than what became of its calls, also if it was never written down.
+    pub(in crate::agent) fn forget_calls(&mut self) {
+        for slot in &mut self.open {
+            (slot.fresh, slot.is_new, slot.known) = (false, false, None);
+        }
+    }
+
+    /// The results of the turn join the history, in call order.
+    pub(in crate::agent) fn close(&mut self) {
+        for slot in std::mem::take(&mut self.open) {
+            self.history.push(Message::Result(slot.message()));
+        }
+    }
+
+    /// The open calls are those of the last turn, in its order.
+    fn account(&mut self, at: usize, outcome: Outcome) {
+        if let Some(call) = self.turns.last_mut().and_then(|turn| turn.calls.get_mut(at)) {
+            call.outcome = Some(outcome);
+        }
+    }
+}
+
+/// What follows from an answer of the model once its calls have their results. It stays until something new comes in, so
+/// that an end can be told again.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::agent) struct Said {
+    pub(in crate::agent) then: Then,
+    /// The model's text, possibly incomplete.
+    pub(in crate::agent) text: String,
+    /// The parent of the spans of the calls. `None` after a restore.
+    #[serde(skip)]
+    pub(in crate::agent) span: Option<Span>,
+}
+
+impl Said {
+    /// Whether nothing follows from it but an end.
+    pub(in crate::agent) const fn is_end(&self) -> bool {
+        !matches!(self.then, Then::Continue)
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::agent) enum Then {
+    /// The model reads what came of its calls.
+    Continue,
+    Answered,
+    /// The model repeated a mistake too often: the user gets a question about the arguments.
+    AskUser,
+    Empty,
+    Unfit(Vec<Violation>),
+    Incomplete {
+        finish: Finish,
+        error: Option<WireError>,
+    },
+}
+
+/// A call of the last turn.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::agent) struct Slot {
+    pub(in crate::agent) id: CallId,
+    pub(in crate::agent) name: String,
+    /// The tool's effect as the policy takes it. `None` if there is no such tool.
+    effect: Option<ToolEffect>,
+    /// What is to be handed to the gate, until it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<ToolCall>,
+    /// Nobody but this conversation can have handed it to the gate, or what became of it is known.
+    #[serde(skip)]
+    pub(in crate::agent) fresh: bool,
+    /// What became of it when another process handed it to the gate.
+    #[serde(skip)]
+    pub(in crate::agent) known: Option<ToolExecResult>,
+    /// The store was asked, and knew nothing of it.
+    #[serde(skip)]
+    pub(in crate::agent) is_new: bool,
+    pub(in crate::agent) progress: Progress,
+}
+
+/// A call as it is handed to the gate.
+pub(in crate::agent) struct ToGate {
+    pub(in crate::agent) call: ToolCall,
+    /// What became of it when another process did so.
+    pub(in crate::agent) known: Option<ToolExecResult>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::agent) enum Progress {
+    /// Waits for its siblings: not handed to the gate yet.
+    Queued,
+    /// Handed to the gate. Still so after a dropped future or a killed process.
+    Running,
+    Waiting(Box<WaitingCall>),
+    Done(ResultMessage),
+}
+
+impl Slot {
+    pub(in crate::agent) fn queued(run: &Run, call: ToolCall) -> Self {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        Self {
+            effect: run.effect_of(&name),
+            id,
+            name,
+            call: Some(call),
+            fresh: true,
+            known: None,
+            is_new: true,
+            progress: Progress::Queued,
+        }
+    }
+
+    /// The call, if it was not handed to the gate yet.
+    pub(in crate::agent) fn queued_call(&self) -> Option<&ToolCall> {
+        self.call.as_ref().filter(|_| matches!(self.progress, Progress::Queued))
+    }
+
+    /// What is handed to the gate.
+    pub(in crate::agent) fn to_gate(&self) -> Option<ToGate> {
+        self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone() })
+    }
+
+    pub(in crate::agent) fn waiting(&self) -> Option<&WaitingCall> {
+        match &self.progress {
+            Progress::Waiting(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, result: &ToolExecResult) {
+        self.call = None;
+        let suspension = match result.outcome() {
+            Outcome::ClientRequired => Suspension::Client,
+            Outcome::ApprovalRequired => Suspension::Approval,
+            _ => {
+                self.progress = Progress::Done(result.into());
+                return;
+            }
+        };
+        let question = result.question().cloned().unwrap_or_else(|| Question::unknown(result.call_id()));
+        let call = WaitingCall::new(question, self.name.clone(), suspension, result.value().cloned());
+        self.progress = Progress::Waiting(Box::new(call));
+    }
+
+    /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
+    /// never reached the gate, or whose tool has no effect, can be called again without harm. A client that was asked to
+    /// execute a call may have done so.
+    pub(in crate::agent) fn missing(&self) -> Missing {
+        let begun = match &self.progress {
+            Progress::Running => true,
+            Progress::Waiting(call) => call.suspension == Suspension::Client,
+            // The process before this one may have handed it to the gate.
+            Progress::Queued => !self.is_new,
+            Progress::Done(_) => false,
+        };
+        match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
+            Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,
+            _ => Missing::Cancelled,
+        }
+    }
+
+    /// The result as it goes into the history: the call's own, or the one for a call without.
+    pub(in crate::agent) fn message(&self) -> ResultMessage {
+        match &self.progress {
+            Progress::Done(result) => result.clone(),
+            Progress::Queued | Progress::Running | Progress::Waiting(_) => {
+                ResultMessage::missing(self.id.clone(), self.missing())
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! [`Step`]: one step of the loop, so that what each step made can be kept before the next one begins.
+
+use tracing::Span;
+
+use crate::agent::telemetry::Used;
+use crate::agent::turns::execute::{self, Progressed};
+use crate::agent::turns::state::{Progress, Said, Slot, Then};
+use crate::agent::turns::{Turns, calls};
+use crate::agent::{Ended, StopReason, WaitingCall};
+use crate::call::usage::Usage;
+use crate::call::{CallId, Event};
+use crate::runner::ResumeError;
+use crate::store::StoreError;
+use crate::wire::Message;
+
+/// What a step of a conversation did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// The model answered. Its answer is in the history, and none of its calls has begun.
+    Asked,
+    /// Calls of the answer went through the gate: one, or neighbouring `read_only` ones that ran side by side.
+    Ran,
+    /// Calls wait for the client or for a person, in the order of the model. Nothing else can be done until
+    /// [`Conversation::accept`] brings something.
+    Waits(Vec<WaitingCall>),
+    /// The model answered, or cannot. Never [`Ended::Waiting`].
+    Ended(Ended),
+}
+
+impl Step {
+    /// Returns a stable word: `asked`, `ran`, or the code of [`Ended`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Ran => "ran",
+            Self::Waits(calls) => Ended::waiting_code(calls),
+            Self::Ended(ended) => ended.code(),
+        }
+    }
+}
+
+impl Turns {
+    /// The one place that decides what comes next.
+    pub(in crate::agent) async fn advance(&mut self) -> Step {
+        if let Err(error) = self.recover().await {
+            let reason = StopReason::Unsettled(ResumeError::Store(error));
+            return Step::Ended(self.stopped(reason, String::new()));
+        }
+        if self.run_next().await {
+            return Step::Ran;
+        }
+        match self.conclude().await {
+            Some(step) => step,
+            None => self.ask_model().await,
+        }
+    }
+
+    /// Whether a step only says what is known: that calls wait, or how it ended.
+    pub(in crate::agent) fn is_idle(&self) -> bool {
+        let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
+        if self.state.open.iter().any(handed) {
+            return false;
+        }
+        if self.state.waiting().next().is_some() {
+            return true;
+        }
+        match &self.state.said {
+            // The request for clarification follows from the document alone.
+            Some(said) if said.is_end() || self.run.should_end_turn() => true,
+            _ => self.must_not_ask().is_some(),
+        }
+    }
+
+    /// The name of the next unit, the same whenever the step is taken again, and whether calls run in it.
+    pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
+        let turns = self.state.turns.len();
+        match self.state.open.iter().position(|slot| matches!(slot.progress, Progress::Running | Progress::Queued)) {
+            Some(at) => (format!("turn {turns}, from call {}", at + 1), true),
+            None => (format!("turn {}", turns + 1), false),
+        }
+    }
+
+    /// Looks again at the calls that wait: some may have been decided elsewhere. Returns whether any still runs there.
+    pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
+        let mut running = false;
+        for at in 0..self.state.open.len() {
+            running |= calls::refresh(&self.run, &mut self.state, at).await?;
+        }
+        let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
+        self.run.close_others(waits).await?;
+        Ok(running)
+    }
+
+    /// Calls that may have been handed to the gate before get what is known of them.
+    async fn recover(&mut self) -> Result<(), StoreError> {
+        for at in 0..self.state.open.len() {
+            let Some(slot) = self.state.open.get(at) else { break };
+            match slot.progress {
+                Progress::Running => calls::settle(&self.run, &mut self.state, at).await,
+                Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
+                // Another process may have come further than its last document says.
+                Progress::Queued if !slot.fresh => calls::catch_up(&self.run, &mut self.state, at).await?,
+                Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next calls of the turn through the gate. Returns whether there were any.
+    async fn run_next(&mut self) -> bool {
+        let parallel = self.parallel();
+        let queued = self.state.open.iter().enumerate();
+        let queued = queued.filter_map(|(at, slot)| slot.to_gate().map(|call| (at, call)));
+        let group = execute::group(&self.run, queued, parallel);
+        if group.is_empty() {
+            return false;
+        }
+        let (places, calls): (Vec<usize>, Vec<_>) = group.into_iter().unzip();
+        let span = self.state.said.as_ref().and_then(|said| said.span.clone()).unwrap_or_else(Span::current);
+        let state = &mut self.state;
+        execute::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
+            Progressed::Begun(at) => state.hand_over(places[at]),
+            Progressed::Ended(at, result) => state.take(places[at], &result),
+        })
+        .await;
+        true
+    }
+
+    /// What follows from the last answer, all of whose calls were handed to the gate. `None` if the model is next.
+    async fn conclude(&mut self) -> Option<Step> {
+        self.describe().await;
+        let calls: Vec<_> = self.state.waiting().cloned().collect();
+        if !calls.is_empty() {
+            return Some(Step::Waits(calls));
+        }
+        self.state.close();
+        let Said { then, text, .. } = self.state.said.clone()?;
+        let ended = match then {
+            Then::Continue => {
+                self.state.said = None;
+                self.ask_user(self.run.clarification()?)
+            }
+            Then::AskUser => self.stopped(StopReason::AskUser, text),
+            Then::Answered => Ended::Answered { text },
+            Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
+            Then::Unfit(violations) => self.stopped(StopReason::UnfitAnswer(violations), text),
+            Then::Incomplete { finish, error } => {
+                let detail = error.as_ref().and_then(|error| error.message.clone());
+                let reason = StopReason::Incomplete { finish, error };
+                if let Some(detail) = detail {
+                    self.run.report("the model's answer broke off", reason.code(), &detail);
+                }
+                self.stopped(reason, text)
+            }
+        };
+        Some(Step::Ended(ended))
+    }
+
+    /// Asks the user in the model's place: the request for clarification is an answer of the conversation, in its history
+    /// and its events.
+    fn ask_user(&mut self, clarification: String) -> Ended {
+        self.state.history.push(Message::assistant(clarification.clone()));
+        self.run.emit(Event::TextDelta { text: clarification.clone() });
+        self.state.said = Some(Said { then: Then::AskUser, text: clarification.clone(), span: None });
+        self.stopped(StopReason::AskUser, clarification)
+    }
+
+    /// Asks the model, unless it must not be asked any more.
+    async fn ask_model(&mut self) -> Step {
+        let stop = match self.must_not_ask() {
+            Some(stop) => Some(stop),
+            None => self.exhausted().await,
+        };
+        let stop = match stop {
+            Some(stop) => Some(stop),
+            None => {
+                self.state.asked += 1;
+                self.request().await.err()
+            }
+        };
+        stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
+    }
+
+    /// Why the model must not be asked again, as far as the conversation itself says.
+    fn must_not_ask(&self) -> Option<StopReason> {
+        if self.run.cancellation().is_cancelled() {
+            return Some(StopReason::Cancelled);
+        }
+        (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
+    }
+
+    /// The budget that is used up. An account that cannot be read counts as exhausted.
+    async fn exhausted(&self) -> Option<StopReason> {
+        match self.run.exhausted().await {
+            Ok(exceeded) => exceeded.map(StopReason::Budget),
+            Err(error) => Some(StopReason::Unsettled(ResumeError::Store(error))),
+        }
+    }
+
+    /// The tokens of the last turn, as its provider counted them.
+    pub(in crate::agent) fn last_usage(&self) -> Option<Usage> {
+        self.state.turns.last().and_then(|turn| turn.usage).filter(|usage| !usage.estimated)
+    }
+
+    /// Steps until calls wait or there is an end.
+    pub(in crate::agent) async fn drive(&mut self) -> Ended {
+        let mut used = Used::default();
+        loop {
+            match self.advance().await {
+                Step::Asked => used.add(self.last_usage()),
+                Step::Ran => {}
+                Step::Waits(calls) => return Ended::Waiting { calls },
+                Step::Ended(ended) => return ended,
+            }
+        }
+    }
+}

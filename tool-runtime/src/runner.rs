@@ -1,0 +1,120 @@
+//! The gate: the only place through which a tool runs. It knows no provider and no model.
+
+mod builder;
+mod error;
+mod gate;
+mod ledger;
+mod report;
+mod resumption;
+mod run;
+#[cfg(feature = "mcp-server")]
+mod server_api;
+mod shared;
+mod waiting;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+pub use builder::RunnerBuilder;
+pub use error::RunnerError;
+#[cfg(feature = "mcp-server")]
+pub(crate) use gate::call_client::KeepsCall;
+pub(crate) use gate::call_client::{CallClient, ServerEntry};
+pub(crate) use gate::graph::{Continued, Host, SEPARATOR, Work, Worker};
+pub(crate) use gate::spans::METRICS;
+pub(crate) use ledger::recover::{Known, shows};
+pub use report::failure::Failure;
+pub use run::Run;
+pub use run::options::RunOptions;
+pub use run::problem::RunProblem;
+pub use run::restore::RestoreError;
+pub use run::search::search_tools;
+pub use run::snapshot::RunSnapshot;
+#[cfg(feature = "mcp-server")]
+pub(crate) use server_api::{ServedRun, ServedRuns};
+pub use waiting::decision::ApprovalDecision;
+pub use waiting::remember::{GrantError, Remember};
+pub use waiting::resume_error::ResumeError;
+#[cfg(feature = "tokens")]
+pub use waiting::tokens::{TokenError, TokenKeys};
+
+use crate::catalog::{CatalogError, ToolCatalog};
+use crate::policy::{RunPolicy, ToolPolicy};
+use crate::runner::shared::Shared;
+#[cfg(feature = "mcp-server")]
+use crate::runner::waiting::approval_rules;
+use crate::store::{Store, StoreError};
+
+/// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
+///
+/// Made by [`ToolRunner::builder`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
+#[derive(Clone)]
+pub struct ToolRunner {
+    shared: Arc<Shared>,
+}
+
+impl ToolRunner {
+    /// Returns a builder of a runner. The catalog and the policy have no safe default.
+    pub fn builder(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
+        RunnerBuilder::new(catalog.into(), policy)
+    }
+
+    /// Starts a run: one conversation or one task of an agent.
+    #[must_use]
+    pub fn run(&self, options: RunOptions) -> Run {
+        Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
+    }
+
+    /// Compiles every validator now, for applications that want to pay before the first call.
+    ///
+    /// # Errors
+    /// The schemas that do not compile.
+    pub fn warm(&self) -> Result<(), CatalogError> {
+        self.shared.compiled.warm(&self.shared.catalog)
+    }
+
+    /// Returns the catalog.
+    #[must_use]
+    pub fn catalog(&self) -> &ToolCatalog {
+        &self.shared.catalog
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub fn policy(&self) -> &ToolPolicy {
+        &self.shared.policy
+    }
+
+    /// The schema of what everyone may see of a tool's output; `None` if nobody said what the output is.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
+        let projector = self.shared.compiled.projector(entry)?;
+        Some(projector.shown_schema(&entry.payload.as_ref()?.to_value()))
+    }
+
+    /// Returns the store's time, by which runs are due, leases end and calls expire.
+    pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
+        self.shared.store.now().await
+    }
+
+    /// The rules by which a call can wait for a person; empty if none can.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn asking_rules(&self) -> Vec<String> {
+        let Shared { catalog, policy, approvals, .. } = &*self.shared;
+        if *approvals { approval_rules::of_catalog(policy, catalog) } else { Vec::new() }
+    }
+
+    /// Where records and pending calls are kept.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store_of_application
+    }
+}
+
+impl fmt::Debug for ToolRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRunner").field("tools", &self.shared.catalog.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,13 @@
+//! The way of a call through the gate: [`exec`] is the list of its stages.
+
+pub(super) mod call_client;
+pub(super) mod deliver;
+pub(super) mod draft;
+pub(super) mod ending;
+pub(super) mod exec;
+pub(super) mod graph;
+pub(super) mod invoke;
+pub(super) mod open;
+pub(super) mod pending;
+pub(super) mod spans;
+pub(super) mod stages;

@@ -1,0 +1,298 @@
+//! [`Draft`]: what the stages find out for the record of a call.
+
+mod begun;
+mod shown;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::{
+    ArgumentChange, CallId, Cause, Decision, Intervention, JsonText, NamedArgument, Outcome, RecordedArguments,
+    RecordedRepair, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, VoidGrant, shown,
+};
+use crate::catalog::Entry;
+use crate::hydrate::{Hydrated, Treatment};
+use crate::runner::Run;
+use crate::runner::gate::draft::shown::Plain;
+pub(in crate::runner) use crate::runner::gate::draft::shown::Shown;
+use crate::runner::gate::ending::Stop;
+use crate::runner::ledger::digests::Digests;
+use crate::store::PendingCall;
+use crate::tool::ToolEffect;
+
+/// The record of a call while the call is open: what is found out is written into it, so that its end only has to add
+/// what became of the call.
+#[derive(Clone)]
+pub(in crate::runner) struct Draft {
+    /// The call's own id, unless that one cannot be used.
+    pub(in crate::runner) id: CallId,
+    called: Called,
+    pub(in crate::runner) started_at: Timestamp,
+    effect: Option<ToolEffect>,
+    /// The tool began to run, here or at a client.
+    executed: bool,
+    /// The call, until its arguments are read. They are digested only if they never are.
+    unseen: Option<ToolCall>,
+    /// What a person reads of the call while it waits.
+    asked: Option<Box<Asked>>,
+    /// `None` once it was given away: a call has one.
+    record: Option<Box<ToolInvocationRecord>>,
+    /// What events show of the arguments after that. `None` if nobody listened then.
+    shown: Option<JsonText>,
+    /// Hashes for which the record gets digests. `None` for a call that was read as it came.
+    plain: Option<Box<Plain>>,
+}
+
+/// What was called. A known tool is shared, and its record shares its name.
+#[derive(Clone)]
+pub(in crate::runner) enum Called {
+    Tool(Arc<Entry>),
+    /// The name as the model wrote it, cut to 128 bytes.
+    Unknown(Arc<str>),
+}
+
+impl Called {
+    #[inline]
+    pub(in crate::runner) fn of(run: &Run, name: &str) -> Self {
+        run.shared()
+            .catalog
+            .entry(name)
+            .map_or_else(|| Self::Unknown(shown(name).into()), |entry| Self::Tool(Arc::clone(entry)))
+    }
+
+    fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Tool(entry) => entry.spec.name.shared(),
+            Self::Unknown(name) => name,
+        }
+    }
+}
+
+/// What a person reads of a call that waits, in addition to its arguments.
+#[derive(Clone)]
+pub(in crate::runner) struct Asked {
+    pub(in crate::runner) summary: Option<String>,
+    pub(in crate::runner) changes: Vec<ArgumentChange>,
+    pub(in crate::runner) names: Vec<NamedArgument>,
+}
+
+/// A call that could not be hydrated, and what its record may show of the arguments.
+pub(in crate::runner) struct Refused {
+    pub(in crate::runner) stop: Stop,
+    pub(in crate::runner) shown: Shown,
+}
+
+impl Draft {
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub(in crate::runner) fn name(&self) -> &str {
+        self.called.name()
+    }
+
+    /// The tool, unless the call was suspended before; `None` if there is none of this name.
+    pub(in crate::runner) const fn tool(&self) -> Option<&Arc<Entry>> {
+        if let Called::Tool(entry) = &self.called { Some(entry) } else { None }
+    }
+
+    /// How far the tool reaches, once it is known.
+    pub(in crate::runner) const fn effect(&self) -> Option<ToolEffect> {
+        self.effect
+    }
+
+    pub(in crate::runner) const fn executed(&self) -> bool {
+        self.executed
+    }
+
+    pub(in crate::runner) const fn set_executed(&mut self, executed: bool) {
+        self.executed = executed;
+    }
+
+    /// Keeps the call until its arguments are read.
+    #[inline]
+    pub(in crate::runner) fn keep_unseen(&mut self, call: ToolCall) {
+        self.unseen = Some(call);
+    }
+
+    /// What the record may show of the arguments is known.
+    #[inline]
+    pub(in crate::runner) fn shows(&mut self, arguments: Shown) {
+        match arguments {
+            Shown::Masked(arguments) => self.note(|record| record.arguments = RecordedArguments::Masked(arguments)),
+            Shown::Unread(length, hash) => self.plain.get_or_insert_default().unread = Some((length, hash)),
+        }
+    }
+
+    /// Takes the call out to be read. `None` if its arguments are recorded already.
+    #[inline]
+    pub(in crate::runner) fn take_unseen(&mut self) -> Option<ToolCall> {
+        self.unseen.take()
+    }
+
+    /// Takes over what the record may show: the masked arguments, or what is left of them.
+    #[inline]
+    pub(in crate::runner) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
+        let (shown, read) = match read {
+            Ok(hydrated) => (Shown::Masked(hydrated.frozen.masked()), Ok(hydrated)),
+            Err(refused) => (refused.shown, Err(refused.stop)),
+        };
+        self.shows(shown);
+        read
+    }
+
+    /// The tool is known, and how far the policy takes it to reach.
+    #[inline]
+    pub(in crate::runner) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
+        self.effect = Some(effect);
+        self.note(|record| record.definition_hash = Some(entry.spec.definition_hash));
+    }
+
+    #[inline]
+    pub(in crate::runner) fn decided(&mut self, decision: Option<Decision>) {
+        self.note(|record| record.decision = decision);
+    }
+
+    /// A grant covered the call and does not count.
+    pub(in crate::runner) fn voided(&mut self, grant: VoidGrant) {
+        self.note(|record| record.void_grant = Some(Box::new(grant)));
+    }
+
+    pub(in crate::runner) fn decision(&self) -> Option<&Decision> {
+        self.record.as_ref()?.decision.as_ref()
+    }
+
+    pub(in crate::runner) fn rule(&self) -> Option<&str> {
+        self.decision().map(|decision| &*decision.rule)
+    }
+
+    /// What was done to the arguments.
+    #[inline]
+    pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
+        self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));
+        // Arguments that a person approved are read a second time, and need no second repair.
+        if treatment.repair.is_some() {
+            self.plain.get_or_insert_default().repair.clone_from(&treatment.repair);
+        }
+        if !treatment.changes.is_empty() {
+            self.note(|record| record.changes = treatment.changes.iter().map(ArgumentChange::place).collect());
+        }
+    }
+
+    /// A person had a part in the call.
+    pub(in crate::runner) fn intervened(&mut self, intervention: Intervention) {
+        self.note(|record| record.intervention = Some(Box::new(intervention)));
+    }
+
+    #[inline]
+    pub(in crate::runner) fn intervention(&self) -> Option<Box<Intervention>> {
+        self.record.as_ref()?.intervention.clone()
+    }
+
+    /// Whether the record has something that is shown as a digest.
+    pub(in crate::runner) const fn has_digests(&self) -> bool {
+        self.plain.is_some() || self.unseen.is_some()
+    }
+
+    pub(in crate::runner) fn repair(&self, digests: &Digests) -> Option<RecordedRepair> {
+        match self.plain.as_ref().and_then(|plain| plain.repair.as_deref()) {
+            Some(RepairUse { repairer, before, after }) => {
+                let (before, after) = (digests.of(*before), digests.of(*after));
+                Some(RecordedRepair { repairer: repairer.clone(), before, after })
+            }
+            None => self.record.as_ref()?.repair.as_deref().cloned(),
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, note: impl FnOnce(&mut ToolInvocationRecord)) {
+        if let Some(record) = &mut self.record {
+            note(record);
+        }
+    }
+
+    /// The call is about to wait.
+    pub(in crate::runner) fn asks(&mut self, pending: &PendingCall) {
+        let (summary, changes, names) = pending.decided_explanation();
+        let asked = Asked { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
+        self.asked = Some(Box::new(asked));
+    }
+
+    /// What a person reads of the call. `None` unless it is about to wait.
+    pub(in crate::runner) fn asked(&self) -> Option<&Asked> {
+        self.asked.as_deref()
+    }
+
+    /// The arguments as events show them.
+    pub(in crate::runner) fn masked(&self) -> Option<&JsonText> {
+        match self.record.as_deref() {
+            Some(ToolInvocationRecord { arguments: RecordedArguments::Masked(arguments), .. }) => Some(arguments),
+            Some(_) => None,
+            None => self.shown.as_ref(),
+        }
+    }
+
+    /// What the record shows of the arguments. `None` once it was given away.
+    pub(in crate::runner) fn recorded_arguments(&self, digests: &Digests) -> Option<RecordedArguments> {
+        match self.unread() {
+            Some(unread) => Some(unread.recorded(digests)),
+            None => self.record.as_ref().map(|record| record.arguments.clone()),
+        }
+    }
+
+    /// The arguments, if they were not or could not be read.
+    fn unread(&self) -> Option<Shown> {
+        match &self.unseen {
+            Some(call) => Some(Shown::unread(call.arguments.as_str())),
+            None => self.plain.as_ref()?.unread.map(|(length, hash)| Shown::Unread(length, hash)),
+        }
+    }
+
+    /// The record that the call gets if nobody sees its end. `None` if it has one already.
+    pub(in crate::runner) fn unseen(&self, digests: &Digests) -> Option<ToolInvocationRecord> {
+        let mut stop = Stop::new(Outcome::OutcomeUnknown);
+        stop.cause = Some(Cause::Lost);
+        let result = stop.result(self.id.clone(), true);
+        let mut unseen = Self { executed: true, ..self.clone() };
+        unseen.give(digests, false, &result, Some(&stop), None).map(|record| *record)
+    }
+
+    /// Gives the record away, once. `ended_at` is `None` while the call is open; `is_heard`, if somebody takes the event
+    /// that comes after the record.
+    #[inline]
+    pub(in crate::runner) fn give(
+        &mut self,
+        digests: &Digests,
+        is_heard: bool,
+        result: &ToolExecResult,
+        stop: Option<&Stop>,
+        ended_at: Option<Timestamp>,
+    ) -> Option<Box<ToolInvocationRecord>> {
+        let plain = if self.has_digests() { Some((self.unread(), self.repair(digests))) } else { None };
+        let mut record = self.record.take()?;
+        if let Some((unread, repair)) = plain {
+            self.unseen = None;
+            if let Some(unread) = unread {
+                record.arguments = unread.recorded(digests);
+            }
+            if let Some(repair) = repair {
+                record.repair = Some(Box::new(repair));
+            }
+        }
+        if is_heard && let RecordedArguments::Masked(arguments) = &record.arguments {
+            self.shown = Some(arguments.clone());
+        }
+        let error = result.error();
+        record.result = result.value().cloned();
+        record.left_out = result.left_out();
+        record.media.extend(result.media().iter().map(Into::into));
+        record.outcome = result.outcome();
+        record.cause = stop.and_then(|stop| stop.cause);
+        if let Some(error) = error {
+            record.tool_code.clone_from(&error.tool_code);
+            record.safe_message = Some(error.safe_message.clone());
+            record.violations = error.errors.iter().map(Into::into).collect();
+        }
+        record.executed = self.executed;
+        record.ended_at = ended_at;
+        Some(record)
+    }
+}

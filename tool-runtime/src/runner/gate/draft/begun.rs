@@ -1,0 +1,81 @@
+//! How the record of a call begins, and where it comes from for a call that waited.
+
+use std::sync::Arc;
+
+use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, ToolInvocationRecord};
+use crate::runner::Run;
+use crate::runner::gate::draft::{Called, Draft};
+
+/// In a record until its arguments are read or digested. `OpenCall::read` does the one, [`Draft::give`] the other.
+const UNSEEN: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
+
+impl Draft {
+    #[inline]
+    pub(in crate::runner) fn new(run: &Run, id: CallId, called: Called) -> Self {
+        let options = run.options();
+        let record = Box::new(ToolInvocationRecord {
+            tool_call_id: id,
+            name: Arc::clone(called.name()),
+            definition_hash: None,
+            arguments: UNSEEN,
+            changes: Vec::new(),
+            result: None,
+            left_out: LeftOut::default(),
+            media: Vec::new(),
+            outcome: Outcome::OutcomeUnknown,
+            cause: None,
+            tool_code: None,
+            safe_message: None,
+            violations: Vec::new(),
+            executed: false,
+            started_at: run.shared().clock.now(),
+            ended_at: None,
+            run_id: Arc::clone(run.identity()),
+            session_id: options.session.clone(),
+            conversation_id: options.conversation.clone(),
+            principal: options.principal.clone(),
+            roles: options.roles.clone(),
+            attributes: options.attributes.clone(),
+            tenant: options.tenant.clone(),
+            caller: options.caller.clone(),
+            decision: None,
+            validator: None,
+            repair: None,
+            intervention: None,
+            void_grant: None,
+        });
+        Self::of(called, record)
+    }
+
+    /// The draft of a suspended call, with the session, the conversation and the caller that it had when it was suspended.
+    pub(in crate::runner) fn reopened(run: &Run, record: ToolInvocationRecord) -> Self {
+        let options = run.options();
+        let record = Box::new(ToolInvocationRecord {
+            run_id: Arc::clone(run.identity()),
+            principal: options.principal.clone(),
+            roles: options.roles.clone(),
+            attributes: options.attributes.clone(),
+            tenant: options.tenant.clone(),
+            // What it waited for is not how it ends.
+            safe_message: None,
+            ..record
+        });
+        Self::of(Called::Unknown(Arc::clone(&record.name)), record)
+    }
+
+    #[inline]
+    fn of(called: Called, record: Box<ToolInvocationRecord>) -> Self {
+        Self {
+            id: record.tool_call_id.clone(),
+            called,
+            started_at: record.started_at,
+            effect: None,
+            executed: false,
+            unseen: None,
+            asked: None,
+            record: Some(record),
+            shown: None,
+            plain: None,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! [`Shown`]: the visible form of arguments in a record, before the digests of the store's key are made.
+
+use crate::call::{JsonText, RecordedArguments, RepairUse};
+use crate::runner::ledger::digests::Digests;
+use crate::tool::Hash;
+
+/// The visible form of arguments in a record.
+pub(in crate::runner) enum Shown {
+    /// They were read; sensitive ones are masked.
+    Masked(JsonText),
+    /// They could not be read: their length in bytes, and their hash.
+    Unread(usize, Hash),
+}
+
+impl Shown {
+    pub(in crate::runner) fn unread(raw: &str) -> Self {
+        Self::Unread(raw.len(), Hash::sha256(raw))
+    }
+
+    pub(in crate::runner) fn recorded(self, digests: &Digests) -> RecordedArguments {
+        match self {
+            Self::Masked(arguments) => RecordedArguments::Masked(arguments),
+            Self::Unread(length, hash) => RecordedArguments::Unread { length, digest: digests.of(hash) },
+        }
+    }
+}
+
+/// Hashes of the model's text. They never leave the process: sensitive arguments could be guessed from them.
+#[derive(Clone, Default)]
+pub(super) struct Plain {
+    pub(super) unread: Option<(usize, Hash)>,
+    pub(super) repair: Option<Box<RepairUse>>,
+}

@@ -1,0 +1,138 @@
+//! [`Ending`] and [`Stop`]: the ways in which a call leaves the gate.
+
+use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::call::{
+    CallId, Cause, Delivered, Failed, JsonText, Mismatch, Outcome, Question, SafeError, Suspension, ToolExecResult,
+    Violation,
+};
+use crate::runner::ResumeError;
+
+/// A call left the gate as it should.
+pub(in crate::runner) enum Ending {
+    /// With a projected value.
+    Delivered(Delivered),
+    /// It waits for a person or a client, and is in the store already.
+    Suspended(Suspended),
+    /// It was seen to end, or runs, elsewhere: this is what is known of it, and its record is not ours to write.
+    Elsewhere(Box<ToolExecResult>),
+    /// The decision on it was not carried out, because it could not be taken out of the calls that wait.
+    NotTaken(ResumeError),
+}
+
+/// The reason why a suspended call waits, the question that it asks, and the payload for a client to execute.
+pub(in crate::runner) struct Suspended {
+    pub(in crate::runner) question: Box<Question>,
+    pub(in crate::runner) suspension: Suspension,
+    pub(in crate::runner) prepared: Option<JsonText>,
+}
+
+impl Suspended {
+    pub(in crate::runner) const fn outcome(&self) -> Outcome {
+        match self.suspension {
+            Suspension::Approval => Outcome::ApprovalRequired,
+            Suspension::Client => Outcome::ClientRequired,
+        }
+    }
+}
+
+/// A call was refused or failed. Boxed, because every stage returns it or what it made.
+pub(in crate::runner) struct Stop(Box<Refusal>);
+
+/// Why a call was refused or failed. Holds no values, but for `reason`.
+pub(in crate::runner) struct Refusal {
+    pub(in crate::runner) outcome: Outcome,
+    pub(in crate::runner) message: Cow<'static, str>,
+    pub(in crate::runner) errors: Vec<Violation>,
+    pub(in crate::runner) tool_code: Option<String>,
+    /// For operators: it can hold values.
+    pub(in crate::runner) reason: Option<Reason>,
+    pub(in crate::runner) cause: Option<Cause>,
+    /// What differs between the call as it was suspended and now.
+    pub(in crate::runner) mismatch: Option<Mismatch>,
+    /// The model was never offered the tool and must not learn that it exists.
+    pub(in crate::runner) concealed: bool,
+}
+
+impl Deref for Stop {
+    type Target = Refusal;
+
+    fn deref(&self) -> &Refusal {
+        &self.0
+    }
+}
+
+impl DerefMut for Stop {
+    fn deref_mut(&mut self) -> &mut Refusal {
+        &mut self.0
+    }
+}
+
+/// Why a call failed, for operators.
+#[derive(Clone)]
+pub(in crate::runner) struct Reason {
+    pub(in crate::runner) text: Arc<str>,
+    pub(in crate::runner) error_type: Option<&'static str>,
+}
+
+impl Stop {
+    /// With the fixed sentence of the outcome.
+    #[cold]
+    pub(in crate::runner) fn new(outcome: Outcome) -> Self {
+        Self(Box::new(Refusal {
+            outcome,
+            message: outcome.safe_message().into(),
+            errors: Vec::new(),
+            tool_code: None,
+            reason: None,
+            cause: None,
+            mismatch: None,
+            concealed: false,
+        }))
+    }
+
+    /// A call that waits does not fit what would finish it.
+    pub(in crate::runner) fn mismatch(mismatch: Mismatch) -> Self {
+        let mut stop = Self::new(Outcome::ApprovalMismatch);
+        stop.mismatch = Some(mismatch);
+        stop.reason(mismatch.to_string(), None)
+    }
+
+    pub(in crate::runner) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    pub(in crate::runner) fn errors(mut self, errors: Vec<Violation>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// The result of a call that ends like this.
+    #[cold]
+    pub(in crate::runner) fn result(&self, id: CallId, executed: bool) -> ToolExecResult {
+        let error = SafeError {
+            error_code: self.outcome,
+            tool_code: self.tool_code.clone(),
+            safe_message: self.message.to_string(),
+            errors: self.errors.clone(),
+            mismatch: self.mismatch,
+        };
+        let detail = self.reason.as_ref().map(|reason| Arc::clone(&reason.text));
+        ToolExecResult::failed(id, executed, Failed { error, concealed: self.concealed, detail })
+    }
+
+    /// Sets what operators may read; an empty text is ignored.
+    pub(in crate::runner) fn reason(mut self, text: impl Into<Arc<str>>, error_type: Option<&'static str>) -> Self {
+        let text = text.into();
+        self.reason = (!text.is_empty()).then_some(Reason { text, error_type });
+        self
+    }
+}
+
+/// The longest sentence and the longest code that a tool's error or a person may have, in bytes: they are no way round
+/// the result limit.
+pub(in crate::runner) const MAX_MESSAGE_BYTES: usize = 2048;
+pub(in crate::runner) const MAX_CODE_BYTES: usize = 128;

@@ -1,0 +1,180 @@
+//! `exec`: the gate as a list of stages.
+//!
+//! Each stage takes what only the stage before it can make, so none can be skipped. A call leaves the list with a value,
+//! as a suspension, or, through `?`, with a refusal.
+
+use std::future::Future;
+
+use tracing::Span;
+
+use crate::call::{Decision, Suspension, ToolCall, ToolExecResult};
+use crate::hydrate::{Hydrated, HydrationResult};
+#[cfg(feature = "mcp-server")]
+use crate::runner::CallClient;
+use crate::runner::Run;
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::spans::Parent;
+use crate::runner::gate::stages;
+use crate::runner::gate::stages::{Beginning, Concluded, Connections, Judged, Permit};
+use crate::runner::waiting::grants::{Remembered, remembered};
+use crate::runner::waiting::suspend::{Waits, suspend};
+
+impl Run {
+    /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
+    /// polled or not, the call still gets its record and its terminal event.
+    ///
+    /// What goes wrong is in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a tokio
+    /// runtime with its timer enabled. Before it resolves, it waits for the store's receipt of the record, without a
+    /// timeout of its own.
+    pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        taken(OpenCall::start(self.clone(), call), from_start)
+    }
+
+    /// As [`exec`](Self::exec), for a call of the turn of a model that has this span.
+    ///
+    /// With `known`, another process took the call to its end: what follows from that happens to this run too, but the
+    /// tool does not run, and no second record is written.
+    pub(crate) fn exec_within(
+        &self,
+        turn: &Span,
+        call: ToolCall,
+        known: Option<ToolExecResult>,
+    ) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        let mut open = OpenCall::start(self.clone(), call);
+        open.parent = Parent::Turn(turn.clone());
+        open.known = known.map(Box::new);
+        taken(open, from_start)
+    }
+
+    /// As [`exec`](Self::exec), for a call of a client at the other end of a connection.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn exec_for(
+        &self,
+        client: CallClient,
+        call: ToolCall,
+    ) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        let mut open = OpenCall::start(self.clone(), call);
+        open.client = Some(Box::new(client));
+        taken(open, from_start)
+    }
+
+    /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
+    #[must_use]
+    pub fn hydrate(&self, calls: impl IntoIterator<Item = ToolCall>) -> Vec<HydrationResult> {
+        calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
+    }
+
+    /// Executes a hydrated call, from the policy's decision on its arguments. What another run hydrated is refused as
+    /// `policy_denied`.
+    pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        let open = OpenCall::start_hydrated(self.clone(), &hydrated);
+        taken(open, |open| from_hydrated(open, hydrated))
+    }
+}
+
+/// Takes an open call to its end. `judge` are the stages up to the policy's decision on the arguments.
+///
+/// None of those waits for anything, and they are no future: a future is copied into the one that awaits it, as large as it
+/// is, and three of them, one within the other, took five hundred instructions of every call.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
+fn taken(
+    mut open: OpenCall,
+    judge: impl FnOnce(&mut OpenCall) -> Result<Judged, Stop> + Send,
+) -> impl Future<Output = ToolExecResult> + Send {
+    async move {
+        let permit = match judge(&mut open) {
+            Ok(Judged::Permitted(permit)) => Ok(permit),
+            Ok(Judged::NeedsApproval(hydrated)) => Box::pin(from_question(&mut open, hydrated)).await,
+            Err(stop) => Err(Err(stop)),
+        };
+        let ended = match permit {
+            Ok(permit) => from_permit(&mut open, permit).await,
+            Err(ended) => ended,
+        };
+        open.finish(ended).await
+    }
+}
+
+/// The stages up to the decision.
+fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
+    let mut decision = None;
+    let hydrated = open.read(|open, call| {
+        let admitted = stages::admit(open, &call).inspect(|admitted| decision.clone_from(&admitted.decision));
+        stages::hydrate(open, admitted, call)
+    })?;
+    from_hydration(open, hydrated, decision)
+}
+
+/// For calls that [`Run::hydrate`] already parsed and validated.
+fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
+    let decision = stages::admit_hydrated(open, &hydrated)?;
+    from_hydration(open, hydrated, decision)
+}
+
+/// The stages after hydration, up to the decision. `decision` is the one that [`admit`](stages::admit) found to be final.
+fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
+    let frozen = stages::freeze(open, hydrated);
+    stages::decide(open, frozen, decision)
+}
+
+/// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.
+async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
+    if let Some(known) = open.known.take() {
+        return Err(Ok(Ending::Elsewhere(known)));
+    }
+    let Remembered { decided, void } = remembered(open, &hydrated).await;
+    if let Some(void) = void {
+        open.draft.voided(void);
+    }
+    match decided {
+        None => Err(suspend(open, hydrated, Suspension::Approval, Waits::default()).await),
+        Some((grant, decision)) => stages::decide_granted(open, hydrated, grant, decision).map_err(Err),
+    }
+}
+
+/// The stages after the permit; an approved call enters here.
+pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
+    let mut bound = {
+        let reserved = stages::reserve(open, permit)?;
+        if let Some(known) = open.known.take() {
+            return Ok(Ending::Elsewhere(known));
+        }
+        // What only some calls wait for is on the heap: every call's future would be as large.
+        let (entry, timeout) = reserved.tool();
+        if let Some(reaching) = stages::reach(open, entry, timeout) {
+            reaching.await?;
+        }
+        let connections = match stages::connect(open, entry, timeout) {
+            Some(connecting) => connecting.await?,
+            None => Connections::default(),
+        };
+        stages::bind(reserved, connections)
+    };
+    if open.run().policy().requires_records() {
+        Box::pin(stages::recordable(open)).await?;
+    }
+    let entered = match stages::begin(open, &bound) {
+        Some(entered) => entered,
+        None => match Box::pin(stages::enter(open, &mut bound)).await? {
+            Beginning::Run(entered) => entered,
+            Beginning::End(ending) => return Ok(ending),
+            Beginning::Ask => {
+                let hydrated = bound.into_hydrated();
+                return Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await;
+            }
+        },
+    };
+    let left = stages::run(open, &mut bound, entered).await?;
+    match stages::conclude(open, bound, left)? {
+        Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
+        Concluded::NeedsClient(hydrated, payload) => {
+            let waits = Waits { prepared: Some(payload), graph: None };
+            Box::pin(suspend(open, *hydrated, Suspension::Client, waits)).await
+        }
+        Concluded::GraphWaits(hydrated, pending) => {
+            let waits = Waits { prepared: None, graph: Some(pending) };
+            Box::pin(suspend(open, *hydrated, Suspension::Approval, waits)).await
+        }
+    }
+}

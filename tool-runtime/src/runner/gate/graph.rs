@@ -1,0 +1,166 @@
+//! Graphs: the run of a graph works for the run that calls it, and is never wider.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::call::{CallId, Caller, Decider, Event, Outcome, PendingGraph, ToolContext};
+use crate::policy::RunTools;
+use crate::runner::ledger::digests::Digests;
+use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::tool::{ToolEffect, is_graph};
+
+/// What a graph, or the search for tools, gets of the call that runs it.
+pub(crate) struct Host {
+    run: Run,
+    continued: Mutex<Option<Continued>>,
+}
+
+/// A graph that waited, and the decision on its call.
+pub(crate) struct Continued {
+    pub(crate) pending: PendingGraph,
+    pub(crate) decision: ApprovalDecision,
+    pub(crate) decider: Decider,
+}
+
+/// The graph whose run begins.
+pub(crate) struct Worker<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) tools: &'a [String],
+    /// It has no model: a script.
+    pub(crate) is_script: bool,
+}
+
+impl Host {
+    pub(in crate::runner) fn new(run: Run, continued: Option<Continued>) -> Self {
+        Self { run, continued: Mutex::new(continued) }
+    }
+
+    /// Returns the run whose call it is.
+    pub(in crate::runner) const fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Returns the graph that waited, once.
+    pub(crate) fn continued(&self) -> Option<Continued> {
+        self.continued.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Starts the run of a graph.
+    pub(crate) fn start(&self, context: &ToolContext, worker: &Worker<'_>) -> Work {
+        let policy = self.run.policy().clone();
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
+        Work::new(self.run.clone(), run)
+    }
+
+    /// Starts the run of a script, whose calls with effects each wait for an approval. `None` if the run is held to as many
+    /// policies as a run can be.
+    #[cfg(feature = "code-mode")]
+    pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
+        let policy = self.run.policy().asking()?;
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
+        Some(Work::new(self.run.clone(), run))
+    }
+
+    /// Returns what continues the run of a graph: the runner and the options.
+    pub(crate) fn again(
+        &self,
+        context: &ToolContext,
+        worker: &Worker<'_>,
+        pending: &PendingGraph,
+    ) -> (ToolRunner, RunOptions) {
+        let options = self.options(context, worker, Arc::clone(&pending.run_id));
+        (ToolRunner { shared: Arc::clone(self.run.shared()) }, options)
+    }
+
+    fn first(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
+        self.options(context, worker, run_id(&self.run.shared().digests, &context.idempotency_key()).into())
+    }
+
+    /// Ties a continued run to the one that calls it.
+    pub(crate) fn work(&self, run: Run) -> Work {
+        Work::new(self.run.clone(), run)
+    }
+
+    /// The options of a graph's run: nothing in them is wider than those of the run that calls it.
+    fn options(&self, context: &ToolContext, worker: &Worker<'_>, run_id: Arc<str>) -> RunOptions {
+        let (run, options) = (&self.run, self.run.options());
+        // What reaches further than the graph, as the policy takes both, is none of its tools.
+        let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
+        let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
+        let tools: RunTools = worker.tools.iter().filter(has).collect();
+        let caller = Caller::Graph {
+            run: run.id().to_owned(),
+            name: worker.name.to_owned(),
+            version: worker.version.to_owned(),
+        };
+        let labels = run.labels();
+        let options = RunOptions {
+            tools: RunTools::intersection(options.tools.clone(), Some(tools)),
+            agent: Some(worker.name.into()),
+            labels,
+            user_text: Vec::new(),
+            cancellation: Arc::new(context.cancellation().child_token()),
+            parent: Some(run.clone()),
+            is_script: worker.is_script,
+            ..options.clone()
+        };
+        options.run_id(run_id).caller(caller).events(told(run, context.call_id(), worker.name))
+    }
+}
+
+/// What tells the run that calls a graph what happens in it.
+pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
+    let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
+    move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
+}
+
+/// Between the names in the path of a call.
+pub(crate) const SEPARATOR: &str = " > ";
+
+/// Derives the id of a graph's run from the key of the call, so that a graph that runs again finds its earlier steps.
+/// The arguments in the key cannot be guessed from the id, which records contain.
+pub(in crate::runner) fn run_id(digests: &Digests, idempotency_key: &str) -> String {
+    format!("graph_{}", digests.id_of(idempotency_key))
+}
+
+/// The run of a graph. Its labels and its evidence are added to the run that called it, however it ends.
+pub(crate) struct Work {
+    parent: Run,
+    pub(crate) run: Run,
+}
+
+impl Work {
+    fn new(parent: Run, run: Run) -> Self {
+        let seen = parent.evidence().clone();
+        run.evidence().merge(&seen);
+        Self { parent, run }
+    }
+
+    /// Whether an effect of the graph may have begun.
+    pub(crate) fn begun(&self, graph: &ToolContext) -> bool {
+        let effect = self.parent.effect_of(graph.tool().as_str());
+        let never = |outcome: &Outcome| {
+            matches!(
+                outcome,
+                Outcome::InvalidJson
+                    | Outcome::ValidationError
+                    | Outcome::LimitExceeded
+                    | Outcome::IncompleteCall
+                    | Outcome::Unavailable
+                    | Outcome::PolicyDenied
+                    | Outcome::ApprovalDenied
+                    | Outcome::ApprovalExpired
+                    | Outcome::BudgetExceeded
+            )
+        };
+        effect != Some(ToolEffect::ReadOnly) && !self.run.state().summary.calls.keys().all(never)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.parent.remembered().label(self.run.labels());
+        let seen = self.run.evidence().clone();
+        self.parent.evidence().merge(&seen);
+    }
+}

@@ -1,0 +1,308 @@
+//! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
+
+mod begun;
+mod ended;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolExecResult};
+use crate::contain::discard;
+use crate::hydrate::{Hydrated, Treatment};
+use crate::runner::gate::deliver;
+use crate::runner::gate::deliver::adopt;
+use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::spans::Parent;
+use crate::runner::ledger::accounts::Held;
+use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
+use crate::runner::report::telemetry;
+use crate::runner::run::call_ids::Taken;
+use crate::runner::{CallClient, Continued, ResumeError, Run};
+use crate::store::waiting::{self, Then};
+use crate::store::{Key, StoreError, WriteHandle};
+use crate::tool::ToolEffect;
+
+/// A call on its way through the gate. Dropping it before its end records it as cancelled.
+///
+/// What only some calls have is behind pointers: this is moved for every call.
+pub(in crate::runner) struct OpenCall {
+    run: Run,
+    /// The id towards the model, where the record cannot have it: the call is refused.
+    id: Option<CallId>,
+    taken: Taken,
+    /// When the call came in; of one that waited, when it was opened again.
+    started: Timestamp,
+    ended: Option<Timestamp>,
+    pub(in crate::runner) parent: Parent,
+    pub(in crate::runner) draft: Draft,
+    /// What the ledger knows of the call.
+    pub(in crate::runner) attempt: Option<Box<Attempt>>,
+    /// What is on its way to the calls that wait.
+    pub(in crate::runner) suspending: Option<Box<Suspending>>,
+    /// The bytes of the call's result, once the call counts as one that its run has spent.
+    pub(in crate::runner) used: Option<u64>,
+    /// What the call has booked on accounts.
+    pub(in crate::runner) held: Option<Box<Held>>,
+    /// What another process made of the call: its record is written, and it does not run again.
+    pub(in crate::runner) known: Option<Box<ToolExecResult>>,
+    /// What is to be taken out of the calls that wait before anything else is written of this one.
+    pub(in crate::runner) claim: Option<Box<Claim>>,
+    /// A graph that waited, and how it continues.
+    pub(in crate::runner) continued: Option<Box<Continued>>,
+    /// The grant that lets the call run, and what the policy had decided before.
+    pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
+    /// The client that made the call, if it is at the other end of a connection.
+    pub(in crate::runner) client: Option<Box<CallClient>>,
+    /// Another process began it and is gone: the ledger has it open.
+    pub(in crate::runner) is_taken_over: bool,
+    /// Its caller is gone, and it ends in a task of its own.
+    is_left: bool,
+    phase: Phase,
+}
+
+enum Phase {
+    Running,
+    /// It waits, and still does if this is dropped.
+    Waiting,
+    /// It is being taken out of those that wait, to begin. Nobody has heard whether it was.
+    Claiming,
+    /// The record is on its way, the event is not out yet.
+    Recorded(Box<Recorded>),
+    Announced,
+}
+
+struct Recorded {
+    result: ToolExecResult,
+    stop: Option<Stop>,
+    receipt: WriteHandle,
+}
+
+impl OpenCall {
+    /// Announces the start, before anything is checked.
+    #[inline]
+    pub(in crate::runner) fn start(run: Run, call: ToolCall) -> Self {
+        let called = Called::of(&run, &call.name);
+        let mut open = Self::announced(run, &call.id, called);
+        open.draft.keep_unseen(call);
+        open
+    }
+
+    /// Announces the start of a call that was hydrated before. What another run hydrated is not shown: its tool may
+    /// have marked other arguments as sensitive.
+    pub(in crate::runner) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
+        let call = hydrated.call();
+        let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
+            Shown::Masked(hydrated.frozen.masked())
+        } else {
+            Shown::unread(call.arguments.as_str())
+        };
+        let called = Called::of(&run, &call.name);
+        let mut open = Self::announced(run, &call.id, called);
+        open.draft.shows(arguments);
+        open
+    }
+
+    #[inline]
+    fn announced(run: Run, id: &CallId, called: Called) -> Self {
+        // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
+        let bytes = id.as_str().len();
+        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
+        let taken = if is_remembered { run.state().call_ids.take(id) } else { Taken::First };
+        let is_kept = is_remembered && taken == Taken::First;
+        let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
+        let draft = Draft::new(&run, record_id, called);
+        telemetry::announce_start(&run, &draft);
+        let started = draft.started_at;
+        Self::at(run, id, taken, draft, started, None)
+    }
+
+    /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
+    pub(in crate::runner) fn reopen(run: Run, claim: Box<Claim>) -> Self {
+        let draft = Draft::reopened(&run, claim.waiting.record.clone());
+        let started = run.shared().clock.now();
+        Self::at(run, None, Taken::First, draft, started, Some(claim))
+    }
+
+    #[inline]
+    fn at(
+        run: Run,
+        id: Option<CallId>,
+        taken: Taken,
+        draft: Draft,
+        started: Timestamp,
+        claim: Option<Box<Claim>>,
+    ) -> Self {
+        let parent = Parent::surroundings();
+        let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
+        Self {
+            run,
+            id,
+            taken,
+            started,
+            ended: None,
+            parent,
+            draft,
+            attempt: None,
+            suspending: None,
+            used: None,
+            held: None,
+            known: None,
+            claim,
+            continued: None,
+            grant: None,
+            client: None,
+            is_taken_over: false,
+            is_left: false,
+            phase,
+        }
+    }
+
+    /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
+    pub(in crate::runner) fn claimed(&mut self) {
+        self.phase = Phase::Claiming;
+    }
+
+    pub(in crate::runner) const fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The token that cancels the call: that of its run, or of its client.
+    pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
+        self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
+    }
+
+    /// What became of the call's id.
+    pub(in crate::runner) const fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// The call could not begin, so it still waits.
+    pub(in crate::runner) fn unclaimed(&mut self, claim: Box<Claim>) {
+        (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
+    }
+
+    /// Reads the arguments: lends the call to the stages that make it a hydrated one.
+    ///
+    /// The closure is synchronous and says what the record may show, so a call never waits for anything between the
+    /// two: it is either unseen or recorded.
+    #[inline]
+    pub(in crate::runner) fn read(
+        &mut self,
+        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Refused>,
+    ) -> Result<Hydrated, Stop> {
+        let Some(call) = self.draft.take_unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
+        let read = read(self, call);
+        self.draft.read(read)
+    }
+
+    /// What was done to the arguments.
+    #[inline]
+    pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment) {
+        self.draft.hydrated(treatment, &self.run.shared().compiled.label);
+    }
+
+    /// The tool begins to run, here or at a client.
+    #[inline]
+    pub(in crate::runner) fn begin(&mut self) {
+        self.phase = Phase::Running;
+        self.draft.set_executed(true);
+        if self.draft.effect().is_some_and(|effect| effect != ToolEffect::ReadOnly) {
+            self.run.state().begin(&self.draft.id);
+        }
+    }
+
+    /// The call was handed to its client. It waits until its claim is taken.
+    pub(in crate::runner) const fn at_client(&mut self) {
+        self.draft.set_executed(true);
+    }
+
+    /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
+    pub(in crate::runner) fn had_no_effect(&mut self) {
+        self.draft.set_executed(false);
+        self.run.state().hand_out(&self.draft.id);
+    }
+
+    /// Writes the record, then the terminal event, then hands out the result.
+    ///
+    /// Borrowed, because a future that takes the call holds it twice.
+    pub(in crate::runner) async fn finish(&mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
+        if self.draft.has_digests() {
+            Box::pin(self.run.digests()).await;
+        }
+        let ended = match self.known.take() {
+            // The gate refuses it now; the record says what became of it.
+            Some(known) => Ok(Ending::Elsewhere(known)),
+            None => match ended {
+                Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
+                ended => ended,
+            },
+        };
+        if let Ok(Ending::Elsewhere(result)) = &ended {
+            adopt(&self.run, self.draft.name(), result);
+        }
+        let is_kept = matches!(&ended, Ok(Ending::Suspended(_) | Ending::Elsewhere(_)));
+        let (mut result, stop) = self.result(ended);
+        let receipt = if is_kept { WriteHandle::ready(Ok(())) } else { self.write(&result, stop.as_ref()) };
+        if receipt.is_kept() {
+            self.close(&result, stop.as_ref());
+        } else {
+            // The future may be dropped while it waits; the event and the report need the end then.
+            let id = self.id().clone();
+            self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
+            if let Phase::Recorded(recorded) = &mut self.phase
+                && let Err(error) = (&mut recorded.receipt).await
+            {
+                telemetry::record_lost(&self.run, &self.draft, &error);
+                if matches!(error, StoreError::Fenced) {
+                    // Somebody else has written, or will write, that nobody saw the end.
+                    let mut stop = Stop::new(Outcome::OutcomeUnknown);
+                    stop.cause = Some(Cause::Lost);
+                    result = stop.result(id, true);
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
+                } else if result.value().is_some() && self.run.policy().requires_records() {
+                    let stop = ended::withheld(&self.draft);
+                    result = stop.result(id, self.draft.executed());
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
+                }
+                discard(error);
+            }
+            self.close_recorded();
+        }
+        if self.draft.executed() || is_kept {
+            self.handed_out();
+        }
+        result
+    }
+
+    /// Finishes a call that was reopened: takes it out of those that wait together with its record, unless it was taken
+    /// when it began to run.
+    pub(in crate::runner) async fn finish_waiting(
+        mut self,
+        ended: Result<Ending, Stop>,
+    ) -> Result<ToolExecResult, ResumeError> {
+        if let Ok(Ending::NotTaken(error)) = ended {
+            return Err(error);
+        }
+        let Some(claim) = self.claim.take() else {
+            return Ok(self.finish(ended).await);
+        };
+        let Claim { waiting, decision, lock: _lock } = *claim;
+        let ledger = waiting.ledger_key();
+        let (result, stop) = self.result(ended);
+        // It has none only if it was written already, and then it does not wait.
+        let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
+        let then = Then::End(record);
+        LedgerClient(&self.run).take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
+        if let Some(delivered) = result.as_delivered()
+            && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())
+        {
+            deliver::read(&self.run, entry, delivered);
+        }
+        self.close(&result, stop.as_ref());
+        self.run.state().hand_out(&self.draft.id);
+        Ok(result)
+    }
+}

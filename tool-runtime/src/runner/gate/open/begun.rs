@@ -1,0 +1,98 @@
+//! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
+
+use crate::call::{Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::contain::discard;
+use crate::runner::Run;
+use crate::runner::gate::draft::Draft;
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::run::call_ids::Taken;
+use crate::runner::shows;
+use crate::store::StoreError;
+use crate::tool::ToolEffect;
+
+impl OpenCall {
+    /// Opens a call again that another process began and left.
+    pub(in crate::runner) fn taken_over(run: Run, record: ToolInvocationRecord) -> Self {
+        let draft = Draft::reopened(&run, record);
+        let started = run.shared().clock.now();
+        let mut open = Self::at(run, None, Taken::First, draft, started, None);
+        open.is_taken_over = true;
+        open
+    }
+
+    /// The call of a graph that this call waits for.
+    pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
+        self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
+    }
+
+    /// Whether the ledger may know the call, and was not asked.
+    pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
+        self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
+    }
+
+    /// Whether a call that did not run here may have begun in another process.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        !self.draft.executed()
+            && self.taken == Taken::First
+            && self.draft.effect() != Some(ToolEffect::ReadOnly)
+            && self.run.state().is_continued()
+    }
+
+    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
+    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write. One that
+    /// another process took to its end has its record, and gets no second one.
+    pub(super) async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
+        match self.known_elsewhere(&stop).await {
+            Ok(None) => Err(stop),
+            Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
+            Err(error) => {
+                discard(self.run.store_unread(error));
+                // Nobody can say whether it has its record, so none is written.
+                if is_certain(stop.outcome) { Err(stop) } else { Ok(Ending::Elsewhere(Box::new(self.unknown()))) }
+            }
+        }
+    }
+
+    /// What other processes made of the call. `None` if none of them is known to have had it.
+    async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
+        let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
+        let known = LedgerClient(&self.run).look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
+        if let Some(None) = known
+            && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
+        {
+            // The gate refuses it here, so its tool is not asked.
+            LedgerClient(&self.run).close_abandoned(&begun).await?;
+        }
+        Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
+    }
+
+    fn unknown(&self) -> ToolExecResult {
+        let outcome = Outcome::OutcomeUnknown;
+        ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
+    }
+
+    /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
+    /// both was refused before its arguments were read, the tool has to do.
+    fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
+        *record.name == *self.draft.name()
+            && match (&record.arguments, self.draft.recorded_arguments(&self.run.shared().digests)) {
+                (theirs @ RecordedArguments::Masked(_), Some(RecordedArguments::Masked(ours))) => shows(theirs, &ours),
+                (
+                    RecordedArguments::Unread { digest: theirs, .. },
+                    Some(RecordedArguments::Unread { digest: ours, .. }),
+                ) => *theirs == ours,
+                // What can be read in one process can be read in all.
+                _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
+            }
+    }
+}
+
+/// Whether a call could not have begun in any process: what is wrong is in the call itself.
+const fn is_certain(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::InvalidJson | Outcome::ValidationError | Outcome::LimitExceeded | Outcome::IncompleteCall
+    )
+}

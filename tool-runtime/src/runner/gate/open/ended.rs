@@ -1,0 +1,211 @@
+//! The end of a call: its result, its record, and its terminal event. A call whose future is dropped ends like any other.
+
+use tokio::runtime::Handle;
+
+use crate::call::{CallId, Cause, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::contain::discard;
+use crate::runner::gate::draft::Draft;
+use crate::runner::gate::ending::{Ending, Stop, Suspended};
+use crate::runner::gate::open::{OpenCall, Phase};
+use crate::runner::ledger::accounts::{Held, size};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::report::telemetry;
+use crate::store::WriteHandle;
+use crate::tool::ToolEffect;
+
+impl OpenCall {
+    /// The record of a call that is about to wait.
+    pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
+        let (prepared, question) = (suspended.prepared.clone(), suspended.question.clone());
+        let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared, question);
+        self.draft.clone().give(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
+    }
+
+    /// The id towards the model.
+    pub(super) fn id(&self) -> &CallId {
+        self.id.as_ref().unwrap_or(&self.draft.id)
+    }
+
+    /// The result of a call that ended, and why it failed.
+    #[inline]
+    pub(super) fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
+        let (id, executed) = (self.id().clone(), self.draft.executed());
+        let (mut result, stop) = match ended {
+            Ok(Ending::Delivered(delivered)) => (ToolExecResult::delivered(id, executed, delivered), None),
+            Ok(Ending::Suspended(suspended)) => {
+                let outcome = suspended.outcome();
+                (ToolExecResult::suspended(id, outcome, suspended.prepared, suspended.question), None)
+            }
+            // Its record knows a person's part in it.
+            Ok(Ending::Elsewhere(result)) => return (*result, None),
+            Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
+            Err(stop) => (stop.result(id, executed), Some(stop)),
+        };
+        if let Some(intervention) = self.draft.intervention() {
+            result = result.with_intervention(Some(intervention));
+        }
+        (result, stop)
+    }
+
+    /// The record of a call that ends now, unless it is suspended. `None` if it was given away before.
+    #[inline]
+    pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
+        self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
+        self.draft.give(&self.run.shared().digests, self.run.is_heard(), result, stop, self.ended)
+    }
+
+    /// Hands the record to the store, with what else is written about the call's end.
+    #[inline]
+    pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> WriteHandle {
+        let Some(record) = self.record(result, stop) else { return WriteHandle::ready(Ok(())) };
+        let settled = Held::settle(self.held.take(), result);
+        LedgerClient(&self.run).put(record, self.attempt.as_deref(), settled, self.suspending.take())
+    }
+
+    /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    #[inline]
+    pub(super) fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
+        self.phase = Phase::Announced;
+        telemetry::announce_end(&self.run, &self.draft, result);
+        let latency = (!result.outcome().is_suspension()).then(|| self.latency());
+        let used = self.used.take();
+        if latency.is_some() || used.is_some() {
+            let mut state = self.run.state();
+            if let Some(latency) = latency {
+                state.account(result.outcome(), latency, size(result));
+            }
+            if self.run.spending().is_unlimited() {
+                state.count(used);
+            }
+        }
+        // What a graph calls is spent by the run that called the graph too.
+        if let Some(parent) = self.run.parent().filter(|parent| parent.spending().is_unlimited()) {
+            parent.state().count(used);
+        }
+        if let Some(stop) = stop {
+            telemetry::contained(&self.run, &self.draft, stop);
+        }
+    }
+
+    /// How long the call took, in milliseconds. A clock that was set back leaves no time.
+    fn latency(&self) -> u64 {
+        let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
+        u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0)
+    }
+
+    /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not
+    /// noted.
+    #[inline]
+    pub(super) fn handed_out(&self) {
+        if self.draft.effect() != Some(ToolEffect::ReadOnly) {
+            self.run.state().hand_out(&self.draft.id);
+        }
+    }
+}
+
+impl OpenCall {
+    /// Closes a call whose record is on its way. Returns its receipt.
+    pub(super) fn close_recorded(&mut self) -> Option<WriteHandle> {
+        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
+        self.close(&recorded.result, recorded.stop.as_ref());
+        Some(recorded.receipt)
+    }
+}
+
+impl Drop for OpenCall {
+    #[inline]
+    fn drop(&mut self) {
+        if !matches!(self.phase, Phase::Announced | Phase::Waiting) {
+            self.end_dropped();
+        }
+    }
+}
+
+impl OpenCall {
+    #[cold]
+    fn end_dropped(&mut self) {
+        match self.phase {
+            Phase::Announced | Phase::Waiting => {}
+            Phase::Claiming => {
+                // The tool did not run, and will not: if the call was taken, this is its end.
+                let stop = cancelled(Outcome::Cancelled);
+                let result = stop.result(self.id().clone(), false);
+                if let Some(attempt) = self.attempt.take()
+                    && let Some(record) = self.record(&result, Some(&stop))
+                {
+                    let receipt = LedgerClient(&self.run).put_if_begun(record, *attempt);
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
+            Phase::Recorded(_) => {
+                if let Some(receipt) = self.close_recorded() {
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
+            Phase::Running if self.known.is_some() => {
+                if let Some(known) = self.known.take() {
+                    self.close(&known, None);
+                }
+            }
+            // Another process may have begun it, and nobody can be asked here.
+            Phase::Running if self.may_be_elsewhere() => self.end_later(),
+            Phase::Running => self.end_now(),
+        }
+    }
+
+    /// Ends a call that no other process can have begun.
+    fn end_now(&mut self) {
+        let outcome = match self.draft.effect() {
+            Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
+            _ if self.may_be_elsewhere() => Outcome::OutcomeUnknown,
+            _ => Outcome::Cancelled,
+        };
+        let (result, stop) = self.result(Err(cancelled(outcome)));
+        let receipt = self.write(&result, stop.as_ref());
+        self.close(&result, stop.as_ref());
+        telemetry::await_receipt(&self.run, &self.draft, receipt);
+    }
+
+    /// Ends a call in a task of its own, which asks the store whether another process began it. Where there can be no such
+    /// task, nobody can say what became of the call.
+    fn end_later(&mut self) {
+        let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
+        let Some(runtime) = runtime else { return self.end_now() };
+        let mut left = Self {
+            run: self.run.clone(),
+            id: self.id.clone(),
+            taken: self.taken,
+            started: self.started,
+            ended: self.ended,
+            parent: self.parent.clone(),
+            draft: self.draft.clone(),
+            attempt: self.attempt.take(),
+            suspending: self.suspending.take(),
+            used: self.used.take(),
+            held: self.held.take(),
+            known: None,
+            claim: None,
+            continued: None,
+            grant: None,
+            client: None,
+            is_taken_over: self.is_taken_over,
+            phase: std::mem::replace(&mut self.phase, Phase::Announced),
+            is_left: true,
+        };
+        runtime.spawn(async move { discard(left.finish(Err(cancelled(Outcome::Cancelled))).await) });
+    }
+}
+
+fn cancelled(outcome: Outcome) -> Stop {
+    let mut stop = Stop::new(outcome);
+    stop.cause = Some(Cause::Cancelled);
+    stop
+}
+
+/// The end of a call that ran and has no record, where the policy wants one.
+pub(super) fn withheld(draft: &Draft) -> Stop {
+    let may_have_acted = draft.executed() && draft.effect() != Some(ToolEffect::ReadOnly);
+    let mut stop = Stop::new(if may_have_acted { Outcome::OutcomeUnknown } else { Outcome::Cancelled });
+    stop.cause = may_have_acted.then_some(Cause::Lost);
+    stop.message("No record of this call could be kept, so its result is withheld.")
+}

@@ -1,0 +1,49 @@
+//! The document of an open call: the ledger's entry and a suspension are both made from it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::Suspension;
+use crate::hydrate::Frozen;
+use crate::runner::gate::open::OpenCall;
+use crate::store::{FrozenArguments, PendingCall};
+
+/// A call as it is let run or asked about, with everything that finishing it is compared with. The key of digests was read
+/// if the call has any.
+pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
+    let (run, spec) = (open.run(), &frozen.entry.spec);
+    let options = run.options();
+    PendingCall {
+        version: PendingCall::VERSION,
+        call_id: open.draft.id.clone(),
+        tool: spec.name.clone(),
+        definition_hash: spec.definition_hash,
+        arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
+        argument_digest: frozen.hash(),
+        record_digest: None,
+        shown_arguments: frozen.decided_on(),
+        summary: None,
+        names: Vec::new(),
+        changes: Vec::new(),
+        principal: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        roles: options.roles.clone(),
+        attributes: options.attributes.clone(),
+        tools: options.tools.clone(),
+        policy_revision: run.policy().revision(),
+        rule: open.draft.rule().map(str::to_owned),
+        labels: run.labels(),
+        run_id: Arc::clone(run.identity()),
+        session_id: options.session.clone(),
+        conversation_id: options.conversation.clone(),
+        caller: options.caller.clone(),
+        repair: open.draft.repair(&run.shared().digests),
+        started_at: open.draft.started_at,
+        created_at: now,
+        expires_at: now,
+        suspension: Suspension::Approval,
+        prepared: None,
+        graph: None,
+    }
+}

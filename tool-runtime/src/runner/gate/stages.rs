@@ -1,0 +1,37 @@
+//! The stages of the gate, one file each, in the order in which [`exec`](crate::runner::gate::exec) runs them.
+//!
+//! Each takes what only the stage before it can make, does its one thing, and stops the call with a
+//! [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
+
+mod admit;
+mod begin;
+mod bind;
+mod conclude;
+mod decide;
+mod freeze;
+mod hydrate;
+mod reach;
+mod recordable;
+mod reserve;
+mod resolve;
+mod run;
+
+pub(in crate::runner) use admit::{admit, admit_hydrated};
+pub(in crate::runner) use begin::{Beginning, begin, enter, replaced};
+pub(in crate::runner) use bind::{Connections, bind, connect};
+pub(in crate::runner) use conclude::{Concluded, conclude};
+pub(in crate::runner) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
+pub(in crate::runner) use freeze::freeze;
+pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting};
+pub(in crate::runner) use reach::reach;
+pub(in crate::runner) use recordable::recordable;
+pub(in crate::runner) use reserve::reserve;
+pub(in crate::runner) use run::{run, unprojected};
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::runner::gate::ending::Stop;
+
+/// A part of a stage that waits.
+type Waiting<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;

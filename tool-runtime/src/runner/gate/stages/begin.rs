@@ -1,0 +1,260 @@
+//! Begin: what may have an effect is entered into the ledger before it has one.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::call::{Cause, Decision, Outcome, ToolExecResult};
+use crate::contain::discard;
+use crate::registration::Purpose;
+use crate::runner::ResumeError;
+use crate::runner::gate::ending::{Ending, Stop, Suspended};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::pending::frozen_call;
+use crate::runner::gate::stages::bind::Bound;
+use crate::runner::gate::stages::reserve::exhausted;
+use crate::runner::ledger::accounts::{Held, Unheard};
+use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
+use crate::runner::ledger::look_up;
+use crate::runner::report::telemetry;
+use crate::store::ledger::{Begun, Intent};
+use crate::store::waiting::{Taken, Then};
+use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
+use crate::tool::{Execution, ToolEffect};
+
+/// What becomes of a bound call that the store had to know of.
+pub(in crate::runner) enum Beginning {
+    Run(Entered),
+    End(Ending),
+    /// It waits for a person.
+    Ask,
+}
+
+/// A bound call is entered where it has to be. Only [`begin`] and [`enter`] make one.
+pub(in crate::runner) struct Entered {
+    pub(super) purpose: Purpose,
+}
+
+/// Begins a call of which the store need not know. `None` for any other: it is to be [entered](enter).
+///
+/// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
+/// it is entered only if it was approved, so that an approval is never lost, and a process that takes it over closes the
+/// entry. Whatever it does, it is booked on the accounts of its principal and tenant first.
+#[inline]
+pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
+    if is_harmless(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
+        open.begin();
+        return Some(Entered { purpose: Purpose::Work });
+    }
+    None
+}
+
+/// Whether the call has no effect that could happen twice.
+fn is_harmless(open: &OpenCall, bound: &Bound) -> bool {
+    let spec = &bound.reserved.hydrated.frozen.entry.spec;
+    let effect = open.draft.effect().unwrap_or(spec.effect);
+    effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
+}
+
+/// Whether a decision or a grant let it run, here or in the process that it is taken over from.
+const fn was_approved(open: &OpenCall) -> bool {
+    open.claim.is_some() || open.grant.is_some() || open.is_taken_over
+}
+
+/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
+    let harmless = is_harmless(open, bound);
+    let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
+    let is_unentered = harmless && !was_approved(open);
+    let claim = open.claim.take();
+    let grant = open.grant.take();
+    let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
+    if is_unentered {
+        let begun = match bill {
+            None => Ok(Begun::Now(None)),
+            Some(bill) => LedgerClient(&run).book(*bill).await,
+        };
+        return begun_with(open, begun, None);
+    }
+    if open.draft.has_digests() {
+        run.digests().await;
+    }
+    // A call that has its record does not begin.
+    let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
+        return Err(Stop::new(Outcome::Cancelled));
+    };
+    let attempt = Attempt {
+        key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
+        owner: run.shared().attempt(),
+        unheard: bill.as_deref().map(Unheard::of),
+    };
+    let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
+    let intent = Intent {
+        key: attempt.key.clone(),
+        owner: Arc::clone(&attempt.owner),
+        lease: run.shared().lease,
+        unseen,
+        grant: grant.as_deref().map(|(key, _)| key.clone()),
+        repeatable: harmless || spec.idempotent,
+        reconciles,
+        worker: run.lease().map(|lease| lease.epoch),
+        ends_with_process: run.options().ends_with_process,
+        waited,
+        bill: bill.map(|bill| *bill),
+        waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
+    };
+    // From here on the ledger may know the attempt, so the record of the call closes it there too.
+    open.attempt = Some(Box::new(attempt.clone()));
+    let asked = Instant::now();
+    let begun = match claim {
+        None => LedgerClient(&run).enter(intent, attempt).await,
+        Some(claim) => {
+            let Claim { waiting, decision, lock } = *claim;
+            open.claimed();
+            let then = Then::Begin(Box::new(intent));
+            let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
+            match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
+                Ok(Begun::Exhausted(exceeded)) => {
+                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
+                    Ok(Begun::Exhausted(exceeded))
+                }
+                Ok(begun) => {
+                    let reserved = &mut bound.reserved;
+                    reserved.set_used(open, true);
+                    if open.continued.is_none() {
+                        run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
+                    }
+                    Ok(begun)
+                }
+                Err(error) => {
+                    // The store has answered: nothing of this attempt is in the ledger.
+                    if matches!(error, ResumeError::NotWaiting(_)) {
+                        open.attempt = None;
+                    }
+                    return Ok(Beginning::End(Ending::NotTaken(error)));
+                }
+            }
+        }
+    };
+    if matches!(begun, Ok(Begun::Replaced)) {
+        open.attempt = None;
+        let result = replaced(open).await;
+        return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
+    }
+    let begun = match (begun, open.attempt.as_deref()) {
+        (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
+            LedgerClient(&run).confirm(attempt, asked).await.map(|()| begun)
+        }
+        (begun, _) => begun,
+    };
+    if matches!(begun, Ok(Begun::Unseen)) {
+        // A look at the outside system that never ends would hold the run for ever.
+        bound.reserved.timeout.get_or_insert(run.shared().lease);
+    }
+    let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
+    if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
+        // What waits counts once it is taken.
+        bound.reserved.set_used(open, false);
+    }
+    Ok(beginning)
+}
+
+/// The call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call was not
+/// approved and its tool neither reconciles nor repeats it: no process could continue it.
+fn begins_as(
+    open: &OpenCall,
+    claim: Option<&Claim>,
+    bound: &Bound,
+    harmless: bool,
+) -> (Option<Box<PendingCall>>, bool) {
+    let (run, frozen) = (open.run(), &bound.reserved.hydrated.frozen);
+    let reconciles = frozen.entry.behaviour.may_reconcile();
+    let waited = match claim {
+        Some(claim) => {
+            // A person may have edited them.
+            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
+            let record_digest = Some(run.shared().digests.of(argument_digest));
+            Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
+        }
+        // The ledger has the state with which the earlier attempt began.
+        None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
+        None => Some(frozen_call(open, frozen, run.shared().clock.now())),
+    };
+    (waited.map(Box::new), reconciles)
+}
+
+/// Continues with what the store said.
+/// `asked` is what the policy had decided before a grant let the call run.
+fn begun_with(
+    open: &mut OpenCall,
+    begun: Result<Begun, StoreError>,
+    asked: Option<Decision>,
+) -> Result<Beginning, Stop> {
+    match begun {
+        Ok(Begun::Now(booked)) => {
+            open.held = booked.map(|booked| Box::new(Held::new(booked)));
+            if let Some(attempt) = &mut open.attempt {
+                attempt.unheard = None;
+            }
+            open.begin();
+            Ok(Beginning::Run(Entered { purpose: Purpose::Work }))
+        }
+        Ok(Begun::Unseen) => {
+            open.begin();
+            Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
+        }
+        Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(look_up::result(*record))))),
+        // The second is answered before.
+        Ok(Begun::Elsewhere | Begun::Replaced) => Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open))))),
+        Ok(Begun::Waits(call)) => {
+            open.attempt = None;
+            open.draft.asks(&call);
+            Ok(Beginning::End(Ending::Suspended(Suspended {
+                question: Box::new(call.question()),
+                suspension: call.suspension,
+                prepared: None,
+            })))
+        }
+        Ok(Begun::Ungranted) => {
+            open.attempt = None;
+            // Another call took the last use, so a person is asked after all.
+            open.draft.decided(asked);
+            Ok(Beginning::Ask)
+        }
+        Ok(Begun::Exhausted(exceeded)) => {
+            open.attempt = None;
+            Err(exhausted(exceeded))
+        }
+        Err(error) => Err(not_entered(open, error)),
+    }
+}
+
+/// The call runs in another process.
+fn elsewhere(open: &OpenCall) -> ToolExecResult {
+    let message = "This call is still running elsewhere. Do not repeat it.";
+    ToolExecResult::unfinished(open.draft.id.clone(), Outcome::OutcomeUnknown, true, message)
+}
+
+/// The result of the call as a person let it run.
+pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
+    match LedgerClient(open.run()).look_up(&open.draft.id, None, |_| true).await {
+        Ok(Some(Some(result))) => result,
+        Ok(_) => elsewhere(open),
+        Err(error) => {
+            discard(open.run().store_unread(error));
+            elsewhere(open)
+        }
+    }
+}
+
+fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
+    telemetry::not_entered(open.run(), &open.draft, &error);
+    discard(error);
+    if open.run().state().is_continued() {
+        // Only the ledger knows whether another process began it.
+        let mut stop = Stop::new(Outcome::OutcomeUnknown);
+        stop.cause = Some(Cause::Lost);
+        return stop;
+    }
+    Stop::new(Outcome::Cancelled).message("The call could not be entered in the ledger. It did not run.")
+}

@@ -1,0 +1,149 @@
+//! Bind: the connections that the tool borrows, and the context of the call.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::{Bounds, Cause, Ends, Outcome, ToolContext, context_of};
+use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
+use crate::catalog::Entry;
+use crate::contain::discard;
+use crate::error::chain;
+use crate::hydrate::Hydrated;
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::invoke;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::Waiting;
+use crate::runner::gate::stages::reserve::Reserved;
+use crate::tool::ToolSpec;
+
+/// A call with everything its tool borrows.
+pub(in crate::runner) struct Bound {
+    pub(super) reserved: Reserved,
+    pub(super) connections: Connections,
+}
+
+/// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
+/// contained.
+#[derive(Default)]
+pub(in crate::runner) struct Connections(pub(super) Vec<Connected>);
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(discard);
+    }
+}
+
+/// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
+pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
+
+impl Bound {
+    /// What the tool may know of the call.
+    pub(super) fn context(&self, open: &OpenCall) -> ToolContext {
+        let frozen = Arc::clone(&self.reserved.hydrated.frozen);
+        let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
+        context_of(frozen, self.reserved.timeout, client)
+    }
+
+    /// The name of the tool.
+    pub(super) fn tool(&self) -> &str {
+        self.reserved.hydrated.frozen.entry.spec.name.as_str()
+    }
+
+    /// What ends the tool's work from outside.
+    pub(super) fn bounds<'a>(&'a self, open: &'a OpenCall) -> Bounds<'a> {
+        Bounds::new(self.reserved.timeout, open.cancellation(), &self.reserved.hydrated.frozen.ends)
+    }
+
+    /// For a call that does not run now.
+    pub(in crate::runner) fn into_hydrated(self) -> Hydrated {
+        self.reserved.hydrated
+    }
+}
+
+/// Resolves the connections of the call. `None` if its tool has none, as most.
+#[inline]
+pub(in crate::runner) fn connect<'a>(
+    open: &'a OpenCall,
+    entry: &'a Entry,
+    timeout: Option<Duration>,
+) -> Option<Waiting<'a, Connections>> {
+    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+    let any = entry.requirements.iter().any(is_connection);
+    any.then(|| Box::pin(resolve_all(open, entry, timeout)) as _)
+}
+
+async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) -> Result<Connections, Stop> {
+    let mut connections = Connections::default();
+    for requirement in &entry.requirements {
+        if let Source::Connection(kind) = requirement.source {
+            let connected = resolve(open, requirement, kind, &entry.spec, timeout).await?;
+            connections.0.push(connected);
+        }
+    }
+    Ok(connections)
+}
+
+/// Puts together what the tool borrows.
+#[inline]
+pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections) -> Bound {
+    Bound { reserved, connections }
+}
+
+async fn resolve(
+    open: &OpenCall,
+    requirement: &Requirement,
+    kind: &'static str,
+    spec: &ToolSpec,
+    timeout: Option<Duration>,
+) -> Result<Connected, Stop> {
+    let run = open.run();
+    let options = run.options();
+    let tool = spec.name.as_str();
+    // The model learns whether there is something for the user to connect; operators learn why.
+    let failed = |why: String| Stop::new(Outcome::ConnectionFailed).reason(why, None);
+    let Some(id) = options.connections.get(kind) else {
+        tracing::error!(tool, kind, wanted = requirement.name, "the run has no connection of this kind");
+        let why = format!(
+            "`{}` needs a connection of the kind `{kind}`, and the run has none; add `RunOptions::connection(\"{kind}\", ..)`",
+            requirement.name
+        );
+        return Err(Stop::new(Outcome::ConnectionUnavailable).reason(why, None));
+    };
+    let Some(broker) = &run.shared().broker else {
+        return Err(failed("the runner has no broker; add `RunnerBuilder::broker(..)`".to_owned()));
+    };
+    let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+    let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
+    let ends = Ends::default();
+    let bounds = Bounds::new(timeout, open.cancellation(), &ends);
+    let resolved = invoke::contained(Box::pin(broker.resolve(request)), bounds).await;
+    let handle = match resolved {
+        Ok(Ok(handle)) => handle,
+        Ok(Err(error)) => {
+            let why = format!("the broker refused a connection of the kind `{kind}`: {}", chain(&error));
+            let outcome = match &error {
+                ConnectionError::Unknown | ConnectionError::Forbidden | ConnectionError::Expired => {
+                    Outcome::ConnectionUnavailable
+                }
+                ConnectionError::Failed(_) => Outcome::ConnectionFailed,
+            };
+            discard(error);
+            return Err(Stop::new(outcome).reason(why, Some("ConnectionError")));
+        }
+        Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
+        Err(interrupted) => {
+            return Err(failed(format!("the broker gave no connection of the kind `{kind}`: {interrupted}")));
+        }
+    };
+    if handle.type_id != requirement.type_id {
+        tracing::error!(tool, kind, wanted = requirement.name, "the broker returned a handle of another trait");
+        let why = format!(
+            "the broker returned a handle of another trait for the kind `{kind}`; the tool borrows `{}`",
+            requirement.name
+        );
+        discard(handle);
+        return Err(failed(why));
+    }
+    Ok((handle.type_id, handle.value))
+}

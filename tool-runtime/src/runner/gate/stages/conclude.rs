@@ -1,0 +1,40 @@
+//! Conclude: delivers a projected output, or suspends the call for its client.
+
+use crate::call::{Delivered, JsonText, Outcome, PendingGraph};
+use crate::hydrate::Hydrated;
+use crate::runner::gate::deliver::deliver;
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::bind::Bound;
+use crate::runner::gate::stages::reserve::Reserved;
+use crate::runner::gate::stages::run::Left;
+use crate::tool::Execution;
+
+/// The output goes to the model, or the prepared payload of a client tool to the client.
+pub(in crate::runner) enum Concluded {
+    Delivered(Delivered),
+    NeedsClient(Box<Hydrated>, JsonText),
+    /// A graph waits for a person.
+    GraphWaits(Box<Hydrated>, Box<PendingGraph>),
+}
+
+/// Decides by where the tool executes. A client never gets a truncated payload.
+#[inline]
+pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Concluded, Stop> {
+    let Reserved { hydrated, warning, .. } = bound.reserved;
+    let projected = match left {
+        Left::Output(projected) => projected,
+        Left::Waits(pending) => {
+            open.had_no_effect();
+            return Ok(Concluded::GraphWaits(Box::new(hydrated), pending));
+        }
+    };
+    match hydrated.frozen.entry.spec.execution {
+        Execution::Client if !projected.left_out().is_none() => Err(Stop::new(Outcome::ResultTooLarge)),
+        Execution::Client => {
+            open.had_no_effect();
+            Ok(Concluded::NeedsClient(Box::new(hydrated), projected.shown))
+        }
+        Execution::Server => Ok(Concluded::Delivered(deliver(open.run(), &hydrated.frozen.entry, projected, warning))),
+    }
+}

@@ -1,0 +1,78 @@
+//! Decide: the policy is asked again, now with the arguments.
+
+use crate::call::{Decision, Outcome, Verdict};
+use crate::hydrate::Hydrated;
+use crate::runner::Run;
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::freeze::FrozenCall;
+use crate::store::Key;
+use crate::tool::Digested as _;
+
+/// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
+pub(in crate::runner) struct Permit {
+    pub(super) hydrated: Hydrated,
+}
+
+/// The policy's decision on frozen arguments, unless it denies the call.
+pub(in crate::runner) enum Judged {
+    Permitted(Permit),
+    NeedsApproval(Hydrated),
+}
+
+/// Asks the policy about frozen arguments, unless what it said when the call was admitted is final: most policies have no
+/// rules for the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
+#[inline]
+pub(in crate::runner) fn decide(
+    open: &mut OpenCall,
+    frozen: FrozenCall,
+    admitted: Option<Decision>,
+) -> Result<Judged, Stop> {
+    let FrozenCall { hydrated } = frozen;
+    let is_final = |_: &Decision| !hydrated.repaired();
+    let decision = admitted.filter(is_final).unwrap_or_else(|| judge(open.run(), &hydrated));
+    let verdict = open.run().shared().effective(decision.verdict);
+    open.draft.decided(Some(decision));
+    match verdict {
+        Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
+        Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),
+        Verdict::Deny => Err(Stop::new(Outcome::PolicyDenied)),
+    }
+}
+
+/// Whether the policy denies a call with these arguments, so that no person can approve it.
+pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
+    judge(run, hydrated).verdict == Verdict::Deny
+}
+
+fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
+    let frozen = &hydrated.frozen;
+    let subject = frozen.entry.subject().repaired(hydrated.repaired());
+    run.ask(|policy, context| policy.decide(context, &subject, frozen.read()))
+}
+
+/// What a grant makes of a call that requires an approval.
+pub(in crate::runner) fn decide_granted(
+    open: &mut OpenCall,
+    hydrated: Hydrated,
+    grant: Key,
+    decision: Decision,
+) -> Result<Permit, Stop> {
+    let asked = open.draft.decision().cloned();
+    let is_allowed = decision.verdict == Verdict::Allow;
+    open.draft.decided(Some(decision));
+    if !is_allowed {
+        let message = "Somebody decided that such calls do not run. It did not run.";
+        return Err(Stop::new(Outcome::ApprovalDenied).message(message));
+    }
+    open.grant = Some(Box::new((grant, asked)));
+    Ok(Permit { hydrated })
+}
+
+/// Asks the policy about arguments that a person approved: only a denial still counts.
+pub(in crate::runner) fn decide_approved(open: &mut OpenCall, frozen: FrozenCall) -> Result<Permit, Stop> {
+    match decide(open, frozen, None)? {
+        Judged::Permitted(permit) => Ok(permit),
+        Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
+    }
+}

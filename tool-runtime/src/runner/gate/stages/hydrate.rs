@@ -1,0 +1,159 @@
+//! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
+
+use std::sync::Arc;
+
+use crate::call::{Outcome, ToolCall};
+use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
+use crate::policy::ToolLimits;
+use crate::runner::Run;
+use crate::runner::gate::draft::{Refused, Shown};
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::admit::Admitted;
+use crate::runner::gate::stages::resolve::resolve;
+use crate::runner::run::mistakes::{clarification, mistake};
+use crate::store::PendingCall;
+
+/// Hydrates an admitted call.
+#[inline]
+pub(in crate::runner) fn hydrate(
+    open: &mut OpenCall,
+    admitted: Result<Admitted, Stop>,
+    call: ToolCall,
+) -> Result<Hydrated, Refused> {
+    let Admitted { entry, limits, .. } = match admitted {
+        Ok(admitted) => admitted,
+        Err(stop) => {
+            let shown = Shown::unread(call.arguments.as_str());
+            return Err(Refused { stop, shown });
+        }
+    };
+    let hydrated = hydrate::hydrate(call, entry, &asked(open.run()).settings(limits, false));
+    if let Ok(hydrated) = &hydrated {
+        open.hydrated(&hydrated.frozen.treatment);
+    }
+    hydrated.map_err(|unhydrated| {
+        let Unhydrated { call, error, treatment } = *unhydrated;
+        open.hydrated(&treatment);
+        let shown = shown_of(&call, &error);
+        Refused { stop: refused(open.run(), open.draft.name(), error), shown }
+    })
+}
+
+/// Hydrates a call that waits, before it is claimed. What is wrong with it is not the model's doing, so it does not count
+/// as one of the model's failures.
+pub(in crate::runner) fn hydrate_waiting(
+    run: &Run,
+    pending: &PendingCall,
+    call: ToolCall,
+) -> Result<Hydrated, Refused> {
+    hydrate_again(run, pending, call, true)
+}
+
+/// Hydrates a call that began in another process. Its evidence was proven then, in a run whose memory may be gone.
+pub(in crate::runner) fn hydrate_begun(run: &Run, begun: &PendingCall, call: ToolCall) -> Result<Hydrated, Refused> {
+    hydrate_again(run, begun, call, false)
+}
+
+fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool) -> Result<Hydrated, Refused> {
+    let shown = || Shown::Masked(pending.shown_arguments.clone());
+    let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
+        return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
+    };
+    let limits = run.policy().limits_of(entry.spec.name.as_str());
+    hydrate::hydrate(call, Arc::clone(entry), &Asked { proves, ..asked(run) }.settings(limits, false)).map_err(
+        |unhydrated| {
+            let Unhydrated { call, error, .. } = *unhydrated;
+            let shown = shown_of(&call, &error);
+            let message = format!("{error} The call still waits.");
+            Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
+        },
+    )
+}
+
+/// What a record may show of arguments that could not be hydrated.
+#[cold]
+fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
+    match &error.masked {
+        Some(masked) => Shown::Masked(masked.clone()),
+        None => Shown::unread(call.arguments.as_str()),
+    }
+}
+
+/// Hydrates one call for a caller that inspects it before it runs.
+pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
+    if !call.is_complete() {
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
+    }
+    match resolve(run, &call.name, None) {
+        Ok((entry, _)) => {
+            let limits = run.policy().limits_of(entry.spec.name.as_str());
+            hydrate::hydrate_with_provenance(call, &entry, &asked(run).settings(limits, true))
+        }
+        Err(unresolved) => {
+            let stop = unresolved.stop;
+            let concealed = stop.concealed.then(|| stop.message.to_string());
+            HydrationResult::refused(&call, FailedStage::Resolve, stop.outcome, concealed)
+        }
+    }
+}
+
+/// What hydration asks of a run.
+struct Asked<'a, L, R> {
+    run: &'a Run,
+    lists: L,
+    repairs: R,
+    /// Ids have to be shown to have been seen in the run.
+    proves: bool,
+}
+
+fn asked(run: &Run) -> Asked<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool> {
+    let lists = |tool: &str| run.catalog().get(tool).is_some();
+    Asked { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer), proves: true }
+}
+
+impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
+    #[inline]
+    fn settings(&self, of_tool: ToolLimits, provenance: bool) -> hydrate::Settings<'_> {
+        let (shared, of_policy) = (self.run.shared(), self.run.policy().limits());
+        hydrate::Settings {
+            depth: of_policy.argument_depth,
+            of_tool,
+            run: self.run.fields(),
+            call_id_bytes: of_policy.call_id_bytes,
+            compiled: &shared.compiled,
+            lists: &self.lists,
+            repairers: &shared.repairers,
+            repairs: &self.repairs,
+            evidence: self.proves.then(|| self.run.seen()),
+            provenance,
+        }
+    }
+}
+
+/// Turns a failed hydration into the model's message, with firmer wording for a mistake that it repeats. If a tool
+/// lists the missing values, the message does not send the model to the user.
+#[cold]
+fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
+    let mut stop = Stop::new(error.outcome).errors(error.violations);
+    if let Some(message) = error.message {
+        stop = stop.message(message);
+    }
+    if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
+        let located = stop.errors.iter().map(|violation| mistake(&violation.pointer, &violation.keyword));
+        // Arguments that cannot be read have no place.
+        let whole = stop.errors.is_empty().then(|| mistake("", error.outcome.code()));
+        let times = run.remembered().failed(tool, located.chain(whole), || clarification(tool, &stop.errors));
+        let firmer = match times {
+            _ if error.lists => None,
+            0 | 1 => None,
+            2 => Some("This is the second time: ask the user for what is missing."),
+            _ => Some("Stop calling this tool and ask the user."),
+        };
+        if let Some(firmer) = firmer {
+            let message = format!("{} {firmer}", stop.message);
+            stop = stop.message(message);
+        }
+    }
+    stop
+}

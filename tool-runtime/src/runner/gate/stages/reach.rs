@@ -1,0 +1,46 @@
+//! Reach: whether the server of a discovered tool answers, and still publishes what the policy pins.
+
+use std::time::Duration;
+
+use crate::call::{Bounds, Cause, Decision, Ends, Outcome, Verdict};
+use crate::catalog::Entry;
+use crate::registration::{NotReady, Published};
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::invoke;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::Waiting;
+
+/// Looks at the tool's server, before anything of the call begins. `None` for every other tool: that is there.
+#[inline]
+pub(in crate::runner) fn reach<'a>(
+    open: &'a mut OpenCall,
+    entry: &'a Entry,
+    timeout: Option<Duration>,
+) -> Option<Waiting<'a, ()>> {
+    let server = entry.published.as_deref()?;
+    Some(Box::pin(look_at(server, open, entry, timeout)))
+}
+
+async fn look_at(
+    server: &dyn Published,
+    open: &mut OpenCall,
+    entry: &Entry,
+    timeout: Option<Duration>,
+) -> Result<(), Stop> {
+    let ends = Ends::default();
+    let bounds = Bounds::new(timeout, open.cancellation(), &ends);
+    // The server's own limits of time hold, and the call's where it has one.
+    let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
+    match invoke::contained(server.ready(), bounds).await {
+        Ok(Ok(())) => {}
+        Ok(Err(NotReady(why))) => return failed(why),
+        Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
+        Err(interrupted) => return failed(format!("the server was looked at, and {interrupted}")),
+    }
+    if entry.subject().pin.is_some() {
+        return Ok(());
+    }
+    let rule = format!("tools.{}.pin", entry.spec.name).into();
+    open.draft.decided(Some(Decision { verdict: Verdict::Deny, rule }));
+    Err(Stop::new(Outcome::PolicyDenied).reason("the server publishes another definition of the tool, or none", None))
+}

@@ -1,0 +1,101 @@
+//! Reserve: the call's share of the budgets, and the loop guard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::Outcome;
+use crate::catalog::Entry;
+use crate::hydrate::Hydrated;
+use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::Permit;
+use crate::store::accounts::Bill;
+
+const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
+
+/// A permitted call with its share of the run's budget. One that waits gives it back unless it is taken.
+pub(in crate::runner) struct Reserved {
+    pub(super) hydrated: Hydrated,
+    /// The call's share of the budgets of its run. `None` if there are none.
+    pub(super) reservation: Option<Box<Reservation>>,
+    /// The call's share of the budget of the run that calls a graph.
+    pub(super) carved: Option<Box<Reservation>>,
+    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    pub(super) bill: Option<Box<Bill>>,
+    /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
+    pub(super) timeout: Option<Duration>,
+    /// How long its result may be.
+    pub(super) max_bytes: usize,
+    pub(super) warning: Option<&'static str>,
+}
+
+impl Reserved {
+    /// Says whether the call's share is used up when it ends, or given back.
+    pub(super) fn set_used(&mut self, open: &mut OpenCall, is_used: bool) {
+        self.reservations().for_each(|reservation| reservation.is_used = is_used);
+        open.used = is_used.then_some(0);
+    }
+
+    /// The call ended, with a result of this size: that is booked in place of its share.
+    pub(super) fn settle(&mut self, open: &mut OpenCall, bytes: u64) {
+        self.reservations().for_each(|reservation| reservation.settle(bytes));
+        open.used = open.used.map(|_| bytes);
+    }
+
+    fn reservations(&mut self) -> impl Iterator<Item = &mut Reservation> {
+        self.reservation.as_deref_mut().into_iter().chain(self.carved.as_deref_mut())
+    }
+
+    /// The tool, and how long the call may take.
+    pub(in crate::runner) fn tool(&self) -> (&Entry, Option<Duration>) {
+        (&self.hydrated.frozen.entry, self.timeout)
+    }
+}
+
+/// Takes the call's share of the budgets and asks the loop guard.
+#[inline]
+pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<Reserved, Stop> {
+    let run = open.run();
+    let hydrated = permit.hydrated;
+    let entry = &hydrated.frozen.entry;
+    // A graph that continues is the call that it was. What waits counts once it was taken: until then it waits for
+    // another decision.
+    let waits = open.claim.is_some();
+    let verdict = match open.continued {
+        Some(_) => LoopVerdict::Go,
+        None if waits => run.loop_guard().foresee(&*hydrated.frozen),
+        None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
+    };
+    let warning = match verdict {
+        LoopVerdict::Go => None,
+        LoopVerdict::Warn(_) => Some(REPEATED),
+        LoopVerdict::Stop(_) => {
+            let message =
+                "You made the same call with the same arguments again and again. It did not run: do something else.";
+            return Err(Stop::new(Outcome::BudgetExceeded).message(message));
+        }
+    };
+    let limits = hydrated.frozen.limits;
+    let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
+    let bytes = entry.result_bytes(&limits);
+    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new);
+    let carved = match run.parent() {
+        Some(parent) => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
+        None => None,
+    };
+    let left = reservation.as_ref().and_then(|reservation| reservation.time());
+    let timeout = wanted.into_iter().chain(left).min();
+    let bill = Bill::call(run.accounts().all(), timeout, bytes);
+    let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
+    let bill = bill.map(Box::new);
+    let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };
+    reserved.set_used(open, !waits);
+    Ok(reserved)
+}
+
+/// A budget has not enough left.
+#[cold]
+pub(super) fn exhausted(exceeded: BudgetExceeded) -> Stop {
+    Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
+}

@@ -1,0 +1,52 @@
+//! Resolve: from a name to a tool that the run may use.
+
+use std::sync::Arc;
+
+use crate::call::{Caller, Decision, NO_SUCH_TOOL, Outcome, Verdict};
+use crate::catalog::Entry;
+use crate::runner::Run;
+use crate::runner::gate::ending::Stop;
+use crate::runner::run::offer;
+use crate::tool::is_graph;
+
+/// Why a name does not resolve to a tool.
+pub(super) struct Unresolved {
+    pub(super) decision: Option<Decision>,
+    pub(super) stop: Stop,
+}
+
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are read. Returns what the policy
+/// says, too.
+///
+/// `found` is the tool of this name, if it was looked up before.
+#[inline]
+pub(super) fn resolve(
+    run: &Run,
+    name: &str,
+    found: Option<&Arc<Entry>>,
+) -> Result<(Arc<Entry>, Decision), Box<Unresolved>> {
+    let shared = run.shared();
+    // Whether there is such a graph makes no difference.
+    if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
+        let decision = Some(Decision { verdict: Verdict::Deny, rule: "graph.depth".into() });
+        let message = "A graph cannot call a graph. The call did not run: use the tools that you have.";
+        let stop = Stop::new(Outcome::PolicyDenied).message(message);
+        return Err(Box::new(Unresolved { decision, stop }));
+    }
+    let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
+        return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
+    };
+    let decision = run.ask(|policy, context| policy.admit(context, &entry.subject()));
+    if shared.effective(decision.verdict) != Verdict::Deny {
+        offer::check(run.remembered(), run.catalog(), name)
+            .map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
+        return Ok((Arc::clone(entry), decision));
+    }
+    let mut stop = Stop::new(Outcome::PolicyDenied);
+    if run.catalog().get(name).is_none() {
+        stop = stop.message(NO_SUCH_TOOL);
+        stop.concealed = true;
+    }
+    let decision = Some(Decision { verdict: Verdict::Deny, rule: decision.rule });
+    Err(Box::new(Unresolved { decision, stop }))
+}

@@ -1,0 +1,259 @@
+//! Run: the tool itself. Panics, timeouts and cancellation end here; what leaves this stage is projected.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use crate::call::{Cause, Outcome, PendingGraph, ToolContext};
+use crate::catalog::Entry;
+use crate::component::Bindings;
+use crate::contain::{caught, discard};
+use crate::error::{ErrorKind, ToolError};
+use crate::redact::{ProjectError, Projected};
+use crate::registration::{Purpose, RunFailure, Running};
+use crate::runner::gate::deliver::label;
+use crate::runner::gate::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
+use crate::runner::gate::invoke;
+use crate::runner::gate::invoke::Interrupted;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::spans::Execution;
+use crate::runner::gate::stages::begin::Entered;
+use crate::runner::gate::stages::bind::Bound;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::orphans::Orphans;
+use crate::runner::{Host, Run};
+use crate::text::sentence;
+use crate::tool::{SEARCH, ToolEffect, is_graph};
+
+/// What a tool left.
+pub(in crate::runner) enum Left {
+    /// Its output, projected.
+    Output(Projected),
+    /// A graph waits for a decision on a call that it made.
+    Waits(Box<PendingGraph>),
+}
+
+/// How a tool ended: by itself, or because something interrupted it.
+type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
+
+/// Runs the tool.
+///
+/// The future of every call holds this one, so what comes before and after the tool's own work is in functions that are not
+/// `async`.
+///
+/// It borrows the call, because a future that takes it holds it twice.
+pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
+    if is_graph(bound.tool()) {
+        Box::pin(open.run().digests()).await;
+    }
+    let Started { future, execution, orphans } = start(open, bound, &entered)?;
+    let bounds = bound.bounds(open);
+    let running = invoke::contained(future, bounds);
+    let ended = match open.attempt.as_deref() {
+        None if execution.is_unseen() => running.await,
+        // On the heap, as all that only some calls need: every call's future would be as large.
+        None => Box::pin(running.instrument(execution.span())).await,
+        Some(attempt) => {
+            let running = running.instrument(execution.span());
+            Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
+                bounds.token().cancel();
+                Err(Interrupted::lost())
+            })
+        }
+    };
+    if let Some(orphans) = orphans {
+        let kept = match &ended {
+            Ok(Err(RunFailure::Waits(pending))) => &*pending.waiting,
+            _ => &[],
+        };
+        Box::pin(orphans.close(kept)).await;
+    }
+    end(open, bound, &entered, execution, ended)
+}
+
+/// A tool that is about to work.
+struct Started {
+    future: Running,
+    execution: Execution,
+    /// What a graph leaves.
+    orphans: Option<Box<Orphans>>,
+}
+
+/// Binds what the tool borrows, and makes its future.
+#[inline]
+fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<Started, Stop> {
+    let context = bound.context(open);
+    let Bound { reserved, connections } = bound;
+    let (frozen, instance) = reserved.hydrated.parts();
+    let entry = &frozen.entry;
+    let name = entry.spec.name.as_str();
+    let (host, orphans) = (is_graph(name) || name == SEARCH).then(|| hosted(open, &context)).unzip();
+    let shared = open.run().shared();
+    let bindings = Bindings {
+        granted: &entry.requirements,
+        capabilities: &shared.capabilities,
+        client: open.client.as_ref().map(|client| &client.offers),
+        connections: &connections.0,
+        context,
+        host,
+    };
+    let future = instance
+        .zip(shared.compiled.projector(entry).cloned())
+        .and_then(|(instance, projector)| instance.run(entered.purpose, bindings, projector, reserved.max_bytes))
+        // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+        .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
+    let execution =
+        Execution::begin(open.run(), &open.parent, &open.draft, &entry.spec, &frozen.call.id, effect(open, entry));
+    Ok(Started { future, execution, orphans })
+}
+
+/// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
+#[cold]
+fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Orphans>) {
+    let continued = open.continued.take().map(|continued| *continued);
+    let run_id = continued.as_ref().map(|continued| Arc::clone(&continued.pending.run_id));
+    let orphans = Box::new(Orphans::of(open.run(), context, run_id));
+    (Arc::new(Host::new(open.run().clone(), continued)), orphans)
+}
+
+/// As far as the policy takes the tool to reach.
+fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
+    open.draft.effect().unwrap_or(entry.spec.effect)
+}
+
+/// Gives back what the tool did not use of its budgets, and says how it ended.
+#[inline]
+fn end(
+    open: &mut OpenCall,
+    bound: &mut Bound,
+    entered: &Entered,
+    execution: Execution,
+    ended: Ended,
+) -> Result<Left, Stop> {
+    let purpose = entered.purpose;
+    let bytes = match &ended {
+        Ok(Ok(projected)) => projected.shown.get().len(),
+        _ => 0,
+    };
+    bound.reserved.settle(open, bytes as u64);
+    let entry = &bound.reserved.hydrated.frozen.entry;
+    let effect = effect(open, entry);
+    let ended = match ended {
+        Ok(Ok(projected)) => Ok(Left::Output(projected)),
+        Ok(Err(failure)) => ended_by_itself(open.run(), entry, effect, purpose, failure),
+        Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
+        Err(interrupted) => Err(stopped(&interrupted, effect)),
+    };
+    execution.end(match &ended {
+        Ok(Left::Output(projected)) => Ok(Some(projected)),
+        Ok(Left::Waits(_)) => Ok(None),
+        Err(stop) => Err(stop),
+    });
+    let did_nothing = |stop: &Stop| match stop.outcome {
+        Outcome::Cancelled => purpose == Purpose::Reconcile,
+        outcome => outcome == Outcome::ConnectionUnavailable,
+    };
+    if matches!(&ended, Err(stop) if did_nothing(stop)) {
+        open.had_no_effect();
+    }
+    ended
+}
+
+/// What a tool leaves that returned no output.
+#[cold]
+fn ended_by_itself(
+    run: &Run,
+    entry: &Entry,
+    effect: ToolEffect,
+    purpose: Purpose,
+    failure: RunFailure,
+) -> Result<Left, Stop> {
+    Err(match failure {
+        RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
+        RunFailure::Prevented => prevented(),
+        RunFailure::Unknown => unseen("nobody saw the end of an earlier attempt"),
+        failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
+        RunFailure::Lost(error) => broken_off(&error, effect),
+        RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
+        failure => {
+            // The author's sentence reaches the model too, and can hold what the tool read.
+            label(run, entry);
+            failed(failure)
+        }
+    })
+}
+
+/// An earlier attempt had no effect and can have none any more, so the call did nothing.
+fn prevented() -> Stop {
+    let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
+    let mut stop = Stop::new(Outcome::Cancelled).message(message);
+    stop.cause = Some(Cause::Prevented);
+    stop
+}
+
+/// What became of an earlier attempt is not known.
+#[cold]
+fn unseen(why: &str) -> Stop {
+    let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
+    stop.cause = Some(Cause::Lost);
+    stop
+}
+
+/// Why a tool could not find out what became of an earlier attempt, for operators.
+fn why(failure: RunFailure) -> String {
+    match failure {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
+            let text = caught(|| error.detail()).unwrap_or_default();
+            discard(error);
+            text
+        }
+        RunFailure::Output(_) => "what was found out does not fit the tool's output".to_owned(),
+        RunFailure::Prevented | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
+    }
+}
+
+/// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
+#[cold]
+fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
+    let mut stop = Stop::new(interrupted.cause.outcome(effect)).reason(interrupted.to_string(), None);
+    stop.cause = Some(interrupted.cause);
+    stop
+}
+
+/// The server gave no answer, because its time was up or the connection to it broke off.
+fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
+    let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
+    let mut stop = Stop::new(cause.outcome(effect)).reason(error.detail(), None);
+    if effect == ToolEffect::ReadOnly && cause == Cause::Lost {
+        stop = stop.message("The tool's server gave no answer. The call may be made again.");
+    }
+    stop.cause = Some(cause);
+    stop
+}
+
+fn failed(failure: RunFailure) -> Stop {
+    match failure {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
+            // Writing the text runs the author's code once more.
+            let text = caught(|| error.detail()).unwrap_or_default();
+            let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
+            let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());
+            stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
+            discard(error);
+            stop
+        }
+        RunFailure::Output(error) => unprojected(&error),
+        RunFailure::Prevented => prevented(),
+        RunFailure::Unknown | RunFailure::Waits(_) => unseen(""),
+    }
+}
+
+/// The stop for a value that could not be projected.
+pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
+    Stop::new(match error {
+        ProjectError::OutputInvalid(_) => Outcome::OutputInvalid,
+        ProjectError::TooLarge => Outcome::ResultTooLarge,
+        ProjectError::Redaction => Outcome::RedactionFailed,
+    })
+}

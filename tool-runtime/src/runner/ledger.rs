@@ -1,0 +1,11 @@
+//! The ledger as a run uses it: records, accounts, calls that began, and calls whose process is gone.
+
+pub(super) mod accounts;
+pub(super) mod client;
+pub(super) mod digests;
+#[cfg(feature = "restate")]
+pub(super) mod engine_lease;
+pub(super) mod look_up;
+pub(super) mod orphans;
+pub(super) mod recover;
+pub(super) mod unfinished;

@@ -1,0 +1,172 @@
+//! What a run books: on its own budget, and on the accounts that it shares with other runs of its principal and tenant.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::call::ToolExecResult;
+use crate::media::Media;
+use crate::policy::{BudgetExceeded, RunPolicy, Spend};
+use crate::runner::report::contained::Contained;
+use crate::store::accounts::{self, Account, Bill, Booked};
+use crate::store::ledger::Begun;
+use crate::store::{Key, Store, StoreError, Transaction, WriteHandle};
+
+/// The accounts of a run, and the model's turns on their way to them.
+pub(in crate::runner) struct Accounts {
+    all: Arc<[Account]>,
+    turns: Mutex<VecDeque<Turn>>,
+}
+
+/// The most turns whose receipts are waited for.
+const MOST_TURNS: usize = 64;
+
+/// A model's turn that may not be booked yet.
+struct Turn {
+    used: Spend,
+    receipt: WriteHandle,
+}
+
+impl Accounts {
+    pub(in crate::runner) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Self {
+        Self { all: Account::of(policy, tenant, principal), turns: Mutex::default() }
+    }
+
+    pub(in crate::runner) const fn all(&self) -> &Arc<[Account]> {
+        &self.all
+    }
+
+    /// Books a model's turn without waiting for the store.
+    pub(in crate::runner) fn add(&self, store: &Contained<dyn Store>, used: Spend) {
+        if self.all.is_empty() {
+            return;
+        }
+        let turn = Turn { used, receipt: self.charge(store, used) };
+        let mut turns = self.turns();
+        // Nobody may ever ask; each is on its way to the store all the same.
+        turns.retain(|turn| !turn.receipt.is_kept());
+        if turns.len() >= MOST_TURNS {
+            turns.pop_front();
+        }
+        turns.push_back(turn);
+    }
+
+    /// Waits until the turns are booked, and returns the account that is used up.
+    pub(in crate::runner) async fn overdrawn(
+        &self,
+        store: &Contained<dyn Store>,
+    ) -> Result<Option<BudgetExceeded>, StoreError> {
+        loop {
+            // Bound first, so that the lock is not held while it waits.
+            let next = self.turns().pop_front();
+            let Some(Turn { used, receipt }) = next else { break };
+            if receipt.await.is_err() {
+                // Booked again: a turn that was paid for twice is better than one that nobody paid for.
+                let receipt = self.charge(store, used);
+                if let Err(error) = receipt.await {
+                    let receipt = WriteHandle::ready(Err(StoreError::Lost));
+                    self.turns().push_front(Turn { used, receipt });
+                    return Err(error);
+                }
+            }
+        }
+        let accounts = Arc::clone(&self.all);
+        let keys = Account::keys(&accounts).collect();
+        let change = move |transaction: &mut Transaction| Ok(accounts::exhausted(transaction, &accounts));
+        store.transact(keys, change).await
+    }
+
+    /// Books a model's turn. It was used even if the run has another owner meanwhile.
+    fn charge(&self, store: &Contained<dyn Store>, used: Spend) -> WriteHandle {
+        let turn = Bill::new(&self.all, used);
+        let keys = Account::keys(&turn.accounts).collect();
+        let change = move |transaction: &mut Transaction| accounts::charge(transaction, &turn);
+        store.update(keys, Box::new(change))
+    }
+
+    fn turns(&self) -> MutexGuard<'_, VecDeque<Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a call may have booked on accounts, while nobody has heard whether it began.
+#[derive(Clone)]
+pub(in crate::runner) struct Unheard {
+    accounts: Arc<[Account]>,
+    booked: Arc<Mutex<Option<Booked>>>,
+}
+
+impl Unheard {
+    pub(in crate::runner) fn of(bill: &Bill) -> Self {
+        Self { accounts: Arc::clone(&bill.accounts), booked: Arc::default() }
+    }
+
+    pub(in crate::runner) fn keys(&self) -> impl Iterator<Item = Key> {
+        Account::keys(&self.accounts)
+    }
+
+    /// Notes what the transaction that begins the call booked.
+    pub(in crate::runner) fn note(&self, begun: &Begun) {
+        if let Begun::Now(booked) = begun {
+            self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
+        }
+    }
+
+    /// Gives back what a call booked that began and did not run. It is asked only when the ledger has the call, so that
+    /// what was noted was kept.
+    pub(in crate::runner) fn give_back(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        booked.map_or(Ok(()), |booked| accounts::settle(transaction, &booked, Spend::default()))
+    }
+}
+
+/// What a call has booked on accounts, from when it began.
+pub(in crate::runner) struct Held {
+    booked: Booked,
+    started: Instant,
+}
+
+/// What a call that ended used of what it had booked.
+#[derive(Clone)]
+pub(in crate::runner) struct Settled {
+    booked: Booked,
+    used: Spend,
+}
+
+impl Held {
+    pub(in crate::runner) fn new(booked: Booked) -> Self {
+        Self { booked, started: Instant::now() }
+    }
+
+    /// What a call with this result used, if it held anything.
+    pub(in crate::runner) fn settle(held: Option<Box<Self>>, result: &ToolExecResult) -> Option<Settled> {
+        held.map(|held| held.settled(size(result)))
+    }
+
+    /// With a result of this size.
+    pub(in crate::runner) fn settled(self, bytes: usize) -> Settled {
+        let amount = self.booked.amount();
+        let time = if self.booked.is_timed() { self.started.elapsed() } else { Duration::ZERO };
+        let used = Spend { time, bytes: bytes as u64, ..amount };
+        Settled { booked: self.booked, used }
+    }
+}
+
+/// The size of a result, in bytes, with its files.
+pub(in crate::runner) fn size(result: &ToolExecResult) -> usize {
+    let files: usize = result.media().iter().map(Media::size).sum();
+    result.value().map_or(0, |value| value.get().len()).saturating_add(files)
+}
+
+impl Settled {
+    pub(in crate::runner) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.booked.keys()
+    }
+
+    /// Books what was used in place of what was held.
+    pub(in crate::runner) fn write(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        accounts::settle(transaction, &self.booked, self.used)
+    }
+}

@@ -1,0 +1,331 @@
+//! [`LedgerClient`]: what a run writes to the store, the records of its calls and the ledger of those with effects.
+//!
+//! Every write of a run that a worker holds is checked, in its own transaction, against the worker's lease.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
+
+use crate::call::ToolInvocationRecord;
+use crate::runner::ledger::accounts::{Settled, Unheard};
+use crate::runner::waiting::decision_lock::DecisionLock;
+use crate::runner::{ResumeError, Run, ServerEntry};
+use crate::store::accounts::{self, Bill};
+use crate::store::ledger::{self, Begun, Intent};
+use crate::store::pages::Rest;
+use crate::store::waiting::{self, Taken};
+use crate::store::{
+    AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
+    WriteHandle,
+};
+
+/// How often a lease is asked for again before a call begins.
+const CONFIRMATIONS: u32 = 3;
+
+/// One attempt at a call, as the ledger knows it.
+#[derive(Clone)]
+pub(in crate::runner) struct Attempt {
+    pub(in crate::runner) key: Key,
+    pub(in crate::runner) owner: Arc<str>,
+    /// What it may have booked. `None` once it is known, and if it books nothing.
+    pub(in crate::runner) unheard: Option<Unheard>,
+}
+
+impl Attempt {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unheard::keys))
+    }
+
+    fn note(&self, begun: &Begun) {
+        if let Some(unheard) = &self.unheard {
+            unheard.note(begun);
+        }
+    }
+
+    /// Closes the call in the ledger with its record.
+    fn finish(&self, transaction: &mut Transaction, record: &ToolInvocationRecord) -> Result<(), StoreError> {
+        match (ledger::finish(transaction, &self.key, &self.owner, record)?, &self.unheard) {
+            (true, Some(unheard)) => unheard.give_back(transaction),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A call that waits and that this run is about to finish.
+pub(in crate::runner) struct Claim {
+    /// As it was compared.
+    pub(in crate::runner) waiting: Waiting,
+    pub(in crate::runner) decision: DecisionRecord,
+    /// Until the call is taken or given up, nobody else decides on it in this run.
+    pub(in crate::runner) lock: DecisionLock,
+}
+
+/// A call whose suspension is on its way to the store.
+pub(in crate::runner) struct Suspending {
+    pub(in crate::runner) call: PendingCall,
+    /// What is booked with it.
+    pub(in crate::runner) settled: Option<Settled>,
+}
+
+/// What became of a call that is to wait.
+pub(in crate::runner) enum Kept {
+    /// It waits from now on.
+    Waits,
+    /// It was suspended or decided before.
+    Before,
+    /// A process that asked nobody began it. With its record, if somebody saw its end.
+    Begun(Option<Box<ToolInvocationRecord>>),
+    /// A person let it run with other arguments.
+    Replaced,
+    /// The server of its client does not let it wait.
+    Refused,
+}
+
+impl Suspending {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        std::iter::once(Key::of_waiting(&self.call)).chain(self.settled.iter().flat_map(Settled::keys))
+    }
+
+    /// The call ends instead: nobody was told that it waits. What was to be booked with it is booked once.
+    fn withdraw(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        if waiting::withdraw(transaction, &self.call)? {
+            return Ok(());
+        }
+        self.settled.iter().try_for_each(|settled| settled.write(transaction))
+    }
+}
+
+/// The ledger as one run uses it, and the records of the run.
+#[derive(Clone, Copy)]
+pub(in crate::runner) struct LedgerClient<'r>(pub(in crate::runner) &'r Run);
+
+impl<'r> LedgerClient<'r> {
+    /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used. If it
+    /// was about to wait, it does not.
+    pub(in crate::runner) fn put(
+        self,
+        record: Box<ToolInvocationRecord>,
+        attempt: Option<&Attempt>,
+        settled: Option<Settled>,
+        suspending: Option<Box<Suspending>>,
+    ) -> WriteHandle {
+        let store = &self.0.shared().store;
+        if attempt.is_none() && self.0.options().lease.is_none() && settled.is_none() && suspending.is_none() {
+            return store.append(AuditRecord::Call(record));
+        }
+        self.put_with(record, attempt.cloned(), settled, suspending)
+    }
+
+    /// The same, where more than the record is written.
+    fn put_with(
+        self,
+        record: Box<ToolInvocationRecord>,
+        attempt: Option<Attempt>,
+        settled: Option<Settled>,
+        suspending: Option<Box<Suspending>>,
+    ) -> WriteHandle {
+        let (store, lease) = (&self.0.shared().store, self.0.lease());
+        let mut keys = self.0.keys();
+        keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
+        keys.extend(attempt.iter().flat_map(Attempt::keys));
+        keys.extend(settled.iter().flat_map(Settled::keys));
+        store.update(
+            keys,
+            Box::new(move |transaction| {
+                ledger::check(transaction, lease.as_ref())?;
+                suspending.iter().try_for_each(|suspending| suspending.withdraw(transaction))?;
+                settled.iter().try_for_each(|settled| settled.write(transaction))?;
+                match &attempt {
+                    Some(attempt) => attempt.finish(transaction, &record)?,
+                    None => transaction.append(AuditRecord::Call(record.clone()))?,
+                }
+                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+            }),
+        )
+    }
+
+    /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
+    /// heard so. If it was not taken, it still waits, and nothing is written.
+    pub(in crate::runner) fn put_if_begun(self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> WriteHandle {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend(attempt.keys());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            if !ledger::has_begun(transaction, &attempt.key, &attempt.owner) {
+                return Ok(());
+            }
+            attempt.finish(transaction, &record)?;
+            ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+        };
+        self.0.shared().store.update(keys, Box::new(change))
+    }
+
+    /// Writes a record of a decision that did not fit.
+    pub(in crate::runner) fn note(self, decision: DecisionRecord) -> WriteHandle {
+        let record = AuditRecord::from(decision);
+        let Some(lease) = self.0.lease() else { return self.0.shared().store.append(record) };
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, Some(&lease))?;
+            transaction.append(record.clone())
+        };
+        self.0.shared().store.update(self.0.keys(), Box::new(change))
+    }
+
+    /// Enters a call into the ledger before its effect begins.
+    pub(in crate::runner) async fn enter(self, intent: Intent, attempt: Attempt) -> Result<Begun, StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend(intent.keys());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            let begun = ledger::begin(transaction, &intent)?;
+            attempt.note(&begun);
+            Ok(begun)
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Makes sure that an attempt still has its call when it begins to run: the store may have taken longer to answer than
+    /// the lease lasts, and then somebody may have said already that nobody saw the call end.
+    pub(in crate::runner) async fn confirm(self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
+        let lease = self.0.shared().lease;
+        for _ in 0..CONFIRMATIONS {
+            if asked.elapsed() < lease / 2 {
+                return Ok(());
+            }
+            asked = Instant::now();
+            self.renew(attempt).await?;
+        }
+        // A store that is this slow cannot say who has the call.
+        Err(StoreError::Fenced)
+    }
+
+    /// Polls a call that has begun, and prolongs its lease meanwhile. `None` if somebody else has the call.
+    pub(in crate::runner) async fn hold<T>(self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
+        let mut running = pin!(running);
+        // A tool that is ready on its first poll pays for no timer.
+        if let Poll::Ready(ended) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
+            return Some(ended);
+        }
+        let mut prolonged = pin!(self.prolong(attempt));
+        poll_fn(|context| {
+            if let Poll::Ready(ended) = running.as_mut().poll(context) {
+                return Poll::Ready(Some(ended));
+            }
+            prolonged.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+
+    /// Resolves when somebody else has the call. While the store cannot be reached, nobody knows.
+    async fn prolong(self, attempt: &Attempt) {
+        let lease = self.0.shared().lease;
+        loop {
+            tokio::time::sleep(lease / 3).await;
+            if let Err(StoreError::Fenced) = self.renew(attempt).await {
+                return;
+            }
+        }
+    }
+
+    async fn renew(self, attempt: &Attempt) -> Result<(), StoreError> {
+        let (lease, Attempt { key, owner, .. }) = (self.0.shared().lease, attempt.clone());
+        let keys = vec![key.clone()];
+        let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Takes a call out of those that wait, once, together with what happens to it.
+    pub(in crate::runner) async fn take(self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
+        let id = taken.call.call_id.clone();
+        let mut keys = self.0.keys();
+        keys.extend(taken.keys());
+        let lease = self.0.lease();
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            let begun = waiting::take(transaction, &taken)?;
+            if let (Some(begun), Some(attempt)) = (&begun, &attempt) {
+                attempt.note(begun);
+            }
+            if begun.is_some() && taken.begins().is_none() {
+                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+            }
+            Ok(begun)
+        };
+        let begun = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
+        begun.ok_or(ResumeError::NotWaiting(id))
+    }
+
+    /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared the payload for
+    /// a client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
+    pub(in crate::runner) async fn keep(
+        self,
+        waiting: Waiting,
+        entry: Option<ServerEntry>,
+        begun: Option<Key>,
+        attempt: Option<Attempt>,
+        settled: Option<Settled>,
+    ) -> Result<Kept, StoreError> {
+        let mut keys = self.0.keys();
+        keys.extend(begun.iter().flat_map(|key| [key.clone(), Key::replaced(key)]));
+        keys.extend(waiting::keys(&waiting.call));
+        keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        keys.extend(settled.iter().flat_map(Settled::keys));
+        keys.extend(entry.iter().flat_map(|entry| entry.keys.iter().cloned()));
+        let lease = self.0.lease();
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            if let Some(entry) = begun.as_ref().and_then(|key| ledger::begun(transaction, key)) {
+                return Ok(Kept::Begun(entry.is_finished().then(|| entry.record.clone())));
+            }
+            if begun.as_ref().is_some_and(|key| transaction.get(&Key::replaced(key)).is_some()) {
+                return Ok(Kept::Replaced);
+            }
+            if let Some(entry) = &entry
+                && !(entry.write)(transaction)?
+            {
+                return Ok(Kept::Refused);
+            }
+            settled.iter().try_for_each(|settled| settled.write(transaction))?;
+            if let Some(Attempt { key, owner, .. }) = &attempt {
+                ledger::withdraw(transaction, key, owner)?;
+            }
+            Ok(if waiting::suspend(transaction, &waiting)? { Kept::Waits } else { Kept::Before })
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Books a call that the ledger does not know.
+    pub(in crate::runner) async fn book(self, bill: Bill) -> Result<Begun, StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend(accounts::Account::keys(&bill.accounts));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            Ok(match accounts::reserve(transaction, &bill)? {
+                Ok(booked) => Begun::Now(Some(booked)),
+                Err(exceeded) => Begun::Exhausted(exceeded),
+            })
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Lists the calls of the run that wait.
+    pub(in crate::runner) async fn all_waiting(self) -> Result<Vec<Waiting>, StoreError> {
+        let scope = Some(Arc::clone(self.0.identity()));
+        let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
+        let mut waiting = Vec::new();
+        while let Some(page) = self.0.shared().store.page(&mut rest).await? {
+            waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
+                Document::Waiting(waiting)
+                    if self.0.owns(waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
+                {
+                    Some(*waiting)
+                }
+                _ => None,
+            }));
+        }
+        Ok(waiting)
+    }
+}

@@ -1,0 +1,56 @@
+//! [`Digests`]: what stands for arguments in records, and the key that it is made with.
+
+use std::sync::OnceLock;
+
+use crate::call::{ArgumentDigest, DigestKey};
+use crate::tool::Hash;
+
+/// The key of a runner: the application's, or the store's once it was read.
+#[derive(Default)]
+pub(in crate::runner) struct Digests {
+    key: OnceLock<DigestKey>,
+    /// The substitute where the store's key could not be read. Its digests compare only with those of this runner.
+    own: OnceLock<DigestKey>,
+}
+
+impl Digests {
+    pub(in crate::runner) fn new(key: Option<DigestKey>) -> Self {
+        let digests = Self::default();
+        if let Some(key) = key {
+            digests.key.get_or_init(|| key);
+        }
+        digests
+    }
+
+    /// Whether the key need not be read any more.
+    pub(in crate::runner) fn has_key(&self) -> bool {
+        self.key.get().is_some()
+    }
+
+    /// Keeps the store's key, unless there is one.
+    pub(in crate::runner) fn set_key(&self, key: DigestKey) {
+        self.key.get_or_init(|| key);
+    }
+
+    fn key(&self) -> &DigestKey {
+        self.key.get().unwrap_or_else(|| self.own.get_or_init(DigestKey::generate))
+    }
+
+    /// The digest that a record shows of arguments with this hash.
+    pub(in crate::runner) fn of(&self, plain: Hash) -> ArgumentDigest {
+        self.key().digest(plain)
+    }
+
+    /// An id that follows from an idempotency key and does not give away the arguments that are in that.
+    pub(in crate::runner) fn id_of(&self, idempotency_key: &str) -> Hash {
+        self.key().code("graph", idempotency_key.as_bytes())
+    }
+}
+
+#[cfg(feature = "mcp-server")]
+impl Digests {
+    /// An id of everything that makes two calls the same.
+    pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
+        self.key().code("asked", call)
+    }
+}

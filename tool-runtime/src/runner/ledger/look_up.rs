@@ -1,0 +1,81 @@
+//! The results of calls that ended unobserved: from their records, or from the ledger.
+
+use crate::call::{CallId, Delivered, Failed, Outcome, Question, SafeError, ToolExecResult, ToolInvocationRecord};
+use crate::media::Beside;
+use crate::runner::ledger::client::LedgerClient;
+use crate::store::{RecordFilter, StoreError};
+
+impl LedgerClient<'_> {
+    /// See [`Run::recorded`](crate::runner::Run::recorded).
+    pub(in crate::runner) async fn recorded(self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        let unread = |error| self.0.store_unread(error);
+        let known = self.look_up(call_id, None, |_| true).await.map_err(unread)?;
+        if let Some(Some(ended)) = known {
+            return Ok(Some(ended));
+        }
+        Ok((known.is_some() || self.0.may_have_begun(call_id)).then(|| {
+            let outcome = Outcome::OutcomeUnknown;
+            ToolExecResult::unfinished(call_id.clone(), outcome, true, outcome.safe_message())
+        }))
+    }
+
+    /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if nothing is known of it,
+    /// `Some(None)` if it began and no end is recorded. Such a call is closed if it cannot be recovered.
+    ///
+    /// A call that was refused, or that waited and was not approved, may still have begun in a process that required no
+    /// approval.
+    pub(in crate::runner) async fn look_up(
+        self,
+        call_id: &CallId,
+        tool: Option<&str>,
+        is_wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
+        // If the id belongs to several calls, the refusal of one is no evidence about the others.
+        if let Some(record) = self.own_record(call_id, |record| record.executed && is_wanted(record)).await? {
+            return Ok(Some(Some(result(record))));
+        }
+        let open = self.unfinished(call_id, tool).await?;
+        let unfinished = open.is_some();
+        if let Some(open) = open.filter(|open| !open.entry.recoverable) {
+            self.close_abandoned(&open).await?;
+        }
+        // It may have ended, or was closed, between the two.
+        let record = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed || !unfinished);
+        Ok((unfinished || record.is_some()).then(|| record.map(result)))
+    }
+
+    /// The last record under a call's id that is this run's own and that `is_wanted`.
+    async fn own_record(
+        self,
+        call_id: &CallId,
+        is_wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Result<Option<ToolInvocationRecord>, StoreError> {
+        let records = self.0.shared().store.calls(&RecordFilter::call(self.0.id(), call_id.clone())).await?;
+        Ok(records
+            .into_iter()
+            .rev()
+            .find(|record| self.0.owns(record.principal.as_deref(), record.tenant.as_deref()) && is_wanted(record)))
+    }
+}
+
+/// What the caller of a call reads of its record.
+pub(in crate::runner) fn result(record: ToolInvocationRecord) -> ToolExecResult {
+    let (id, executed) = (record.tool_call_id, record.executed);
+    let result = match record.result {
+        Some(shown) if record.outcome == Outcome::Ok => {
+            // A record holds no bytes of files.
+            let beside = Beside::recorded(record.media.len(), record.left_out);
+            ToolExecResult::delivered(id, executed, Delivered { beside, ..Delivered::shown(shown) })
+        }
+        prepared if record.outcome.is_suspension() => {
+            let question = Box::new(Question::unknown(&id));
+            ToolExecResult::suspended(id, record.outcome, prepared, question)
+        }
+        _ => {
+            let safe_message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
+            let error = SafeError { tool_code: record.tool_code, ..SafeError::new(record.outcome, &safe_message) };
+            ToolExecResult::failed(id, executed, Failed { error, concealed: false, detail: None })
+        }
+    };
+    result.with_intervention(record.intervention)
+}

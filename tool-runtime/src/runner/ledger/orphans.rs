@@ -1,0 +1,115 @@
+//! What the run of a graph leaves behind when the call of the graph is over: calls that wait for a decision that nobody
+//! can pass on to them any more, and calls that nobody saw end.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::call::{CallId, PendingGraph, ToolContext, ToolInvocationRecord};
+use crate::contain::discard;
+use crate::runner::gate::graph::{self, SEPARATOR};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::{Run, RunOptions};
+use crate::store::pages::Rest;
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
+use crate::tool::{self, graph_of, is_graph};
+
+/// The run of a graph, as the run that calls it sees it. If it is dropped, nothing of it is kept.
+pub(in crate::runner) struct Orphans {
+    run: Run,
+    call: CallId,
+    tool: String,
+    child: Arc<str>,
+    /// Its future was dropped.
+    is_cut: bool,
+}
+
+impl Orphans {
+    /// Before the graph works, in a run of its own or in the one in which it waited.
+    pub(in crate::runner) fn of(run: &Run, context: &ToolContext, continued: Option<Arc<str>>) -> Self {
+        let first = || graph::run_id(&run.shared().digests, &context.idempotency_key()).into();
+        let child = continued.unwrap_or_else(first);
+        let (run, call, tool) = (run.clone(), context.call_id().clone(), context.tool().to_string());
+        Self { run, call, tool, child, is_cut: true }
+    }
+
+    /// A call of a graph that waited, and whose graph worked in this run.
+    pub(in crate::runner) fn after(run: &Run, call: &CallId, tool: &str, child: Arc<str>) -> Self {
+        Self { run: run.clone(), call: call.clone(), tool: tool.to_owned(), child, is_cut: false }
+    }
+
+    /// What a graph leaves whose call nobody saw end. `None` if the call was that of another tool.
+    pub(in crate::runner) fn unseen(run: &Run, key: &Key, record: &ToolInvocationRecord) -> Option<Self> {
+        let child = graph::run_id(&run.shared().digests, key.id()).into();
+        is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child))
+    }
+
+    /// Closes the calls of the graph's run that did not end, but for those that wait together with the call of the graph.
+    pub(in crate::runner) async fn close(mut self, kept: &[CallId]) {
+        self.is_cut = false;
+        Box::pin(close(&self, kept)).await;
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        if !self.is_cut {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let left = Self::after(&self.run, &self.call, &self.tool, Arc::clone(&self.child));
+        runtime.spawn(left.close(&[]));
+    }
+}
+
+/// Closes the calls of a graph that waited and does not continue.
+pub(in crate::runner) async fn leave(run: &Run, call: &CallId, graph: Option<Box<PendingGraph>>) {
+    if let Some(graph) = graph {
+        let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
+        Orphans::after(run, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
+    }
+}
+
+/// What fails is in the operators' log.
+async fn close(left: &Orphans, kept: &[CallId]) {
+    let Orphans { run, call, tool, child, .. } = left;
+    let name = graph_of(tool).unwrap_or(tool);
+    let options = RunOptions { parent: Some(run.clone()), ..run.options().clone() };
+    let options = options.run_id(Arc::clone(child)).events(graph::told(run, call, name));
+    let child = Run::start(Arc::clone(run.shared()), run.policy().clone(), options);
+    match LedgerClient(&child).all_waiting().await {
+        Ok(waiting) => {
+            for waiting in waiting.iter().filter(|waiting| !kept.contains(&waiting.call.call_id)) {
+                let _ = Box::pin(child.abandon(waiting.call.call_id.as_str())).await;
+            }
+        }
+        Err(error) => discard(child.store_unread(error)),
+    }
+    if let Err(error) = close_begun(&child).await {
+        discard(child.store_unread(error));
+    }
+}
+
+/// The call of the graph has an end, so no process has a right to a call that the graph made.
+async fn close_begun(child: &Run) -> Result<(), StoreError> {
+    let ours = |document: &Document| match document {
+        Document::Call(entry) => {
+            entry.unseen().is_some_and(|record| child.owns(record.principal.as_deref(), record.tenant.as_deref()))
+        }
+        _ => false,
+    };
+    let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));
+    let mut rest = Rest::of(Query { scope, due, ..Query::new(DocumentKind::Call) });
+    while let Some(page) = child.shared().store.page(&mut rest).await? {
+        for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
+            let (lease, mut keys) = (child.lease(), child.keys());
+            keys.push(listed.key.clone());
+            let change = move |transaction: &mut Transaction| {
+                ledger::check(transaction, lease.as_ref())?;
+                ledger::close_orphan(transaction, &listed.key, lease.as_ref())
+            };
+            child.shared().store.transact(keys, change).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Calls that began and whose process is gone: they are taken over, looked up or closed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::call::{
+    CallId, JsonText, Mismatch, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
+};
+use crate::contain::discard;
+use crate::hydrate::Hydrated;
+use crate::json::{self, Limits, Tree};
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::{exec, stages};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::look_up;
+use crate::runner::ledger::unfinished::Unfinished;
+use crate::runner::waiting::comparison;
+use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::store::pages::Rest;
+use crate::store::{
+    AuditRecord, Document, DocumentKind, Key, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
+    StoredDocument, Transaction, ledger, sweep,
+};
+
+/// The known state of a call that was handed to a gate before. `None`: nothing. `Some(None)`: it runs in another
+/// process.
+pub(crate) type Known = Option<Option<ToolExecResult>>;
+
+/// As [`recover`](Run::recover), and tells a call that runs elsewhere from one that never began. Boxed, because the
+/// gate is one of its callers.
+pub(in crate::runner) fn go_on<'r>(
+    run: &'r Run,
+    call_id: &'r CallId,
+) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
+    go_on_with(run, call_id, |_| true)
+}
+
+/// The one function for every way of going on with a call that waited: a restored conversation, a worker, an engine,
+/// a second decision, and the gate itself. Of the calls under the id, it is one whose record is wanted.
+///
+/// An id can stand for two calls of a run that two processes had. One that is open in the ledger has no record of its
+/// own, so it is not ended by the record of the other.
+pub(in crate::runner) fn go_on_with<'r>(
+    run: &'r Run,
+    call_id: &'r CallId,
+    wanted: impl Fn(&ToolInvocationRecord) -> bool + Send + Sync + 'r,
+) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
+    Box::pin(async move {
+        let failed = |error| run.store_unread(error);
+        let is_it = |record: &ToolInvocationRecord| record.tool_call_id == *call_id && wanted(record);
+        let open = LedgerClient(run).all_unfinished(is_it).await.map_err(failed)?;
+        match open.into_iter().next() {
+            Some(call) if !LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
+                // It runs, or it ended between the two.
+                LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed)
+            }
+            Some(call) => take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed),
+            None => LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed),
+        }
+    })
+}
+
+/// As [`go_on`], for the call of this key of the ledger.
+pub(in crate::runner) fn go_on_begun<'r>(
+    run: &'r Run,
+    call_id: &'r CallId,
+    key: &'r Key,
+) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
+    Box::pin(async move {
+        let failed = |error| run.store_unread(error);
+        let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await.map_err(failed)?;
+        match open.into_iter().find(|call| call.key == *key) {
+            Some(call) if LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
+                take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed)
+            }
+            Some(_) => Ok(Some(None)),
+            // It ended between the two.
+            None => ended_under(run, key).await.map_err(failed),
+        }
+    })
+}
+
+/// The result of a call that the ledger knows to have ended.
+async fn ended_under(run: &Run, key: &Key) -> Result<Known, StoreError> {
+    let (key, read) = (key.clone(), key.clone());
+    let found = move |transaction: &mut Transaction| {
+        let entry = ledger::begun(transaction, &key).filter(|entry| entry.is_finished());
+        Ok(entry.map(|entry| entry.record.clone()))
+    };
+    let mut keys = run.keys();
+    keys.push(read);
+    let ended = run.shared().store.transact(keys, found).await?;
+    Ok(ended.map(|record| Some(look_up::result(*record))))
+}
+
+/// Takes over a call from a process that is gone. A call that the gate does not let run now is closed.
+pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
+    let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
+    let outcome = Outcome::OutcomeUnknown;
+    // The model has not read yet how a person changed the call before it began.
+    let unknown = || {
+        let unknown = ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message());
+        unknown.with_intervention(record.intervention.clone())
+    };
+    let hydrated = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
+    let Some(hydrated) = hydrated else {
+        LedgerClient(run).close_abandoned(&call).await?;
+        return Ok(unknown());
+    };
+    let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
+    let ended = run_approved(&mut open, hydrated).await;
+    if ended.is_err() && open.attempt.is_none() {
+        LedgerClient(run).close_abandoned(&call).await?;
+        open.known = Some(Box::new(unknown()));
+    }
+    Ok(open.finish(ended).await)
+}
+
+/// The arguments with which the call began, if they would be let run now.
+fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
+    let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
+    // This process's clock may be behind that of the process which began the call.
+    if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != Mismatch::Clock) {
+        return None;
+    }
+    run.remembered().label(&waited.labels);
+    stages::hydrate_begun(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
+}
+
+/// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
+/// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or takes it over if the
+/// ledger says that it began.
+pub(in crate::runner) async fn ended_before(run: &Run, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+    let filter = RecordFilter::call(run.id(), call_id.clone());
+    let records = run.shared().store.records(&filter).await;
+    let records = records.map_err(|error| run.store_unread(error))?;
+    if are_several(run, call_id, &records).await? {
+        // The gate reads the arguments, and looks for the one that it is.
+        return Ok(None);
+    }
+    let (mut ended, mut decided) = (false, false);
+    for sealed in &records {
+        match &sealed.record {
+            AuditRecord::Call(record) => {
+                ended |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
+            }
+            AuditRecord::Decision(record) if record.refused.is_none() => {
+                decided |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
+            }
+            AuditRecord::Decision(_) => {}
+        }
+    }
+    if decided && let Some(Some(result)) = go_on(run, call_id).await? {
+        return Ok(Some(result));
+    }
+    if ended || decided { LedgerClient(run).recorded(call_id).await } else { Ok(None) }
+}
+
+/// Whether the id stands for several calls that ran, in processes that both had the run.
+async fn are_several(run: &Run, call_id: &CallId, records: &[SealedRecord]) -> Result<bool, StoreError> {
+    let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await?;
+    let ran = records
+        .iter()
+        .filter_map(|sealed| sealed.record.as_call())
+        .filter(|record| record.executed && run.owns(record.principal.as_deref(), record.tenant.as_deref()));
+    Ok(open.len() + ran.count() > 1)
+}
+
+/// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the
+/// model has read already that their outcome is not known. `waits` are the calls that it still has.
+pub(in crate::runner) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
+    for call in LedgerClient(run).all_unfinished(|record| !waits(&record.tool_call_id)).await? {
+        if LedgerClient(run).is_abandoned(&call).await? {
+            take_over(run, call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the stages of an approved call.
+pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
+    stages::admit_hydrated(open, &hydrated)?;
+    let hydrated = open.draft.read(Ok(hydrated))?;
+    let frozen = stages::freeze(open, hydrated);
+    let permit = stages::decide_approved(open, frozen)?;
+    exec::from_permit(open, permit).await
+}
+
+/// See [`ToolRunner::sweep`].
+pub(in crate::runner) async fn sweep_all(runner: &ToolRunner) -> Result<u64, StoreError> {
+    let store = &runner.shared.store;
+    let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
+    while let Some(page) = store.page(&mut rest).await? {
+        for StoredDocument { key, document, .. } in page {
+            let Document::Call(entry) = document else { continue };
+            let Some(waited) = &entry.waited else { continue };
+            if runner.shared.catalog.entry(waited.tool.as_str()).is_none() {
+                continue;
+            }
+            let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+            let left = key.clone();
+            if store.transact(keys, move |transaction| ledger::is_left(transaction, &left)).await? {
+                go_on_begun(&runner.run(options_of(waited)), &waited.call_id, &key).await?;
+            }
+        }
+    }
+    sweep(&**runner.store()).await
+}
+
+/// The options of the run that made the call.
+fn options_of(waited: &PendingCall) -> RunOptions {
+    RunOptions {
+        principal: waited.principal.clone(),
+        tenant: waited.tenant.clone(),
+        roles: waited.roles.clone(),
+        attributes: waited.attributes.clone(),
+        tools: waited.tools.clone(),
+        session: waited.session_id.clone(),
+        conversation: waited.conversation_id.clone(),
+        caller: waited.caller.clone(),
+        ..RunOptions::new()
+    }
+    .run_id(Arc::clone(&waited.run_id))
+}
+
+/// Whether a record shows these arguments. A store may have written the members of an object in another order, and a model
+/// the numbers in another way.
+pub(crate) fn shows(recorded: &RecordedArguments, shown: &JsonText) -> bool {
+    let RecordedArguments::Masked(recorded) = recorded else { return false };
+    let read = |text: &'_ JsonText| json::parse(text.get(), &Limits::UNBOUNDED).map(Tree::into_owned);
+    recorded == shown || read(recorded).ok().zip(read(shown).ok()).is_some_and(|(one, other)| one == other)
+}

@@ -1,0 +1,85 @@
+//! Calls that began, here or in another process, and were not seen to end.
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, ToolInvocationRecord};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::orphans::Orphans;
+use crate::store::ledger::LedgerEntry;
+use crate::store::pages::Rest;
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
+
+/// An open entry of the ledger: its call began and has no end.
+pub(in crate::runner) struct Unfinished {
+    pub(in crate::runner) key: Key,
+    pub(in crate::runner) entry: Box<LedgerEntry>,
+}
+
+impl LedgerClient<'_> {
+    /// Returns the open entry of a call of this run, of a tool if one is named.
+    ///
+    /// Looking closes nothing: only the gate lets the tool reconcile or repeat a call whose process is gone.
+    pub(in crate::runner) async fn unfinished(
+        self,
+        call_id: &CallId,
+        tool: Option<&str>,
+    ) -> Result<Option<Unfinished>, StoreError> {
+        let is_it = |record: &ToolInvocationRecord| {
+            record.tool_call_id == *call_id && tool.is_none_or(|tool| *record.name == *tool)
+        };
+        Ok(self.all_unfinished(|record| is_it(record)).await?.into_iter().next())
+    }
+
+    /// Returns the open entries of this run whose records are wanted.
+    pub(in crate::runner) async fn all_unfinished(
+        self,
+        wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Result<Vec<Unfinished>, StoreError> {
+        let ours = |entry: &LedgerEntry| {
+            entry.unseen().is_some_and(|record| {
+                wanted(record) && self.0.owns(record.principal.as_deref(), record.tenant.as_deref())
+            })
+        };
+        let scope = Some(self.0.identity().clone());
+        let mut rest = Rest::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) });
+        let mut found = Vec::new();
+        while let Some(page) = self.0.shared().store.page(&mut rest).await? {
+            found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {
+                Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
+                _ => None,
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Whether the process that began the call can no longer write, by the store's time.
+    pub(in crate::runner) async fn is_abandoned(self, call: &Unfinished) -> Result<bool, StoreError> {
+        let (lease, key) = (self.0.lease(), call.key.clone());
+        let mut keys = self.0.keys();
+        keys.push(key.clone());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            Ok(ledger::is_abandoned(transaction, &key, lease.as_ref()))
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Closes the call as `outcome_unknown` if its process is gone. For a call that the gate does not take over: the
+    /// policy refuses it now, or its arguments are not known.
+    pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
+        let (lease, key) = (self.0.lease(), call.key.clone());
+        let mut keys = self.0.keys();
+        keys.push(key.clone());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            ledger::close_unseen(transaction, &key, lease.as_ref())
+        };
+        let closed = self.0.shared().store.transact(keys, change).await?;
+        // The run of a graph has an id that is made with the key.
+        self.0.digests().await;
+        if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry.record).filter(|_| closed) {
+            left.close(&[]).await;
+        }
+        Ok(())
+    }
+}

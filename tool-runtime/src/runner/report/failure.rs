@@ -1,0 +1,100 @@
+//! [`Failure`]: why something failed, in full, for operators.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::call::CallId;
+use crate::contain::{caught, discard};
+
+/// One contained failure: of a tool, a connection, a model, or a part of the application.
+///
+/// Records, events, logs and models get its code only. The text can hold values.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Failure<'a> {
+    /// A stable word: an outcome's code such as `execution_error`, a store's such as `store_unavailable`, a model's, or
+    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application.
+    pub code: &'a str,
+    /// The tool, if the failure belongs to a call.
+    pub tool: Option<&'a str>,
+    /// The call, if the failure belongs to one.
+    pub call_id: Option<&'a CallId>,
+    /// The run, if the failure belongs to one.
+    pub run_id: Option<&'a str>,
+    /// The session of the run.
+    pub session_id: Option<&'a str>,
+    /// The conversation of the run.
+    pub conversation_id: Option<&'a str>,
+    /// The name of the error's type, where it is known.
+    pub error_type: Option<&'static str>,
+    /// Whether a record could not be kept, so that something happened of which the store knows nothing.
+    pub is_record_lost: bool,
+    /// The error and its causes, or the message of the panic; at most 16 KiB.
+    pub text: &'a str,
+}
+
+// The text can hold values.
+impl fmt::Debug for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure")
+            .field("code", &self.code)
+            .field("tool", &self.tool)
+            .field("call_id", &self.call_id)
+            .field("run_id", &self.run_id)
+            .field("error_type", &self.error_type)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The closure with which an application takes failures.
+pub(in crate::runner) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
+
+/// The sink of a runner, if the application chose one.
+#[derive(Clone, Default)]
+pub(in crate::runner) struct Failures(pub(in crate::runner) Option<FailureSink>);
+
+impl Drop for Failures {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
+
+impl Failures {
+    /// Logs a failure once, without its text, and hands all of it to the sink.
+    #[cold]
+    pub(in crate::runner) fn report(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
+        tracing::error!(
+            code = failure.code,
+            tool = failure.tool,
+            // As text, which subscribers escape: the model chose it.
+            call = failure.call_id.map(CallId::as_str),
+            run = failure.run_id,
+            session = failure.session_id,
+            conversation = failure.conversation_id,
+            error.r#type = failure.error_type,
+            "{what}"
+        );
+        if let Some(sink) = &self.0
+            && caught(|| sink(failure)).is_none()
+        {
+            tracing::error!(code = failure.code, "the sink of failures panicked");
+        }
+    }
+
+    /// A part of the application panicked: `part` says which, `text` is the panic's message.
+    #[cold]
+    pub(in crate::runner) fn panicked(&self, part: &'static str, text: &str) {
+        let failure = Failure {
+            code: "part_panicked",
+            tool: None,
+            call_id: None,
+            run_id: None,
+            session_id: None,
+            conversation_id: None,
+            error_type: None,
+            is_record_lost: false,
+            text: &format!("{part}: {text}"),
+        };
+        self.report(format_args!("a part of the application panicked: {part}"), &failure);
+    }
+}

@@ -1,0 +1,335 @@
+//! What does not end in one go: the methods with which a call that waits is decided, answered or closed, and with which a
+//! run or a call of another process is continued.
+//!
+//! The methods are together here, as the documentation shows them; what they do is in the rooms. It is a long file because
+//! each says who may call it and when. No module of the gate imports this one: a part of the gate that finishes another
+//! call does so through the methods of [`Run`].
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
+#[cfg(feature = "mcp-server")]
+use crate::runner::gate::call_client::CallClient;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::recover::{self, Known};
+use crate::runner::run::{restore, snapshot};
+use crate::runner::waiting::late::Party;
+#[cfg(feature = "tokens")]
+use crate::runner::waiting::tokens;
+use crate::runner::waiting::{abandon, approval, client, grants, late, posting, remember};
+use crate::runner::{
+    ApprovalDecision, GrantError, Remember, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
+};
+#[cfg(feature = "tokens")]
+use crate::runner::{TokenError, TokenKeys};
+use crate::store::{DecisionKind, Grant, PendingCall, StoreError};
+
+impl Run {
+    /// Finishes a call that waits for an approval, once: a second decision is refused.
+    ///
+    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or the
+    /// [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each of its
+    /// calls, the decision is refused.
+    ///
+    /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
+    /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
+    ///
+    /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
+    /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
+    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
+    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong
+    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)), which is recorded
+    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
+    /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
+    ///
+    /// # Errors
+    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too late
+    /// or does not fit, or that answers another question, is a result, not an error.
+    pub async fn resume(
+        &self,
+        question: &Question,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
+        approval::resume(self, None, question, decision, decider).await
+    }
+
+    /// As [`resume`](Self::resume), but a tool that begins can use the client at the other end of a connection.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) async fn resume_for(
+        &self,
+        client: Option<Box<CallClient>>,
+        question: &Question,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
+        approval::resume(self, client, question, decision, decider).await
+    }
+
+    /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
+    ///
+    /// # Errors
+    /// No such call waits for an approval, or the store failed. A call that asks another question now is a result that
+    /// does not fit, and still waits.
+    pub async fn expire(&self, question: &Question) -> Result<ToolExecResult, ResumeError> {
+        approval::expire(self, question).await
+    }
+
+    /// Whether a decider may answer this question now, by the policies that the run is held to. Nothing is recorded.
+    ///
+    /// # Errors
+    /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it
+    /// ([`ResumeError::NotAllowed`]), or the store failed.
+    pub async fn may_decide(&self, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
+        posting::may_decide(self, question, decider).await
+    }
+
+    /// Checks a decision that another process carries out, as that process will. A refusal is recorded.
+    pub(crate) async fn admits(
+        &self,
+        question: &Question,
+        kind: DecisionKind,
+        decider: Option<&Decider>,
+    ) -> Result<(), ResumeError> {
+        posting::admits(self, question, kind, decider).await
+    }
+
+    /// Remembers a decision on a call that waits, for calls that come later. The call itself still waits: decide on it
+    /// with [`resume`](Self::resume). The grant has a record in the chain of the run.
+    ///
+    /// # Errors
+    /// The call does not wait for an approval, the decider may not decide on it, the grant has to be bounded and is not,
+    /// or the store failed.
+    pub async fn remember(&self, call_id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
+        remember::remember(self, call_id, remember, decider).await
+    }
+
+    /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
+    ///
+    /// The value is untrusted: it may be as long as the tool's result may be (32 KiB by default), is validated against
+    /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
+    /// as by [`Run::resume`].
+    ///
+    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded, and the call
+    /// still waits for one that does.
+    ///
+    /// # Errors
+    /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
+    /// error.
+    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
+        client::client_result(self, call_id, value).await
+    }
+
+    /// Closes a call that waits for its client because the client could not execute it.
+    ///
+    /// # Errors
+    /// No call waits for a client under this id, or the store failed.
+    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        client::client_failed(self, call_id).await
+    }
+
+    /// Closes a call that waits, for a person or a client, because nobody will act on it. It ends as `cancelled`, or as
+    /// `outcome_unknown` if a client was asked to execute a tool with effects: it may have done so.
+    ///
+    /// # Errors
+    /// No call waits under this id, or the store failed.
+    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        abandon::abandon(self, call_id).await
+    }
+
+    /// Seals a call that waits for an approval, with what its run remembers, into a token that anybody may carry: to
+    /// them it is random text. [`ToolRunner::open_token`] opens it, in any process that has the key.
+    ///
+    /// A token alone is not used up by a decision: over two independent stores, each of them lets the call run once.
+    /// Where that is not enough, let the processes share a store, or let the tool's effect depend on
+    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same for all of them. A token
+    /// cannot be taken back before it expires, except by taking its key out of the ring.
+    ///
+    /// # Errors
+    /// No call waits for an approval under this id, the store failed, or the system gave no random bytes.
+    #[cfg(feature = "tokens")]
+    pub async fn seal(&self, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
+        tokens::seal(self, call_id, keys).await
+    }
+
+    /// Returns what the run remembers at this moment. Take it when no call is running: a call that still runs counts as
+    /// `outcome_unknown` in the restored run if its tool has effects.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn snapshot(&self) -> Result<RunSnapshot, StoreError> {
+        snapshot::snapshot(self).await
+    }
+
+    /// Returns the result of a call of this run for a caller whose own future was dropped. It is read from the call's
+    /// record, which does not hold what only the model may see.
+    ///
+    /// A call without a record whose tool has effects and had begun, in this process, in the one that the run was
+    /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no
+    /// effect of it can have begun. Records of another principal or tenant are not looked at.
+    ///
+    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it: that one
+    /// stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored conversation,
+    /// or for a [sweep](crate::ToolRunner::sweep).
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        LedgerClient(self).recorded(call_id).await
+    }
+
+    /// Continues a call whose process is gone: the tool reconciles it, or runs again if it
+    /// is `idempotent`, and any other ends as `outcome_unknown`. A call that has its record returns the result of the
+    /// record.
+    ///
+    /// Use it where [`resume`](Self::resume) finds that the call does not wait any more. A call that never waited can be
+    /// handed to [`exec`](Self::exec) again instead, which does the same. A conversation, a worker and an engine do both
+    /// by themselves. `None` if the call has no record, and either did not begin or still runs in another process, whose
+    /// lease has not ended.
+    ///
+    /// ```
+    /// use tool_runtime::call::CallId;
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let run = runner.run(RunOptions::new().run_id("run-1"));
+    /// assert!(run.recover(&CallId::new("call-1")).await?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn recover(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        Ok(recover::go_on(self, call_id).await?.flatten())
+    }
+
+    /// As [`recover`](Self::recover), and tells a call that runs elsewhere from one that never began. Boxed, because the
+    /// gate is one of its callers.
+    pub(crate) fn go_on<'r>(
+        &'r self,
+        call_id: &'r CallId,
+    ) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
+        recover::go_on(self, call_id)
+    }
+
+    /// The one function for every way of going on with a call that waited: a restored conversation, a worker, an engine,
+    /// a second decision, and the gate itself. Of the calls under the id, it is one whose record is wanted.
+    ///
+    /// An id can stand for two calls of a run that two processes had. One that is open in the ledger has no record of its
+    /// own, so it is not ended by the record of the other.
+    pub(crate) fn go_on_with<'r>(
+        &'r self,
+        call_id: &'r CallId,
+        wanted: impl Fn(&ToolInvocationRecord) -> bool + Send + Sync + 'r,
+    ) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
+        recover::go_on_with(self, call_id, wanted)
+    }
+
+    /// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
+    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or takes it over if the
+    /// ledger says that it began.
+    pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        recover::ended_before(self, call_id).await
+    }
+
+    /// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the
+    /// model has read already that their outcome is not known. `waits` are the calls that it still has.
+    pub(crate) async fn close_others(&self, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
+        recover::close_others(self, waits).await
+    }
+}
+
+impl ToolRunner {
+    /// Restores a run from its snapshot: what it saw, spent, repeated and was labelled with still counts. Calls that wait
+    /// are put into the store, unless it knows them.
+    ///
+    /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
+    /// either. What the principal was when the snapshot was taken, with its roles and attributes, is asked about too: a
+    /// role that takes tools away still does so after it is gone. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
+    /// budget and limit, the labels of both, and no tool that the run could not see. A waiting call runs only under the
+    /// policies that suspended it, see [`Run::resume`].
+    ///
+    /// # Errors
+    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another caller;
+    /// the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
+    pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
+        restore::restore(self, snapshot, options).await
+    }
+
+    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the question of
+    /// the call, for [`Run::resume`]. The options name the principal and the tenant that the call is made for.
+    ///
+    /// # Errors
+    /// The token was changed, its key was taken out of the ring, it expired or is another principal's or tenant's; the
+    /// definition, the policy or the run differ from those that it was sealed under; or the call was decided before over
+    /// the store of this runner.
+    #[cfg(feature = "tokens")]
+    pub async fn open_token(
+        &self,
+        token: &str,
+        keys: &TokenKeys,
+        options: RunOptions,
+    ) -> Result<(Run, Question), TokenError> {
+        tokens::open(self, token, keys, options).await
+    }
+
+    /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+        grants::of_tenant(&self.shared, tenant).await
+    }
+
+    /// Takes a grant back. Returns whether there was one. Calls that it let run before keep running.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn revoke(&self, grant: &Grant) -> Result<bool, StoreError> {
+        grants::revoke(&self.shared, grant).await
+    }
+
+    /// As [`store::sweep`](crate::store::sweep) of the runner's store. Calls whose process is gone and whose run no process
+    /// continues are reconciled, repeated or closed before, if this runner has their tools: under the policy that let them
+    /// begin or wait, for the principal of their run. Returns how many documents it removed.
+    ///
+    /// ```
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// assert_eq!(runner.sweep().await?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store failed. Calls and documents that were closed or removed before stay so.
+    pub async fn sweep(&self) -> Result<u64, StoreError> {
+        recover::sweep_all(self).await
+    }
+
+    /// Returns the run of a call that waits, with no more than the call's run had: held to this runner's policy, and to
+    /// those of the document that is kept of the run. The options give connections and a sink. `None` if the policies are
+    /// too many, and for a call of a graph, which is decided with the graph's own.
+    pub(crate) fn run_of(&self, call: &PendingCall, kept: Option<RunSnapshot>, options: &RunOptions) -> Option<Run> {
+        posting::run_of(self, call, kept, options)
+    }
+
+    /// As [`Run::note_late`], for a run that this process does not have. `party` are its principal and its tenant, if
+    /// known.
+    pub(crate) async fn note_late(
+        &self,
+        run_id: &str,
+        party: Option<Party<'_>>,
+        question: &Question,
+        (kind, decider): (DecisionKind, Option<&Decider>),
+    ) -> Result<(), StoreError> {
+        late::append(&self.shared, run_id, party, question, (kind, decider)).await
+    }
+}

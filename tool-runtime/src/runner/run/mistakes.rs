@@ -1,0 +1,70 @@
+//! [`Mistakes`]: which mistakes a model repeats in the arguments of a tool.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::Violation;
+use crate::tool::Hash;
+
+/// The most mistakes of one turn that are remembered of a tool. A model that makes more repeats some of these.
+const MOST: usize = 64;
+
+/// After so many turns with the same mistake the user has to help.
+pub(in crate::runner) const LAST: u32 = 3;
+
+/// The mistakes in the arguments of one tool: in its last turn that failed, and in the one before.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::runner) struct Mistakes {
+    turn: u64,
+    now: Vec<(Mistake, u32)>,
+    before: Vec<(Mistake, u32)>,
+}
+
+/// A pointer and a keyword, as a digest: a pointer holds names that a model made up, and has no end.
+type Mistake = u32;
+
+impl Mistakes {
+    /// Counts the mistakes of a call, and returns how many failed turns in a row had the one that was repeated most.
+    /// Several calls of one announced turn count once; without announced turns, as turn 0, each call is a turn.
+    pub(in crate::runner) fn count(&mut self, turn: u64, mistakes: impl Iterator<Item = Mistake>) -> u32 {
+        if turn == 0 || self.turn != turn {
+            self.turn = turn;
+            self.before = std::mem::take(&mut self.now);
+        }
+        let before: HashMap<_, _> = self.before.iter().copied().collect();
+        let mut most = 0;
+        for mistake in mistakes.take(MOST) {
+            let times = before.get(&mistake).copied().unwrap_or_default().saturating_add(1);
+            most = most.max(times);
+            if self.now.len() < MOST && !self.now.iter().any(|(known, _)| *known == mistake) {
+                self.now.push((mistake, times));
+            }
+        }
+        most
+    }
+}
+
+/// What makes two mistakes in the arguments of a tool the same.
+pub(in crate::runner) fn mistake(pointer: &str, keyword: &str) -> Mistake {
+    let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}"));
+    u32::from_be_bytes([first, second, third, fourth])
+}
+
+/// The request for clarification to the user of a model that cannot call a tool: the tool, and the expected form of its
+/// arguments.
+pub(in crate::runner) fn clarification(tool: &str, violations: &[Violation]) -> String {
+    let mut wrong = String::new();
+    for violation in violations.iter().take(5) {
+        let place = match &*violation.pointer {
+            "" => String::new(),
+            pointer => format!(" at `{pointer}`"),
+        };
+        wrong.extend(["\n- expected", &place, ": ", &violation.expected]);
+    }
+    let wrong = if wrong.is_empty() { ".".to_owned() } else { format!(":{wrong}") };
+    format!(
+        "I could not call `{tool}`, because its arguments were wrong three times{wrong}\nPlease tell me what to use."
+    )
+}

@@ -1,0 +1,147 @@
+//! Which of its visible tools a model is offered. The set only grows, is part of the run's snapshot, and is never wider
+//! than what the run may see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::Outcome;
+use crate::catalog::pick::{ScorerFault, scores};
+use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
+use crate::runner::gate::ending::Stop;
+use crate::runner::run::state::Remembered;
+use crate::tool::{SEARCH, ToolSpec};
+
+/// The most tools that are loaded by picking and by looking for them. OpenAI and Gemini refuse a request with more than
+/// 128, one of which may be that of a typed answer.
+pub(in crate::runner) const MOST: usize = 127;
+
+/// What a model reads when no more tools can be loaded.
+pub(in crate::runner) const FULL: &str =
+    "There is no room for more tools in this conversation: use those that you have.";
+
+/// The tools that are loaded, in the order in which they were.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::runner) struct Offered {
+    tools: Vec<String>,
+    /// How many of them the first request had: the rules for them stay in the instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<usize>,
+    /// How many of them the latest request had: the model has read the definitions of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shown: Option<usize>,
+    /// The tools of a view, until there are more, and the id of that view. A snapshot may be restored where less is
+    /// visible.
+    #[serde(skip)]
+    view: Option<(u64, Arc<CatalogView>)>,
+}
+
+impl Offered {
+    fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|known| known == name)
+    }
+
+    /// Whether the tool was in the latest request, or is to be in the first.
+    pub(in crate::runner) fn is_shown(&self, name: &str) -> bool {
+        self.tools.iter().take(self.shown.unwrap_or(usize::MAX)).any(|known| known == name)
+    }
+
+    /// Loads a tool, and returns whether it is loaded now.
+    fn load(&mut self, name: &str, most: usize) -> bool {
+        if self.has(name) {
+            return true;
+        }
+        let has_room = self.tools.len() < most;
+        if has_room {
+            self.tools.push(name.to_owned());
+            self.view = None;
+        }
+        has_room
+    }
+}
+
+/// Picks by the scores of the application. Fails where it gave none in time.
+pub(in crate::runner) async fn scored(
+    view: &CatalogView,
+    query: &str,
+    options: &PickOptions,
+    (scorer, deadline): &(Arc<dyn Scorer>, Duration),
+) -> Result<Vec<Pick>, ScorerFault> {
+    let tools: Vec<&ToolSpec> = view.specs().collect();
+    let scores = scores(&**scorer, *deadline, query, &tools).await?;
+    Ok(options.scored(
+        tools.iter().map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
+    ))
+}
+
+/// Loads visible tools in addition to those that were loaded before, up to `most`, and returns those that are loaded now.
+pub(in crate::runner) fn load<'n>(
+    remembered: &Remembered,
+    view: &CatalogView,
+    most: usize,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Vec<&'n str> {
+    remembered.offer(|offered| {
+        let offered = offered.get_or_insert_default();
+        names.into_iter().filter(|name| view.get(name).is_some() && offered.load(name, most)).collect()
+    })
+}
+
+/// What the model is offered now, in the order in which it was; `None` for all that it may see.
+pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView>) -> Option<Arc<CatalogView>> {
+    remembered.offer(|offered| {
+        // With every tool loaded there is none to look for.
+        let Some(offered) = offered else { return view.without(SEARCH).cloned() };
+        offered.first.get_or_insert(offered.tools.len());
+        offered.shown = Some(offered.tools.len());
+        let of = view.id();
+        if let Some((_, shown)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
+            return Some(Arc::clone(shown));
+        }
+        let shown = Arc::new(view.only(offered.tools.iter().map(String::as_str)));
+        offered.view = Some((of, Arc::clone(&shown)));
+        Some(shown)
+    })
+}
+
+/// The rules for the system prompt, the same in every request of the run.
+pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -> String {
+    let Some(Offered { tools, first, .. }) = remembered.lock().offered().cloned() else {
+        return view.guidance();
+    };
+    let first = tools.iter().take(first.unwrap_or(tools.len()));
+    let mut text = view.only(first.map(String::as_str)).guidance();
+    if view.get(SEARCH).is_some() {
+        text.push_str("- There are more tools than you see. When none of yours fits, call `");
+        text.push_str(SEARCH);
+        text.push_str("` before you say that something cannot be done.\n");
+    }
+    text
+}
+
+/// A visible tool does not run before the model was offered it, because the model has not read its definition.
+#[inline]
+pub(in crate::runner) fn check(remembered: &Remembered, view: &CatalogView, name: &str) -> Result<(), Stop> {
+    if remembered.is_offered(name) || view.get(name).is_none() {
+        return Ok(());
+    }
+    Err(not_offered(remembered, view, name))
+}
+
+#[cold]
+fn not_offered(remembered: &Remembered, view: &CatalogView, name: &str) -> Stop {
+    let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
+    let (is_loaded, is_full) = remembered.lock().offered().map(state).unwrap_or_default();
+    let message = if is_full && !is_loaded {
+        format!("This tool is not loaded, so the call did not run. {FULL}")
+    } else if !is_loaded && view.get(SEARCH).is_some() {
+        format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
+    } else {
+        load(remembered, view, MOST, [name]);
+        "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
+            .to_owned()
+    };
+    Stop::new(Outcome::Unavailable).message(message)
+}

@@ -1,0 +1,273 @@
+//! [`RunOptions`]: who a run acts for and what it may use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{Caller, EventSink, RunFields};
+use crate::capability::ConnectionId;
+use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing};
+use crate::runner::Run;
+use crate::store::RunLease;
+
+/// Who a run acts for and what it may use. Every default allows no more than the policy does.
+///
+/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem that
+/// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
+///
+/// ```
+/// use tool_runtime::RunOptions;
+///
+/// let options = RunOptions::new()
+///     .principal("ada@example.org")
+///     .tenant("acme")
+///     .role("buyer")
+///     .attribute("department", "purchasing")
+///     .conversation("c-17")
+///     .tools(["parts__search", "stock__adjust"]);
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct RunOptions {
+    pub(in crate::runner) run_id: Option<Arc<str>>,
+    pub(in crate::runner) tools: Option<RunTools>,
+    pub(in crate::runner) session: Option<Arc<str>>,
+    pub(in crate::runner) conversation: Option<Arc<str>>,
+    pub(in crate::runner) agent: Option<Arc<str>>,
+    pub(in crate::runner) tenant: Option<Arc<str>>,
+    pub(in crate::runner) principal: Option<Arc<str>>,
+    pub(in crate::runner) roles: Vec<Arc<str>>,
+    pub(in crate::runner) attributes: Vec<(Arc<str>, Arc<str>)>,
+    pub(in crate::runner) labels: Vec<Arc<str>>,
+    pub(in crate::runner) connections: BTreeMap<String, ConnectionId>,
+    pub(in crate::runner) user_text: Vec<String>,
+    pub(in crate::runner) events: Option<Arc<dyn EventSink>>,
+    /// Shared, because a clone of a token takes a lock.
+    pub(in crate::runner) cancellation: Arc<CancellationToken>,
+    pub(in crate::runner) caller: Caller,
+    /// The run that calls the graph whose run this is.
+    pub(in crate::runner) parent: Option<Run>,
+    /// The run is that of a script, for whose calls no grant lets one run.
+    pub(in crate::runner) is_script: bool,
+    /// The worker's right to the run. `None` if no worker has it.
+    pub(in crate::runner) lease: Option<RunLease>,
+    /// Nobody continues the run once its process is gone, so that another process may close what it began.
+    pub(in crate::runner) ends_with_process: bool,
+}
+
+impl RunOptions {
+    /// Creates options with no principal, no connections, and every tool that the policy shows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the only tools of this run, by exact name. The runner refuses others, whichever executor asks.
+    pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// Sets the id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on
+    /// it. A store has one run of an id, whichever principal or tenant it is of, so let no client choose it.
+    pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.run_id = Some(id.into());
+        self
+    }
+
+    /// Sets the session, for records and logs.
+    pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// Sets the conversation, for records and logs.
+    pub fn conversation(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.conversation = Some(id.into());
+        self
+    }
+
+    /// Sets the agent, for the tools' context.
+    pub fn agent(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.agent = Some(id.into());
+        self
+    }
+
+    /// Sets the tenant that the run belongs to; brokers check it.
+    pub fn tenant(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.tenant = Some(id.into());
+        self
+    }
+
+    /// Sets the principal that the run acts for, as policies and records name it.
+    pub fn principal(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.principal = Some(id.into());
+        self
+    }
+
+    /// Adds a role that the policy may name.
+    pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+
+    /// Adds a value to an attribute of the principal that the policy may name, such as a department, a clearance or a
+    /// region. An attribute holds each value that is added to it.
+    pub fn attribute(mut self, name: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
+        let added = (name.into(), value.into());
+        // Sorted, so that the order of the calls makes no difference to a comparison.
+        if let Err(place) = self.attributes.binary_search(&added) {
+            self.attributes.insert(place, added);
+        }
+        self
+    }
+
+    /// Adds a label that the policy may name.
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.labels.push(label.into());
+        self
+    }
+
+    /// Sets the account to use for a kind of connection.
+    pub fn connection(mut self, kind: impl Into<String>, id: ConnectionId) -> Self {
+        self.connections.insert(kind.into(), id);
+        self
+    }
+
+    /// Adds what the user wrote: ids in it count as seen.
+    pub fn user_text(mut self, text: impl Into<String>) -> Self {
+        self.user_text.push(text.into());
+        self
+    }
+
+    /// Sets the sink that takes the events of the run.
+    pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
+        self.events = Some(Arc::new(sink));
+        self
+    }
+
+    /// Sets the token that cancels the run, its running tools included.
+    pub fn cancellation(mut self, token: CancellationToken) -> Self {
+        self.cancellation = Arc::new(token);
+        self
+    }
+
+    /// Sets who makes the calls, for records and policies; the agent itself by default.
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl RunOptions {
+    /// The run is held by a worker: each of its writes is checked against the lease.
+    pub(crate) fn held(mut self, lease: RunLease) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Nobody continues the run once its process is gone.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) const fn ends_with_process(mut self) -> Self {
+        self.ends_with_process = true;
+        self
+    }
+
+    /// The loop guard where the policy names none. A session of a server lasts over many conversations, in which the same
+    /// call is no repetition.
+    pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
+        if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
+    }
+
+    /// The id that was set.
+    #[cfg(feature = "restate")]
+    pub(crate) const fn id(&self) -> Option<&Arc<str>> {
+        self.run_id.as_ref()
+    }
+
+    /// Whether both act for the same principal of the same tenant, whatever it may use.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
+        self.principal == other.principal && self.tenant == other.tenant
+    }
+
+    /// The tenant and the principal.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        (self.tenant.clone(), self.principal.clone())
+    }
+
+    /// Whether both act for the same party, and that party is and may use the same.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn is_party_of(&self, other: &Self) -> bool {
+        self.is_principal_of(other)
+            && are_same(&self.roles, &other.roles)
+            && are_same(&self.attributes, &other.attributes)
+            && self.connections == other.connections
+            && self.tools == other.tools
+    }
+
+    /// What the principal is.
+    pub(in crate::runner) fn standing(&self) -> Standing {
+        Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
+    }
+
+    /// What the contexts of the calls of a run with this id say of it.
+    pub(in crate::runner) fn fields(&self, run_id: Arc<str>) -> RunFields {
+        RunFields {
+            run_id,
+            session_id: self.session.clone(),
+            conversation_id: self.conversation.clone(),
+            agent_id: self.agent.clone(),
+            tenant: self.tenant.clone(),
+            principal: self.principal.clone(),
+            cancellation: Arc::clone(&self.cancellation),
+        }
+    }
+
+    /// The run as its policy sees it, with these labels.
+    pub(in crate::runner) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
+        PolicyContext {
+            run,
+            caller: &self.caller,
+            principal: self.principal.as_deref(),
+            attributes: &self.attributes,
+            tenant: self.tenant.as_deref(),
+            roles: &self.roles,
+            labels,
+            tools: self.tools.as_ref(),
+        }
+    }
+}
+
+/// Whether both have the same, in any order and however often: that is all that a rule sees of them.
+#[cfg(feature = "mcp-server")]
+fn are_same<T: Ord>(one: &[T], other: &[T]) -> bool {
+    use std::collections::BTreeSet;
+    one == other || one.iter().collect::<BTreeSet<_>>() == other.iter().collect::<BTreeSet<_>>()
+}
+
+#[cfg(all(test, feature = "mcp-server"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_lists_roles_in_another_order_is_of_the_same_party() {
+        let ada = || RunOptions::new().principal("ada").tenant("acme");
+        let buyer = ada().role("buyer").role("head");
+        assert!(buyer.is_party_of(&ada().role("head").role("buyer").role("head")));
+        for other in [ada(), ada().role("buyer"), ada().role("buyer").role("head").role("admin")] {
+            assert!(!buyer.is_party_of(&other) && !other.is_party_of(&buyer));
+        }
+        let one = ada().attribute("site", "graz").attribute("site", "wien");
+        assert!(one.is_party_of(&ada().attribute("site", "wien").attribute("site", "graz")));
+        assert!(!one.is_party_of(&ada().attribute("site", "wien")));
+    }
+}

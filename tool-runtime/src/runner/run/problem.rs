@@ -1,0 +1,79 @@
+//! [`RunProblem`]: a name in a run's options that its runner does not know.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::runner::RunOptions;
+use crate::runner::shared::Shared;
+use crate::text::nearest;
+
+/// A name in a run's options that its runner does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunProblem {
+    code: &'static str,
+    message: String,
+}
+
+impl RunProblem {
+    /// A stable word: `unknown_tool`, `unknown_connection`, `unknown_role`, `unknown_attribute` or `unknown_label`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Roles, attributes and labels often come from elsewhere and mean something there, so only the others are warnings.
+    pub(in crate::runner) fn log(&self, run: &str) {
+        let code = self.code;
+        match code {
+            "unknown_role" | "unknown_attribute" | "unknown_label" => tracing::debug!(run, code, "{self}"),
+            _ => tracing::warn!(run, code, "{self}"),
+        }
+    }
+}
+
+impl fmt::Display for RunProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RunProblem {}
+
+/// Compares the names in the options with what there is.
+pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
+    let mut problems = Vec::new();
+    let mut unknown = |code, method: &str, name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
+        let meant = nearest(name, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let name = name.escape_debug();
+        problems
+            .push(RunProblem { code, message: format!("`RunOptions::{method}` names `{name}`, but {what}{meant}") });
+    };
+    if let Some(tools) = &options.tools {
+        for name in tools.names().into_iter().filter(|name| shared.catalog.entry(name).is_none()) {
+            let mut known = shared.catalog.specs().map(|spec| spec.name.as_str());
+            unknown("unknown_tool", "tools", name, &mut known, "the catalog has no such tool");
+        }
+    }
+    let kinds = &shared.catalog.connections;
+    for kind in options.connections.keys().filter(|kind| !kinds.contains(kind.as_str())) {
+        let what = "no tool of the catalog borrows a connection of this kind";
+        unknown("unknown_connection", "connection", kind, &mut kinds.iter().copied(), what);
+    }
+    let policy = shared.policy.data();
+    // Gathered from the whole policy, so only for those who have any.
+    let roles = if options.roles.is_empty() { BTreeSet::new() } else { shared.policy.roles() };
+    for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
+        unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");
+    }
+    let attributes = if options.attributes.is_empty() { BTreeSet::new() } else { shared.policy.attributes() };
+    let named: BTreeSet<_> = options.attributes.iter().map(|(name, _)| &**name).collect();
+    for name in named.into_iter().filter(|name| !attributes.contains(name)) {
+        let mut known = attributes.iter().copied();
+        unknown("unknown_attribute", "attribute", name, &mut known, "the policy has no such attribute");
+    }
+    for label in options.labels.iter().filter(|label| !policy.labels.contains_key(&***label)) {
+        let mut known = policy.labels.keys().map(String::as_str);
+        unknown("unknown_label", "label", label, &mut known, "the policy has no such label");
+    }
+    problems
+}

@@ -1,0 +1,126 @@
+//! Restoring a run from its snapshot, never wider than it was.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::policy::{RunPolicy, RunTools};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::run::snapshot::RunSnapshot;
+use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
+
+/// Why a run cannot be restored.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
+    OtherPrincipal,
+    /// The snapshot's calls come from another caller than the options name.
+    OtherCaller,
+    /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
+    /// attributes. Start a new one.
+    TooManyPolicies,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl RestoreError {
+    /// A stable word: `other_principal`, `other_caller`, `too_many_policies` or the store's own.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::OtherPrincipal => "other_principal",
+            Self::OtherCaller => "other_caller",
+            Self::TooManyPolicies => "too_many_policies",
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
+            Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
+            Self::TooManyPolicies => {
+                f.write_str("the run is held to too many policies, roles or attributes; start a new one")
+            }
+            Self::Store(error) => fmt::Display::fmt(error, f),
+        }
+    }
+}
+
+impl Error for RestoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::OtherPrincipal | Self::OtherCaller | Self::TooManyPolicies => None,
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+/// See [`ToolRunner::restore`].
+pub(in crate::runner) async fn restore(
+    runner: &ToolRunner,
+    snapshot: RunSnapshot,
+    options: RunOptions,
+) -> Result<Run, RestoreError> {
+    let options = narrowed(&snapshot, options)?;
+    let mut standings = snapshot.standings;
+    let now = options.standing();
+    standings.retain(|standing| *standing != now);
+    let policy = RunPolicy::restored(runner.policy().clone(), snapshot.policies, standings)
+        .ok_or(RestoreError::TooManyPolicies)?;
+    // What another policy let the run see is also what somebody approved of there, or nobody could.
+    let visible = (!policy.is_current()).then_some(snapshot.visible);
+    let tools = RunTools::intersection(options.tools.clone(), visible);
+    let run = Run::start(Arc::clone(&runner.shared), policy, RunOptions { tools, ..options });
+    run.spending().restore(snapshot.spent);
+    run.loop_guard().restore(snapshot.loop_guard);
+    run.evidence().merge(&snapshot.evidence);
+    run.remembered().restore(snapshot.state);
+    for waiting in snapshot.waiting {
+        let put = put_back(&run, waiting).await;
+        put.map_err(|error| RestoreError::Store(run.store_unread(error)))?;
+    }
+    Ok(run)
+}
+
+/// The options with no more than the snapshot had.
+fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, RestoreError> {
+    let theirs = |call: &PendingCall| {
+        (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
+    };
+    if snapshot.principal != options.principal
+        || snapshot.tenant != options.tenant
+        || !snapshot.waiting.iter().all(|waiting| theirs(&waiting.call))
+    {
+        return Err(RestoreError::OtherPrincipal);
+    }
+    if snapshot.caller != options.caller {
+        return Err(RestoreError::OtherCaller);
+    }
+    options.roles.retain(|role| snapshot.standings.iter().all(|standing| standing.roles.contains(role)));
+    options.tools = RunTools::intersection(options.tools, snapshot.tools.clone());
+    Ok(options.run_id(snapshot.run_id.clone()))
+}
+
+/// Puts a call that waits back, unless the store knows it: as waiting, as begun or as ended.
+///
+/// It is asked in the order in which a call goes through these states, so that none is missed while the call moves on.
+pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
+    let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
+    if store.waiting(run.waiting_key(&id)).await?.is_some() || LedgerClient(run).unfinished(&id, None).await?.is_some()
+    {
+        return Ok(());
+    }
+    let ended = store.calls(&RecordFilter::call(run.id(), id)).await?;
+    if ended.iter().any(|record| run.owns(record.principal.as_deref(), record.tenant.as_deref())) {
+        return Ok(());
+    }
+    match LedgerClient(run).keep(waiting, None, None, None, None).await {
+        Ok(_) | Err(StoreError::Duplicate) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

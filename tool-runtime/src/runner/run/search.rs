@@ -1,0 +1,143 @@
+//! `tools__search`: the tool with which a model looks for tools.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::call::Violation;
+use crate::capability::Requirement;
+use crate::catalog::PickOptions;
+use crate::component::Bindings;
+use crate::error::ToolError;
+use crate::json::{self, DeError, Tree};
+use crate::redact::Projector;
+use crate::registration::{Behaviour, DynamicTool, Instance, Purpose, RunFailure, Running};
+use crate::runner::run::offer::FULL;
+use crate::runner::{Host, Run};
+use crate::text::sentence;
+use crate::tool::{SEARCH, ToolEffect};
+
+const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: from your next turn on you can call \
+                           what it returns. Say in a few words what the tool has to do.";
+
+/// How much of a description is returned, in bytes: the whole definition comes with the next request.
+const MAX_DESCRIPTION_BYTES: usize = 300;
+
+/// Returns `tools__search`, a `read_only` tool with which a model looks for tools that an agent did not pick
+/// ([`Agent::pick`](crate::agent::Agent::pick)): what it returns is offered from the next request of the run on.
+///
+/// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
+/// `allowed_tools`. It finds only what the policy lets the run see. An agent that does not pick does not offer it.
+///
+/// ```
+/// use tool_runtime::runner::search_tools;
+/// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// let catalog = ToolCatalog::builder().dynamic(search_tools()).build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["tools__search"])).build()?;
+/// # let _ = runner;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn search_tools() -> DynamicTool {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1, "maxLength": 1000,
+                "description": "What the tool has to do, in the words of its task, for example `send an invoice`."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5,
+                "description": "How many tools to load at most."},
+        },
+        "required": ["query"],
+        "additionalProperties": false,
+    });
+    let output = json!({
+        "type": "object",
+        "properties": {"tools": {"type": "array", "items": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
+            "required": ["name", "description"],
+        }}},
+        "required": ["tools"],
+    });
+    DynamicTool::built_in(SEARCH, DESCRIPTION, input, ToolEffect::ReadOnly, Arc::new(Searches))
+        .output_schema(output)
+        .redact(["tools.name", "tools.description"])
+}
+
+struct Searches;
+
+impl Behaviour for Searches {
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        Ok(Box::new(json::from_tree::<Search>(arguments)?))
+    }
+}
+
+#[derive(Deserialize)]
+struct Search {
+    query: String,
+    #[serde(default = "five")]
+    limit: usize,
+}
+
+const fn five() -> usize {
+    5
+}
+
+#[derive(Serialize)]
+struct Found {
+    tools: Vec<FoundTool>,
+}
+
+#[derive(Serialize)]
+struct FoundTool {
+    name: String,
+    description: String,
+}
+
+impl Instance for Search {
+    fn validate(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn run(
+        self: Box<Self>,
+        _: Purpose,
+        bindings: Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
+        let host = bindings.host?.downcast::<Host>().ok()?;
+        Some(Box::pin(async move {
+            let found = self.search(host.run()).map_err(RunFailure::Tool)?;
+            projector.project(&found, max_bytes).map_err(RunFailure::Output)
+        }))
+    }
+}
+
+impl Search {
+    /// Finds tools and loads them. Under the least score too: a model that looks for something gets what there is.
+    fn search(&self, run: &Run) -> Result<Found, ToolError> {
+        let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
+        // It never finds itself.
+        let names = picks.iter().map(|pick| pick.name.as_str()).filter(|name| *name != SEARCH).take(self.limit);
+        let mut names: Vec<_> = names.collect();
+        if run.is_picking() {
+            let loaded = run.load(names.iter().copied());
+            if loaded.is_empty() && !names.is_empty() {
+                return Err(ToolError::safe(FULL));
+            }
+            names = loaded;
+        }
+        let tools = names.iter().filter_map(|name| run.catalog().get(name));
+        let tools = tools.map(|spec| FoundTool {
+            name: spec.name.to_string(),
+            description: sentence(&spec.description, MAX_DESCRIPTION_BYTES),
+        });
+        Ok(Found { tools: tools.collect() })
+    }
+}

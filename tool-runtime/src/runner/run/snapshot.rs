@@ -1,0 +1,133 @@
+//! [`RunSnapshot`]: what a run remembers, as a document that restores it in another process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::call::Caller;
+#[cfg(feature = "cli")]
+use crate::call::RunSummary;
+use crate::hydrate::EvidenceSet;
+use crate::policy::{Last, Policies, RunTools, Spend, Standing};
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::run::state::RunState;
+use crate::runner::{Run, RunOptions};
+use crate::store::{PendingCall, StoreError, Waiting};
+
+/// The version of the document that this library writes, and the only one it reads.
+const VERSION: u32 = 1;
+
+/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence, spent budget, loop guard, call ids,
+/// calls whose effects are not known, and the calls that wait.
+///
+/// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
+/// sensitive ones included. Its `Debug` shows none of them. A waiting call is finished once for each store: a
+/// snapshot that is restored over two independent stores lets each of them finish it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSnapshot {
+    #[serde(deserialize_with = "version")]
+    version: u32,
+    pub(in crate::runner) run_id: Arc<str>,
+    pub(in crate::runner) principal: Option<Arc<str>>,
+    pub(in crate::runner) tenant: Option<Arc<str>>,
+    pub(in crate::runner) caller: Caller,
+    /// What the principal was: when the snapshot was taken, and before earlier restores.
+    pub(in crate::runner) standings: Vec<Standing>,
+    pub(in crate::runner) tools: Option<RunTools>,
+    /// The policies of the run, and the tools that they let the run see.
+    pub(in crate::runner) policies: Policies,
+    pub(in crate::runner) visible: RunTools,
+    pub(in crate::runner) state: RunState,
+    pub(in crate::runner) loop_guard: Option<Last>,
+    pub(in crate::runner) evidence: EvidenceSet,
+    pub(in crate::runner) spent: Spend,
+    pub(in crate::runner) waiting: Vec<Waiting>,
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        VERSION => Ok(VERSION),
+        _ => Err(serde::de::Error::custom("the snapshot was written by another version of the library")),
+    }
+}
+
+impl RunSnapshot {
+    /// The id of the run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Returns options with what the run had when the snapshot was taken, without connections.
+    pub(crate) fn options(&self) -> RunOptions {
+        let mut options = RunOptions::new().run_id(Arc::clone(&self.run_id)).caller(self.caller.clone());
+        if let Some(principal) = &self.principal {
+            options = options.principal(Arc::clone(principal));
+        }
+        if let Some(tenant) = &self.tenant {
+            options = options.tenant(Arc::clone(tenant));
+        }
+        let Some(Standing { roles, attributes }) = self.standings.first() else { return options };
+        let options = roles.iter().fold(options, |options, role| options.role(Arc::clone(role)));
+        let attributes = attributes.iter().map(|(name, value)| (Arc::clone(name), Arc::clone(value)));
+        attributes.fold(options, |options, (name, value)| options.attribute(name, value))
+    }
+
+    /// Returns what the run did and spent.
+    #[cfg(feature = "cli")]
+    pub(crate) const fn summary(&self) -> &RunSummary {
+        &self.state.summary
+    }
+
+    /// Returns what the run used of its budget.
+    #[cfg(feature = "cli")]
+    pub(crate) const fn spent(&self) -> Spend {
+        self.spent
+    }
+
+    /// Returns the principal that the run acts for.
+    pub(crate) const fn principal(&self) -> Option<&Arc<str>> {
+        self.principal.as_ref()
+    }
+
+    /// Returns the tenant of the run.
+    pub(crate) const fn tenant(&self) -> Option<&Arc<str>> {
+        self.tenant.as_ref()
+    }
+
+    /// Returns the calls that wait for a person or a client.
+    pub fn waiting(&self) -> impl Iterator<Item = &PendingCall> {
+        self.waiting.iter().map(|waiting| &waiting.call)
+    }
+}
+
+impl fmt::Debug for RunSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunSnapshot").field("run_id", &self.run_id).finish_non_exhaustive()
+    }
+}
+
+/// Takes the snapshot of a run, see [`Run::snapshot`].
+pub(in crate::runner) async fn snapshot(run: &Run) -> Result<RunSnapshot, StoreError> {
+    let waiting = LedgerClient(run).all_waiting().await.map_err(|error| run.store_unread(error))?;
+    let options = run.options();
+    let spent = run.spent();
+    Ok(RunSnapshot {
+        version: VERSION,
+        run_id: Arc::clone(run.identity()),
+        principal: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        caller: options.caller.clone(),
+        standings: run.policy().standings(options.standing()),
+        tools: options.tools.clone(),
+        policies: run.policy().policies(),
+        visible: run.catalog().specs().map(|spec| spec.name.as_str()).collect(),
+        state: run.state().clone(),
+        loop_guard: run.loop_guard().last(),
+        evidence: run.evidence().clone(),
+        spent,
+        waiting,
+    })
+}

@@ -1,0 +1,220 @@
+//! The state of one run between its calls: ids, labels, mistakes of the model, begun effects, the summary.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::usage::Usage;
+use crate::call::{CallId, Outcome, RunSummary};
+use crate::policy::Spend;
+use crate::runner::run::call_ids::CallIds;
+use crate::runner::run::mistakes::{LAST, Mistakes};
+use crate::runner::run::offer::Offered;
+
+/// Guarded by one mutex that is never held across an await. Most runs have no labels, no tool that failed and no picked
+/// tools; what a call asks about those is answered by a flag, so that it takes the lock twice instead of seven times.
+pub(in crate::runner) struct Remembered {
+    state: Mutex<RunState>,
+    flags: AtomicU8,
+}
+
+/// The run has labels; a tool's arguments were wrong; the model was offered some of its tools. None is ever taken back.
+const LABELLED: u8 = 1;
+const FAILED: u8 = 2;
+const OFFERED: u8 = 4;
+
+impl Remembered {
+    pub(in crate::runner) fn new(state: RunState) -> Self {
+        let flags = AtomicU8::new(state.flags());
+        Self { state: Mutex::new(state), flags }
+    }
+
+    /// What has a flag is changed through the methods below.
+    pub(in crate::runner) fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, unless the flag says that there is nothing behind it.
+    fn lock_if(&self, flag: u8) -> Option<MutexGuard<'_, RunState>> {
+        (self.flags.load(Ordering::Acquire) & flag != 0).then(|| self.lock())
+    }
+
+    /// Changes what has flags.
+    fn change<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> T {
+        let mut state = self.lock();
+        let changed = change(&mut state);
+        self.flags.fetch_or(state.flags(), Ordering::Release);
+        changed
+    }
+
+    /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
+    pub(in crate::runner) fn restore(&self, earlier: RunState) {
+        self.change(|state| state.restore(earlier));
+    }
+
+    /// The current labels; `None` if there are none.
+    #[inline]
+    pub(in crate::runner) fn labels(&self) -> Option<Arc<[Arc<str>]>> {
+        self.lock_if(LABELLED).map(|state| Arc::clone(&state.labels))
+    }
+
+    /// Puts labels on the run. They are never removed.
+    pub(in crate::runner) fn label<L: AsRef<str>>(&self, labels: impl IntoIterator<Item = L>) {
+        let mut labels = labels.into_iter().peekable();
+        if labels.peek().is_some() {
+            self.change(|state| labels.for_each(|label| state.label(label.as_ref())));
+        }
+    }
+
+    /// Counts the mistakes in the arguments of a tool, and returns how many failed turns in a row had one of them. After
+    /// the last one the user gets a question.
+    pub(in crate::runner) fn failed(
+        &self,
+        tool: &str,
+        mistakes: impl Iterator<Item = u32>,
+        ask: impl FnOnce() -> String,
+    ) -> u32 {
+        self.change(|state| {
+            let times = state.failures.entry(tool.to_owned()).or_default().count(state.turn, mistakes);
+            if times >= LAST {
+                state.clarification.get_or_insert_with(ask);
+            }
+            times
+        })
+    }
+
+    /// A call of the tool passed validation.
+    #[inline]
+    pub(in crate::runner) fn passed(&self, tool: &str) {
+        if let Some(mut state) = self.lock_if(FAILED) {
+            state.failures.remove(tool);
+        }
+    }
+
+    /// Changes what the model was offered.
+    pub(in crate::runner) fn offer<T>(&self, offer: impl FnOnce(&mut Option<Offered>) -> T) -> T {
+        self.change(|state| offer(&mut state.offered))
+    }
+
+    /// Whether the latest request offered the tool, or all.
+    #[inline]
+    pub(in crate::runner) fn is_offered(&self, name: &str) -> bool {
+        let is_shown = |offered: &Offered| offered.is_shown(name);
+        self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_shown))
+    }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::runner) struct RunState {
+    #[serde(rename = "seen")]
+    pub(in crate::runner) call_ids: CallIds,
+    labels: Arc<[Arc<str>]>,
+    failures: HashMap<String, Mistakes>,
+    turn: u64,
+    /// The question for the user, once a model repeated a mistake too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::runner) clarification: Option<String>,
+    pub(in crate::runner) summary: RunSummary,
+    /// Calls whose tool has effects, began to run, and whose result was not handed out.
+    begun: HashSet<CallId>,
+    /// What the model was offered; `None` if it is offered all that it may see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offered: Option<Offered>,
+    /// Calls that ended in a run without budgets, and the bytes of their results.
+    #[serde(skip)]
+    counted: Spend,
+    /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
+    #[serde(skip)]
+    continued: bool,
+}
+
+impl RunState {
+    pub(in crate::runner) fn new(labels: &[Arc<str>], continued: bool) -> Self {
+        // Most runs have none, and `into` allocates for an empty slice too.
+        let labels = if labels.is_empty() { Arc::default() } else { labels.into() };
+        Self { labels, continued, ..Self::default() }
+    }
+
+    fn flags(&self) -> u8 {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        flag(!self.labels.is_empty(), LABELLED)
+            | flag(!self.failures.is_empty(), FAILED)
+            | flag(self.offered.is_some(), OFFERED)
+    }
+
+    fn restore(&mut self, earlier: Self) {
+        let labels = std::mem::replace(self, earlier).labels;
+        labels.iter().for_each(|label| self.label(label));
+        self.continued = true;
+    }
+
+    /// Whether a call that is new to this process may have begun in an earlier one.
+    pub(in crate::runner) const fn is_continued(&self) -> bool {
+        self.continued
+    }
+
+    /// What the model was offered; `None` if it is offered all that it may see.
+    pub(in crate::runner) const fn offered(&self) -> Option<&Offered> {
+        self.offered.as_ref()
+    }
+
+    fn label(&mut self, label: &str) {
+        if self.labels.iter().all(|known| **known != *label) {
+            self.labels = self.labels.iter().cloned().chain([label.into()]).collect();
+        }
+    }
+
+    /// A tool with effects begins to run.
+    pub(in crate::runner) fn begin(&mut self, id: &CallId) {
+        self.begun.insert(id.clone());
+    }
+
+    /// The result of a call is handed out.
+    pub(in crate::runner) fn hand_out(&mut self, id: &CallId) {
+        self.begun.remove(id);
+    }
+
+    /// Whether a tool with effects began under this id and its result was not handed out.
+    pub(in crate::runner) fn began(&self, id: &CallId) -> bool {
+        self.begun.contains(id)
+    }
+
+    /// A new turn of the model begins. After a question to the user, the model may try again.
+    pub(in crate::runner) fn begin_turn(&mut self) {
+        self.turn += 1;
+        if self.clarification.take().is_some() {
+            self.failures.clear();
+        }
+    }
+
+    /// Accounts what a model consumed.
+    pub(in crate::runner) fn charge(&mut self, usage: Usage, cost: f64) {
+        let summary = &mut self.summary;
+        summary.usage = summary.usage.plus(usage);
+        // `max` turns what is not a number into 0; `min` keeps the sum a number that JSON can write.
+        summary.cost = (summary.cost + cost.max(0.0)).min(f64::MAX);
+    }
+
+    /// Counts a call that ended without a reservation, and the bytes of its result. `None` if it does not count.
+    pub(in crate::runner) fn count(&mut self, used: Option<u64>) {
+        if let Some(bytes) = used {
+            self.counted.calls = self.counted.calls.saturating_add(1);
+            self.counted.bytes = self.counted.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// What calls without a reservation have used.
+    pub(in crate::runner) const fn counted(&self) -> Spend {
+        self.counted
+    }
+
+    /// Accounts an ended call.
+    pub(in crate::runner) fn account(&mut self, outcome: Outcome, latency_ms: u64, result_bytes: usize) {
+        *self.summary.calls.entry(outcome).or_default() += 1;
+        self.summary.latency_ms = self.summary.latency_ms.saturating_add(latency_ms);
+        self.summary.result_bytes += result_bytes as u64;
+    }
+}

@@ -1,0 +1,93 @@
+//! [`Views`]: what the runs of one party may see is found out once for all of them.
+//!
+//! Asking the policy for each tool of a large catalog, hashing and rendering what it shows costs far more than a call;
+//! a server that starts a run for each request would pay it for each.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::catalog::{CatalogView, Entry, ToolCatalog};
+use crate::policy::{Party, PolicyContext, RunPolicy};
+
+/// The most parties whose view is kept, and the most tools in all of their views: a pointer each.
+const MOST_PARTIES: usize = 256;
+const MOST_TOOLS: usize = 1 << 20;
+
+/// The views of one runner, which has one catalog and one policy. A view is used as long as no server has changed anything
+/// since before it was made. The least recently used makes room.
+#[derive(Default)]
+pub(in crate::runner) struct Views(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    views: HashMap<Party, Known>,
+    /// The tools of all views.
+    tools: usize,
+    /// Counts uses.
+    now: u64,
+}
+
+struct Known {
+    view: Arc<CatalogView>,
+    /// The catalog's count of changes before the first tool was looked at.
+    changes: u64,
+    used: u64,
+}
+
+impl Views {
+    /// Returns the view of the party that the context is of. `visible` asks the policy about one tool.
+    pub(in crate::runner) fn of(
+        &self,
+        catalog: &ToolCatalog,
+        policy: &RunPolicy,
+        context: &PolicyContext<'_>,
+        visible: impl Fn(&Entry) -> bool,
+    ) -> Arc<CatalogView> {
+        let changes = catalog.changes();
+        let party = policy.party(context);
+        let known = party.as_ref().and_then(|party| self.get(party, changes));
+        known.unwrap_or_else(|| {
+            // Outside of the lock. Two runs may do this at the same time, for the same view.
+            let view = Arc::new(catalog.view(context.tools, visible));
+            match party {
+                Some(party) => self.keep(party, view, changes),
+                None => view,
+            }
+        })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, party: &Party, changes: u64) -> Option<Arc<CatalogView>> {
+        let mut kept = self.kept();
+        kept.now += 1;
+        let now = kept.now;
+        let found = kept.views.get_mut(party).filter(|found| found.changes == changes)?;
+        found.used = now;
+        Some(Arc::clone(&found.view))
+    }
+
+    /// Keeps a view. Parties that see the same tools share one, with all that is made of it.
+    fn keep(&self, party: Party, view: Arc<CatalogView>, changes: u64) -> Arc<CatalogView> {
+        let mut kept = self.kept();
+        let same = kept.views.values().find(|known| known.view.has_tools_of(&view));
+        let view = same.map_or(view, |known| Arc::clone(&known.view));
+        kept.now += 1;
+        kept.tools += view.len();
+        let new = Known { view: Arc::clone(&view), changes, used: kept.now };
+        if let Some(before) = kept.views.insert(party, new) {
+            kept.tools -= before.view.len();
+        }
+        while kept.views.len() > MOST_PARTIES || kept.tools > MOST_TOOLS {
+            let oldest = kept.views.iter().min_by_key(|(_, known)| known.used).map(|(party, _)| party.clone());
+            let Some(before) = oldest.and_then(|party| kept.views.remove(&party)) else { break };
+            kept.tools -= before.view.len();
+        }
+        view
+    }
+}
+
+#[cfg(test)]
+mod tests;

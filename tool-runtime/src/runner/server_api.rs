@@ -1,0 +1,173 @@
+//! What a server of tools needs of the gate: whom a run acts for, and runs whose calls outlive their requests.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::Decider;
+use crate::catalog::{CatalogView, Entry};
+use crate::json::{self, Limits};
+use crate::policy::Allowance;
+use crate::runner::run::call_ids::MAX_CALLS;
+use crate::runner::waiting::approval_rules;
+use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
+use crate::store::{Document, DocumentKind, Key, Post, Query, StoreError, StoredRun, Transaction, served};
+
+/// How much of a run's post is read at a time.
+const POSTS: usize = 64;
+
+/// A run as the server that serves it uses it.
+#[derive(Clone, Copy)]
+pub(crate) struct ServedRun<'r>(pub(crate) &'r Run);
+
+impl<'r> ServedRun<'r> {
+    /// The catalog that a new run with the same options would see, including tools of servers that connected later.
+    pub(crate) fn catalog_now(self) -> Arc<CatalogView> {
+        let options = self.0.options();
+        self.0.shared().view(self.0.policy(), &options.context(self.0.id(), &options.labels))
+    }
+
+    /// Whether another run with these options would act for the same party.
+    pub(crate) fn acts_for(self, options: &RunOptions) -> bool {
+        self.0.options().is_party_of(options)
+    }
+
+    /// Whether the run has had so many calls that a session should begin another one. A run with a budget continues:
+    /// its budget counts for the whole window.
+    pub(crate) fn is_long(self) -> bool {
+        self.0.policy().budget() == Allowance::default() && self.0.state().call_ids.len() >= MAX_CALLS / 2
+    }
+
+    /// The principal of the run as somebody who decides, if the policy lets them decide on their own call of this tool.
+    pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
+        let options = self.0.options();
+        let decider = Decider::new(Arc::clone(options.principal.as_ref()?));
+        let decider = match &options.tenant {
+            Some(tenant) => decider.tenant(Arc::clone(tenant)),
+            None => decider,
+        };
+        let decider = options.roles.iter().fold(decider, |decider, role| decider.role(Arc::clone(role)));
+        self.0.bars(tool, &decider).is_none().then_some(decider)
+    }
+
+    /// The principal reads in this run what another run of theirs returned, so its labels are on this one from now on.
+    pub(crate) fn take_labels_of(self, other: &Run) {
+        if Arc::ptr_eq(self.0.identity(), other.identity()) {
+            return;
+        }
+        self.0.remembered().label(other.labels());
+    }
+
+    /// Names every call of this tool with these arguments that the party of this run makes. `None` for arguments that cannot
+    /// be read.
+    pub(crate) async fn asked_as(self, tool: &str, arguments: &str) -> Option<Arc<str>> {
+        let of = {
+            let (options, arguments) = (self.0.options(), json::parse(arguments, &Limits::UNBOUNDED).ok()?);
+            let mut roles: Vec<_> = options.roles.iter().collect();
+            roles.sort_unstable();
+            let party = (&options.tenant, &options.principal, roles, &options.attributes);
+            serde_json::to_vec(&(party, tool, json::canonical::to_text(&arguments))).ok()?
+        };
+        // Sensitive arguments are part of it, and the store keeps it.
+        Some(format!("asked_{}", self.0.digests().await.asked(&of)).into())
+    }
+
+    /// The entry to write with a call of this run that begins to wait: the run with its server's document, unless it is
+    /// kept already, and a document under the id by which the call is found. The call does not wait if that id has
+    /// another document.
+    pub(crate) fn served_entry(self, document: Arc<str>, named: Option<(&Arc<str>, Arc<str>)>) -> ServerEntry {
+        let stored = stored_run(self.0.options(), self.0.identity(), document);
+        let named = named.map(|(id, document)| stored_run(self.0.options(), id, document));
+        let keys = [Some(&stored), named.as_ref()].into_iter().flatten().map(|run| Key::run(Arc::clone(&run.run_id)));
+        let keys = keys.collect();
+        ServerEntry { keys, write: Box::new(move |transaction| served::enter(transaction, &stored, named.as_ref())) }
+    }
+
+    /// The tenant that the run acts for.
+    pub(crate) fn tenant(self) -> Option<&'r str> {
+        self.0.options().tenant.as_deref()
+    }
+
+    /// The id as the store has it.
+    pub(crate) fn stored_id(self) -> &'r Arc<str> {
+        self.0.identity()
+    }
+}
+
+/// The runs that a server keeps in the store of its runner.
+#[derive(Clone, Copy)]
+pub(crate) struct ServedRuns<'r>(pub(crate) &'r ToolRunner);
+
+impl ServedRuns<'_> {
+    /// Whether a call of this tool can wait for a person; that of a graph can wait with any other.
+    pub(crate) fn can_wait(self, entry: &Entry) -> bool {
+        let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
+        let asks = || approval_rules::asks(policy, entry);
+        self.0.shared.approvals && (is_graph || policy.data().cedar.is_some() || asks())
+    }
+
+    /// Whether only this process can reach the store.
+    pub(crate) fn keeps_to_itself(self) -> bool {
+        self.0.shared.store_is_own
+    }
+
+    /// The time by the runner's clock.
+    pub(crate) fn now(self) -> Timestamp {
+        self.0.shared.clock.now()
+    }
+
+    /// Keeps a run with a document of its server's, so that any process can post decisions to it.
+    pub(crate) async fn keep(self, run: &Run, document: Arc<str>) -> Result<(), StoreError> {
+        let stored = stored_run(run.options(), run.identity(), document);
+        let keys = vec![Key::run(Arc::clone(run.identity()))];
+        let change = move |transaction: &mut Transaction| served::keep(transaction, &stored);
+        self.0.shared.store.transact(keys, change).await
+    }
+
+    /// Returns the document of a run that a server kept for the party of these options. `None` if there is none.
+    pub(crate) async fn document(self, run_id: &str, party: &RunOptions) -> Result<Option<Arc<str>>, StoreError> {
+        let query = Query { scope: Some(run_id.into()), limit: 1, ..Query::new(DocumentKind::Run) };
+        let found = self.0.shared.store.list(&query).await?.pop();
+        Ok(found.and_then(|listed| match listed.document {
+            Document::Run(run) if run.is_served() && run.principal == party.principal && run.tenant == party.tenant => {
+                Some(Arc::clone(&run.document))
+            }
+            _ => None,
+        }))
+    }
+
+    /// Removes what a server kept of a run, if it is still this document.
+    pub(crate) async fn forget(self, run_id: &Arc<str>, document: Arc<str>) -> Result<(), StoreError> {
+        let run_id = Arc::clone(run_id);
+        let keys = vec![Key::run(Arc::clone(&run_id))];
+        let change = move |transaction: &mut Transaction| served::forget(transaction, &run_id, &document);
+        self.0.shared.store.transact(keys, change).await
+    }
+
+    /// Returns what was posted to a run, oldest first.
+    pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
+        let scope = Some(Arc::clone(run.identity()));
+        let query = Query { scope, limit: POSTS, ..Query::new(DocumentKind::Post) };
+        let listed = self.0.shared.store.list(&query).await?.into_iter();
+        Ok(listed
+            .filter_map(|listed| match listed.document {
+                Document::Post(post) => Some((listed.key, *post)),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Removes what was posted, once it has had its effect.
+    pub(crate) async fn took(self, post: Key) -> Result<(), StoreError> {
+        let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
+        let change = move |transaction: &mut Transaction| served::taken(transaction, &post);
+        self.0.shared.store.transact(keys, change).await
+    }
+}
+
+fn stored_run(options: &RunOptions, id: &Arc<str>, document: Arc<str>) -> StoredRun {
+    let mut stored = StoredRun::new(Arc::clone(id), document);
+    stored.principal.clone_from(&options.principal);
+    stored.tenant.clone_from(&options.tenant);
+    stored
+}

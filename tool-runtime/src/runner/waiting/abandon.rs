@@ -1,0 +1,40 @@
+//! Closing a call that waits because nobody will act on it, whatever it waits for.
+
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
+use crate::runner::gate::ending::Stop;
+use crate::runner::ledger::orphans;
+use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::suspend::{Given, Reopened, reopen};
+use crate::runner::{ResumeError, Run};
+use crate::store::{DecisionKind, PendingCall};
+use crate::tool::ToolEffect;
+
+/// See [`Run::abandon`].
+pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+    let effect = |pending: &PendingCall| match pending.suspension {
+        Suspension::Approval if pending.graph.as_ref().is_some_and(|graph| graph.begun) => {
+            ToolEffect::ExternalSideEffect
+        }
+        Suspension::Approval => ToolEffect::ReadOnly,
+        // A tool that is gone may have had any.
+        Suspension::Client => run.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
+    };
+    let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };
+    match reopen(run, &CallId::new(call_id), given, |pending, _| Ok(effect(pending))).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, effect) => {
+            let left = open.graph();
+            let stop = if effect == ToolEffect::ReadOnly {
+                Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.")
+            } else {
+                open.at_client();
+                let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+                stop.cause = Some(Cause::Cancelled);
+                stop
+            };
+            let result = Box::pin(open.finish_waiting(Err(stop))).await?;
+            orphans::leave(run, result.call_id(), left).await;
+            Ok(result)
+        }
+    }
+}

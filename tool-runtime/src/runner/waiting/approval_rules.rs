@@ -1,0 +1,78 @@
+//! Which rules of a policy can ask for an approval, so that nobody forgets to say whether there is somebody who gives it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::catalog::{Entry, ToolCatalog};
+use crate::policy::{RuleVerdict, ToolPolicy};
+use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
+
+/// Every rule that can ask for an approval of a call of a tool that some run could execute. A tool of a server that has not
+/// come yet is known by its name, because the policy has to name it.
+pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
+    let known = catalog.entries().map(|entry| Asked::of(entry)).filter(|tool| policy.mentions(tool.name));
+    let later = policy.mentioned().filter(|name| catalog.get(name).is_none() && catalog.missing(name).is_some());
+    rules(policy, known.chain(later.map(Asked::discovered)))
+}
+
+/// The properties of a tool that the rules read.
+struct Asked<'e> {
+    name: &'e str,
+    effect: ToolEffect,
+    tags: &'e [Arc<str>],
+    approves_each: bool,
+}
+
+impl<'e> Asked<'e> {
+    fn of(entry: &'e Entry) -> Self {
+        let ToolSpec { name, effect, tags, no_schema, .. } = &*entry.spec;
+        let approves_each = *no_schema == Some(NoSchemaMode::ApproveEach);
+        Self { name: name.as_str(), effect: *effect, tags, approves_each }
+    }
+
+    /// A tool that a server publishes. It has one effect, whatever the server claims.
+    const fn discovered(name: &'e str) -> Self {
+        Self { name, effect: ToolEffect::ExternalSideEffect, tags: &[], approves_each: false }
+    }
+}
+
+/// Whether a call of this tool can wait for a person.
+#[cfg(feature = "mcp-server")]
+pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
+    !rules(policy, std::iter::once(Asked::of(entry))).is_empty()
+}
+
+/// Every rule that can ask for an approval of a call of one of these tools, in the policy's own terms, each once.
+fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = Asked<'e>>) -> Vec<String> {
+    let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);
+    for tool in tools {
+        of_tool(policy, &tool, &mut rules);
+        any = true;
+    }
+    if any && data.repair.require_approval && !data.repair.allowed.is_empty() {
+        rules.insert("repair.require_approval".to_owned());
+    }
+    rules.into_iter().collect()
+}
+
+fn of_tool(policy: &ToolPolicy, tool: &Asked<'_>, rules: &mut BTreeSet<String>) {
+    let (data, name) = (policy.data(), tool.name);
+    let effect = policy.effect_of(name, tool.effect);
+    let asks = |verdict: &RuleVerdict| *verdict == RuleVerdict::RequireApproval;
+    if data.require_approval_for_tools.contains(name) {
+        rules.insert(format!("require_approval_for_tools = [\"{name}\"]"));
+    }
+    if data.require_approval_for_effects.contains(&effect) {
+        rules.insert(format!("require_approval_for_effects = [\"{effect}\"]"));
+    }
+    let tags = tool.tags.iter().filter(|tag| data.tags.get(&***tag).is_some_and(asks));
+    rules.extend(tags.map(|tag| format!("tags.{tag}")));
+    let labels = data.labels.iter().filter(|(_, rule)| rule.require_approval_for_effects.contains(&effect));
+    rules.extend(labels.map(|(label, _)| format!("labels.{label}.require_approval_for_effects")));
+    if data.tools.get(name).is_some_and(|rule| rule.arguments.iter().any(|rule| asks(&rule.verdict))) {
+        rules.insert(format!("tools.{name}.arguments"));
+    }
+    if tool.approves_each {
+        rules.insert(format!("`no_schema_mode = approve_each` of `{name}`"));
+    }
+}

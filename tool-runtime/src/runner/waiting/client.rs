@@ -1,0 +1,90 @@
+//! Client tools: a prepared payload goes out, and the client's untrusted result comes back, once.
+
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
+use crate::json::{self, Limits};
+use crate::redact::Projected;
+use crate::runner::gate::deliver::delivered;
+use crate::runner::gate::draft::{Refused, Shown};
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::stages;
+use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::suspend::{Given, Reopened, reopen};
+use crate::runner::{ResumeError, Run};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::tool::ToolEffect;
+
+/// See [`Run::client_result`].
+pub(in crate::runner) async fn client_result(
+    run: &Run,
+    call_id: &str,
+    value: &str,
+) -> Result<ToolExecResult, ResumeError> {
+    let purpose = Purpose::Resume(Suspension::Client);
+    let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None, question: None };
+    match reopen(run, &CallId::new(call_id), given, |pending, record| answered(run, pending, value, record)).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, answered) => {
+            open.at_client();
+            Box::pin(open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected))))).await
+        }
+    }
+}
+
+/// See [`Run::client_failed`].
+pub(in crate::runner) async fn client_failed(run: &Run, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+    let purpose = Purpose::Close(Some(Suspension::Client));
+    let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None, question: None };
+    match reopen(run, &CallId::new(call_id), given, |_, _| Ok(())).await? {
+        Reopened::Mismatch(result) => Ok(result),
+        Reopened::Open(mut open, ()) => {
+            open.at_client();
+            let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
+            Box::pin(open.finish_waiting(Err(stop))).await
+        }
+    }
+}
+
+/// The client's value as it is delivered, or why it comes too late.
+type Answered = Result<Projected, Stop>;
+
+/// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
+fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut DecisionRecord) -> Result<Answered, Refused> {
+    let shared = run.shared();
+    if pending.is_expired(shared.clock.now()) {
+        record.decision = DecisionKind::TooLate;
+        return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
+    }
+    let unfit = |mut stop: Stop| {
+        // The outcomes' own sentences speak of the tool.
+        stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
+        Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
+    };
+    let invalid = || Stop::new(Outcome::OutputInvalid);
+    let entry = shared.catalog.entry(pending.tool.as_str());
+    let found = entry.filter(|entry| entry.answer.is_some());
+    let found = found.and_then(|entry| Some((entry, shared.compiled.shown(entry)?)));
+    let (entry, projector) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
+    let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
+    let limits = Limits { bytes: limit, ..Limits::default() };
+    let tree = json::parse_value(value, &limits).map_err(|error| {
+        unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))
+    })?;
+    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(|| unfit(invalid()))?;
+    if !violations.is_empty() {
+        return Err(unfit(invalid().errors(violations)));
+    }
+    let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    Ok(Ok(projected))
+}
+
+/// What is wrong with a result that comes too late. What the client did is not known, unless its tool only reads.
+fn too_late(effect: Option<ToolEffect>) -> Stop {
+    let message = "The client's result came too late and was not read.";
+    if effect == Some(ToolEffect::ReadOnly) {
+        return Stop::new(Outcome::ApprovalExpired).message(message);
+    }
+    let mut stop = Stop::new(Outcome::OutcomeUnknown)
+        .message(format!("{message} The call may or may not have taken effect: do not repeat it blindly."));
+    stop.cause = Some(Cause::Timeout);
+    stop
+}

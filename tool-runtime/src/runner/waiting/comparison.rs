@@ -1,0 +1,114 @@
+//! The comparison of a waiting call with the run that wants to finish it, in one place for every way of finishing it.
+//!
+//! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
+//! is taken, so a mismatch leaves it waiting for a run that fits.
+
+use crate::call::{Mismatch, Outcome, Suspension, ToolExecResult};
+use crate::contain::discard;
+use crate::json;
+use crate::policy::RunTools;
+use crate::runner::gate::draft::{Draft, Refused, Shown};
+use crate::runner::gate::ending::Stop;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::report::failure::Failure;
+use crate::runner::report::telemetry;
+use crate::runner::{ResumeError, Run};
+use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
+
+/// What is to become of a suspended call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::runner) enum Purpose {
+    /// Something may happen: it runs, or a value takes the place of its output.
+    Resume(Suspension),
+    /// It ends without anything having happened; `None` closes a call whatever it waits for.
+    Close(Option<Suspension>),
+}
+
+/// Whether the call waits for this, and belongs to the principal and the tenant of the run.
+pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
+    let wanted = match purpose {
+        Purpose::Resume(suspension) => Some(suspension),
+        Purpose::Close(suspension) => suspension,
+    };
+    wanted.is_none_or(|suspension| suspension == pending.suspension)
+        && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
+}
+
+/// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
+///
+/// Labels are not compared but taken over: the run carries those of the call from now on.
+pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
+    if let Some(mismatch) = differs(run, pending) {
+        return Err(refused(pending, mismatch));
+    }
+    run.remembered().label(&pending.labels);
+    Ok(())
+}
+
+/// A refusal of what would finish a call that waits.
+pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
+    let shown = Shown::Masked(pending.shown_arguments.clone());
+    Refused { stop: Stop::mismatch(mismatch), shown }
+}
+
+pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
+    let (shared, options) = (run.shared(), run.options());
+    let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
+    let checks = [
+        (definition != Some(pending.definition_hash), Mismatch::Definition),
+        (run.policy().revision() != pending.policy_revision, Mismatch::Policy),
+        (json::digest(pending.arguments.as_str()) != pending.argument_digest, Mismatch::Arguments),
+        (options.roles.iter().any(|role| !pending.roles.contains(role)), Mismatch::Roles),
+        (options.attributes != pending.attributes, Mismatch::Attributes),
+        (options.caller != pending.caller, Mismatch::Caller),
+        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), Mismatch::Tools),
+        (is_before(shared.clock.now(), pending.created_at), Mismatch::Clock),
+    ];
+    checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
+}
+
+/// Records the attempt of a decider who may not decide, and returns why.
+pub(in crate::runner) async fn barred(
+    run: &Run,
+    waiting: &Waiting,
+    decision: DecisionRecord,
+    mismatch: Mismatch,
+) -> ResumeError {
+    let mut refused = refused(&waiting.call, mismatch);
+    refused.stop.outcome = Outcome::PolicyDenied;
+    refuse(run, waiting, decision, refused).await;
+    if mismatch == Mismatch::DeciderTenant {
+        // The decider learns nothing, so a service that left the tenant out would never find its mistake.
+        let (text, call) = (mismatch.to_string(), &waiting.call);
+        let failure = run.failure(mismatch.code(), &text);
+        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
+        run.report_failure(format_args!("a decision came from another tenant"), &failure);
+    }
+    ResumeError::barred(&waiting.call.call_id, mismatch)
+}
+
+/// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
+/// because nothing about the call has changed for a UI.
+pub(in crate::runner) async fn refuse(
+    run: &Run,
+    waiting: &Waiting,
+    mut decision: DecisionRecord,
+    refused: Refused,
+) -> ToolExecResult {
+    let Refused { mut stop, shown } = refused;
+    if stop.reason.is_none() {
+        let why = format!("what was given for the call is `{}`", stop.outcome);
+        stop = stop.reason(why, None);
+    }
+    let violations = stop.errors.iter().map(Into::into).collect();
+    decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
+    decision.arguments = shown.recorded(&run.shared().digests);
+    stop.outcome = Outcome::ApprovalMismatch;
+    let draft = Draft::reopened(run, waiting.record.clone());
+    telemetry::contained(run, &draft, &stop);
+    if let Err(error) = LedgerClient(run).note(decision).await {
+        telemetry::record_lost(run, &draft, &error);
+        discard(error);
+    }
+    stop.result(waiting.call.call_id.clone(), false)
+}

@@ -1,0 +1,112 @@
+//! The grants of a tenant: listed, taken back, and asked about a call that requires an approval.
+
+use std::sync::Arc;
+
+use crate::call::{Decision, Verdict, VoidGrant};
+use crate::contain::discard;
+use crate::hydrate::Hydrated;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::report::contained::Contained;
+use crate::runner::shared::Shared;
+use crate::store::grants::{self, Asked};
+use crate::store::pages::Rest;
+use crate::store::{Document, DocumentKind, Grant, Key, Query, Store, StoreError, Transaction};
+
+/// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
+pub(in crate::runner) async fn of_tenant(shared: &Shared, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+    let now = shared.clock.now();
+    let mut grants = listed(&shared.store, None).await?;
+    grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
+    Ok(grants)
+}
+
+/// See [`ToolRunner::revoke`](crate::runner::ToolRunner::revoke).
+pub(in crate::runner) async fn revoke(shared: &Shared, grant: &Grant) -> Result<bool, StoreError> {
+    let key = grant.key();
+    let change = {
+        let key = key.clone();
+        move |transaction: &mut Transaction| grants::revoke(transaction, &key)
+    };
+    shared.store.transact(vec![key], change).await
+}
+
+/// The remembered decision about a call.
+#[derive(Default)]
+pub(in crate::runner) struct Remembered {
+    /// The grant that decides on it.
+    pub(in crate::runner) decided: Option<(Key, Decision)>,
+    /// One that would let it run, had its decider still the right to.
+    pub(in crate::runner) void: Option<VoidGrant>,
+}
+
+/// Looks up the remembered decision about a call that requires an approval. If the store fails, the call waits for a
+/// person.
+pub(in crate::runner) fn remembered<'a>(
+    open: &'a OpenCall,
+    hydrated: &Hydrated,
+) -> impl Future<Output = Remembered> + Send + use<'a> {
+    let frozen = &hydrated.frozen;
+    let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
+    let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
+    async move {
+        let run = open.run();
+        let options = run.options();
+        if repaired {
+            return Remembered::default();
+        }
+        let scope = Key::grants_of(spec.name.as_str(), options.tenant.as_deref());
+        let found = match listed(&run.shared().store, Some(scope)).await {
+            Ok(found) => found,
+            Err(error) => {
+                discard(run.store_unread(error));
+                return Remembered::default();
+            }
+        };
+        let labels = run.labels();
+        let asked = Asked {
+            run_id: run.id(),
+            conversation_id: options.conversation.as_deref(),
+            principal: options.principal.as_deref(),
+            tenant: options.tenant.as_deref(),
+            caller: &options.caller,
+            is_script: options.is_script,
+            labels: &labels,
+            definition_hash: spec.definition_hash,
+            effect: open.draft.effect().unwrap_or(spec.effect),
+            digest,
+            arguments: &arguments,
+            now: run.shared().clock.now(),
+        };
+        let grants: Vec<_> = found.iter().filter(|grant| grant.is_for(&asked)).collect();
+        let decided = |grant: &Grant| {
+            let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
+            (grant.key(), decision)
+        };
+        // A denial wins, and stays until it is taken back: to ask again would only loosen it.
+        if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
+            return Remembered { decided: Some(decided(denial)), void: None };
+        }
+        let mut void = None;
+        for grant in grants {
+            // The current policy may allow other deciders than the policy under which the grant was made.
+            match run.bars(spec.name.as_str(), &grant.decider) {
+                None => return Remembered { decided: Some(decided(grant)), void: None },
+                Some(why) => void = Some(VoidGrant { id: Arc::clone(&grant.id), why }),
+            }
+        }
+        Remembered { decided: None, void }
+    }
+}
+
+/// Pages through the grants, of one scope or of all.
+async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
+    let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Grant) });
+    let mut grants = Vec::new();
+    while let Some(page) = store.page(&mut rest).await? {
+        grants.extend(page.into_iter().filter_map(|listed| match listed.document {
+            Document::Grant(grant) => Some(*grant),
+            _ => None,
+        }));
+    }
+    Ok(grants)
+}

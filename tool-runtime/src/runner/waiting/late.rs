@@ -1,0 +1,71 @@
+//! Decisions that come for a call that does not wait: they change nothing, and have a record.
+
+use crate::call::{CallId, Decider, Question};
+use crate::contain::discard;
+use crate::runner::Run;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::shared::Shared;
+use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
+
+/// How many refused decisions are recorded for a call that does not wait. Ids can be guessed, and a sender
+/// of decisions must not be able to fill the store.
+const MOST: usize = 16;
+
+/// A principal and a tenant.
+pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
+
+/// Records a decision on a call of this run that does not wait. A call without a record leaves nothing.
+pub(in crate::runner) async fn note_late(run: &Run, id: &CallId, kind: DecisionKind, decider: Option<&Decider>) {
+    let shared = run.shared();
+    let ours = |(principal, tenant): Party<'_>| run.owns(principal, tenant);
+    let late = late(shared, (run.identity(), id), ours, (kind, decider)).await;
+    let noted = match late {
+        Ok(Some(record)) => LedgerClient(run).note(record).await.map(drop),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = noted {
+        discard(run.store_unread(error));
+    }
+}
+
+/// See [`ToolRunner::note_late`](crate::runner::ToolRunner::note_late).
+pub(in crate::runner) async fn append(
+    shared: &Shared,
+    run_id: &str,
+    party: Option<Party<'_>>,
+    question: &Question,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+) -> Result<(), StoreError> {
+    let id = question.call_id();
+    let theirs = |found: Party<'_>| party.is_none_or(|party| party == found);
+    let late = late(shared, (run_id, id), theirs, (kind, decider)).await?;
+    if let Some(record) = late {
+        shared.store.append(AuditRecord::from(record)).await?;
+    }
+    Ok(())
+}
+
+/// The record of a decision on a call that does not wait. `None` without a decider, without a record of a call of a
+/// party that is `wanted`, or if enough are recorded.
+async fn late(
+    shared: &Shared,
+    (run_id, id): (&str, &CallId),
+    wanted: impl Fn(Party<'_>) -> bool,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+) -> Result<Option<DecisionRecord>, StoreError> {
+    if decider.is_none() {
+        return Ok(None);
+    }
+    let (store, of_call) = (&shared.store, RecordFilter::call(run_id, id.clone()));
+    let records: Vec<_> = store.records(&of_call).await?.into_iter().map(|sealed| sealed.record).collect();
+    let refused = |record: &&AuditRecord| record.as_decision().is_some_and(|decision| decision.refused.is_some());
+    if records.iter().filter(refused).count() >= MOST {
+        return Ok(None);
+    }
+    // A call whose decision is in the post of its run waits still, and one that runs has only the record of its decision.
+    let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from);
+    let of_party = |record: &AuditRecord| wanted((record.principal().map(|id| &**id), record.tenant().map(|id| &**id)));
+    let known = records.into_iter().chain(open).rfind(of_party);
+    Ok(known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now())))
+}

@@ -1,0 +1,139 @@
+//! Names of values that a call refers to, looked up when it begins to wait. Nothing here refuses or delays a call for long.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::call::{Bounds, CallId, Ends, NamedArgument};
+use crate::capability::{NameLookup, NameRequest};
+use crate::catalog::ToolCatalog;
+use crate::json::{self, Limits, Tree};
+use crate::runner::Run;
+use crate::runner::gate::invoke;
+use crate::runner::report::contained::Contained;
+use crate::runner::report::failure::Failure;
+use crate::runner::shared::Lookups;
+use crate::schema;
+use crate::text::{nearest, pointer};
+use crate::tool::ToolSpec;
+
+/// The most values of one call that are looked up.
+const MOST: usize = 8;
+
+/// How long the look-ups of one call may take, all of them together.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// What is wrong with the bindings: a tool or an argument that does not exist, or an argument that stays hidden.
+pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog) -> Vec<String> {
+    let problem = |(tool, argument): &(Arc<str>, Arc<str>)| {
+        let bound = format!("names of `{}` are bound to `{}`", argument.escape_debug(), tool.escape_debug());
+        let Some(spec) = catalog.get(tool) else {
+            let meant = nearest(tool, catalog.specs().map(|spec| spec.name.as_str()));
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            return Some(format!("{bound}, a tool that does not exist{meant}"));
+        };
+        let known = schema::names_at(&spec.input_schema, &[]);
+        if spec.no_schema.is_none() && !known.contains(&**argument) {
+            let meant = nearest(argument, known.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            return Some(format!("{bound}, which has no such argument{meant}"));
+        }
+        let hidden = spec.sensitive.iter().any(|one| **one == **argument);
+        hidden.then(|| format!("{bound}, where the argument is sensitive; a name would show what it is"))
+    };
+    lookups.keys().filter_map(problem).collect()
+}
+
+/// A value whose name is wanted.
+pub(in crate::runner) struct Unnamed {
+    argument: Arc<str>,
+    pointer: String,
+    value: String,
+}
+
+/// The values of a call whose names somebody can look up. `arguments` are the effective ones, as JSON text.
+pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) -> Vec<Unnamed> {
+    let mine = run.shared().names.keys().filter(|(tool, _)| **tool == *spec.name.as_str()).map(|(_, name)| name);
+    let mut mine = mine.peekable();
+    if mine.peek().is_none() {
+        return Vec::new();
+    }
+    let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
+    let mut found = Vec::new();
+    for argument in mine {
+        let place = pointer::segment(argument);
+        let mut add = |pointer, value: &Tree<'_>| {
+            let value = match value {
+                Tree::String(text) => text.to_string(),
+                Tree::Int(number) => number.to_string(),
+                Tree::UInt(number) => number.to_string(),
+                _ => return,
+            };
+            found.push(Unnamed { argument: Arc::clone(argument), pointer, value });
+        };
+        match arguments.get(argument) {
+            Some(Tree::Array(items)) => {
+                items.iter().take(MOST).enumerate().for_each(|(at, item)| add(format!("{place}/{at}"), item));
+            }
+            Some(value) => add(place, value),
+            None => {}
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// Looks them up for the run's principal and tenant, side by side. What fails is reported, and shown as not available.
+pub(in crate::runner) async fn look_up(
+    run: &Run,
+    call: &CallId,
+    tool: &str,
+    unnamed: Vec<Unnamed>,
+) -> Vec<NamedArgument> {
+    type Named<'a> = Pin<Box<dyn Future<Output = NamedArgument> + Send + 'a>>;
+    let mut waiting: Vec<Named<'_>> = Vec::new();
+    for one in unnamed {
+        waiting.push(Box::pin(async move {
+            let found = ask(run, tool, &one).await.map_err(|text| {
+                let failure = run.failure("name_unavailable", &text);
+                let failure = Failure { tool: Some(tool), call_id: Some(call), ..failure };
+                run.report_failure(format_args!("the name of an argument could not be looked up"), &failure);
+            });
+            NamedArgument::new(one.pointer, found)
+        }));
+    }
+    let mut named: Vec<Option<NamedArgument>> = waiting.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, named) in waiting.iter_mut().zip(&mut named).filter(|(_, named)| named.is_none()) {
+            if let Poll::Ready(found) = future.as_mut().poll(cx) {
+                *named = Some(found);
+            }
+        }
+        if named.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    named.into_iter().flatten().collect()
+}
+
+/// One look-up. `Err` says for operators why there is no answer.
+async fn ask(run: &Run, tool: &str, one: &Unnamed) -> Result<Option<String>, String> {
+    let (shared, options) = (run.shared(), run.options());
+    let Some(lookup) = shared.names.get(&(Arc::from(tool), Arc::clone(&one.argument))) else { return Ok(None) };
+    let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+    let request = NameRequest { tool, argument: &one.argument, value: &one.value, principal, tenant };
+    let ends = Ends::default();
+    let bounds = Bounds::new(Some(DEADLINE), &options.cancellation, &ends);
+    match invoke::contained(Box::pin(lookup.name(&request)), bounds).await {
+        Ok(found) => found.map_err(|error| error.detail()),
+        Err(interrupted) => Err(interrupted.to_string()),
+    }
+}
+
+impl Contained<dyn NameLookup> {
+    async fn name(&self, request: &NameRequest<'_>) -> Result<Option<String>, crate::error::ToolError> {
+        let panicked = || Err(crate::error::ToolError::safe("the look-up panicked"));
+        self.wait("name look-up", |lookup| lookup.name(request)).await.unwrap_or_else(panicked)
+    }
+}

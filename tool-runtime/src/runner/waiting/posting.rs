@@ -1,0 +1,76 @@
+//! Decisions from outside of a run: asked about before they are made, and checked before they are posted to another
+//! process.
+
+use crate::call::{Caller, Decider, Mismatch, Question, Suspension};
+use crate::policy::RunPolicy;
+use crate::runner::run::snapshot::RunSnapshot;
+use crate::runner::waiting::comparison;
+use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::suspend::{Given, asked};
+use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
+use crate::store::{DecisionKind, PendingCall};
+
+/// See [`Run::may_decide`].
+pub(in crate::runner) async fn may_decide(
+    run: &Run,
+    question: &Question,
+    decider: &Decider,
+) -> Result<(), ResumeError> {
+    let id = question.call_id();
+    let waiting = run.shared().store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))?;
+    let purpose = Purpose::Resume(Suspension::Approval);
+    let asks = |call: &PendingCall| comparison::is_theirs(run, call, purpose) && call.question() == *question;
+    let call = waiting.map(|waiting| waiting.call).filter(asks);
+    let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
+    run.bars(call.decided(), decider).map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
+}
+
+/// Checks a decision that another process carries out, as that process will. A refusal is recorded.
+pub(in crate::runner) async fn admits(
+    run: &Run,
+    question: &Question,
+    kind: DecisionKind,
+    decider: Option<&Decider>,
+) -> Result<(), ResumeError> {
+    let purpose = Purpose::Close(Some(Suspension::Approval));
+    let given = Given { purpose, kind, decider, question: Some(question) };
+    match asked(run, question.call_id(), &given).await? {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ResumeError::NotAllowed(Mismatch::Question)),
+    }
+}
+
+/// Returns the run of a call that waits, with no more than the call's run had: held to this runner's policy, and to
+/// those of the document that is kept of the run. The options give connections and a sink. `None` if the policies are
+/// too many, and for a call of a graph, which is decided with the graph's own.
+pub(in crate::runner) fn run_of(
+    runner: &ToolRunner,
+    call: &PendingCall,
+    kept: Option<RunSnapshot>,
+    options: &RunOptions,
+) -> Option<Run> {
+    if matches!(call.caller, Caller::Graph { .. }) {
+        return None;
+    }
+    let policy = match kept {
+        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
+        None => RunPolicy::new(runner.policy().clone()),
+    };
+    let options = RunOptions {
+        run_id: Some(call.run_id.clone()),
+        tools: call.tools.clone(),
+        session: call.session_id.clone(),
+        conversation: call.conversation_id.clone(),
+        tenant: call.tenant.clone(),
+        principal: call.principal.clone(),
+        roles: call.roles.clone(),
+        attributes: call.attributes.clone(),
+        labels: call.labels.clone(),
+        caller: call.caller.clone(),
+        user_text: Vec::new(),
+        parent: None,
+        lease: None,
+        ..options.clone()
+    };
+    Some(Run::start(runner.shared.clone(), policy, options))
+}

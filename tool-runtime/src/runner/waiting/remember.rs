@@ -1,0 +1,265 @@
+//! Sticky decisions: what somebody decides on a call that waits is remembered for calls like it.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Decider, Suspension, Verdict};
+use crate::policy::ArgumentRule;
+use crate::runner::waiting::comparison;
+use crate::runner::waiting::comparison::Purpose;
+use crate::runner::{ResumeError, Run};
+use crate::store::grants::{self, Covered};
+use crate::store::{
+    DecisionKind, DecisionRecord, Grant, GrantCaller, GrantScope, Key, PendingCall, Transaction, ledger,
+};
+use crate::tool::ToolEffect;
+
+/// The longest text of conditions, in bytes: every call that the grant may cover reads them.
+const MAX_CONDITIONS: usize = 64 << 10;
+
+/// What is remembered of a decision: for which runs, for which arguments, how often and how long.
+///
+/// ```
+/// use std::time::Duration;
+/// use tool_runtime::runner::Remember;
+/// use tool_runtime::store::GrantScope;
+///
+/// let remember = Remember::allow(GrantScope::Principal)
+///     .matching(r#"[{"pointer": "/to", "one_of": ["office@example.org"]}]"#)?
+///     .uses(20)
+///     .expires_in(Duration::from_secs(7 * 24 * 3600));
+/// # let _ = remember;
+/// # Ok::<(), tool_runtime::runner::GrantError>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Remember {
+    scope: GrantScope,
+    verdict: Verdict,
+    matching: Option<Vec<ArgumentRule>>,
+    uses: Option<u32>,
+    expires_in: Option<Duration>,
+}
+
+impl Remember {
+    /// Calls with the same arguments run without being asked about.
+    pub fn allow(scope: GrantScope) -> Self {
+        Self { scope, verdict: Verdict::Allow, matching: None, uses: None, expires_in: None }
+    }
+
+    /// Calls with the same arguments are refused without being asked about.
+    pub fn deny(scope: GrantScope) -> Self {
+        Self { verdict: Verdict::Deny, ..Self::allow(scope) }
+    }
+
+    /// Covers every call whose arguments meet all of these conditions, a JSON list of what a policy writes as
+    /// `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can be anything.
+    ///
+    /// # Errors
+    /// The text is not a list of conditions, an empty one, or longer than 64 KiB.
+    pub fn matching(mut self, conditions: &str) -> Result<Self, GrantError> {
+        if conditions.len() > MAX_CONDITIONS {
+            return Err(GrantError::Conditions("they are longer than 64 KiB".to_owned()));
+        }
+        let unfit = |error: serde_json::Error| GrantError::Conditions(error.to_string());
+        let written: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(conditions).map_err(unfit)?;
+        if written.is_empty() {
+            let why = "the list is empty; write a condition, or say that any arguments are meant".to_owned();
+            return Err(GrantError::Conditions(why));
+        }
+        let rule = |mut condition: serde_json::Map<String, serde_json::Value>| {
+            if condition.contains_key("then") || condition.insert("otherwise".to_owned(), "deny".into()).is_some() {
+                return Err(GrantError::Conditions("leave `then` and `otherwise` out".to_owned()));
+            }
+            serde_json::from_value(condition.into()).map_err(unfit)
+        };
+        self.matching = Some(written.into_iter().map(rule).collect::<Result<_, _>>()?);
+        Ok(self)
+    }
+
+    /// Covers every call of the tool, whatever its arguments are.
+    pub fn any_arguments(mut self) -> Self {
+        self.matching = Some(Vec::new());
+        self
+    }
+
+    /// Sets how many calls may run. Any number by default, which a tool with external effects does not have.
+    pub const fn uses(mut self, uses: u32) -> Self {
+        self.uses = Some(uses);
+        self
+    }
+
+    /// Sets how long it holds. Always by default, which a tool with external effects does not have.
+    pub const fn expires_in(mut self, time: Duration) -> Self {
+        self.expires_in = Some(time);
+        self
+    }
+}
+
+impl Remember {
+    /// Makes the grant of a decision on a call that waits, and the record of it. `effect` is that of its tool, if there
+    /// still is one.
+    pub(crate) fn grant(
+        self,
+        call: &PendingCall,
+        effect: Option<ToolEffect>,
+        decider: &Decider,
+        now: Timestamp,
+    ) -> Result<(Grant, DecisionRecord), GrantError> {
+        let Self { scope, verdict, matching, uses, expires_in } = self;
+        let fits = match &scope {
+            GrantScope::Run(run) => *run == call.run_id,
+            GrantScope::Conversation(conversation) => Some(conversation) == call.conversation_id.as_ref(),
+            GrantScope::Principal => call.principal.is_some(),
+            GrantScope::Tenant => true,
+        };
+        let counted = if verdict == Verdict::Deny { uses.is_none() } else { uses != Some(0) };
+        let lasts = expires_in.is_none_or(|time| !time.is_zero());
+        if !fits || !counted || !lasts || call.repair.is_some() || call.graph.is_some() {
+            return Err(GrantError::Scope);
+        }
+        let reaches_out = effect.is_none_or(|effect| effect == ToolEffect::ExternalSideEffect);
+        if verdict == Verdict::Allow && reaches_out && (uses.is_none() || expires_in.is_none()) {
+            return Err(GrantError::Unbounded);
+        }
+        let covers = matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching);
+        if let Some(pointer) = covers.unmet(call.arguments.as_str()) {
+            return Err(GrantError::Unmet(pointer));
+        }
+        let grant = Grant {
+            id: uuid::Uuid::new_v4().simple().to_string().into(),
+            tool: call.tool.clone(),
+            definition_hash: call.definition_hash,
+            scope,
+            tenant: call.tenant.clone(),
+            principal: call.principal.clone(),
+            caller: GrantCaller::from(&call.caller),
+            labels: call.labels.clone(),
+            verdict,
+            covers,
+            uses,
+            expires_at: expires_in.map(|time| now.saturating_add(time).unwrap_or(Timestamp::MAX)),
+            decider: decider.clone(),
+            created_at: now,
+        };
+        let mut record = DecisionRecord::new(call, DecisionKind::Remembered, Some(decider), now);
+        record.grant = Some(Arc::clone(&grant.id));
+        Ok((grant, record))
+    }
+}
+
+// Conditions hold values of arguments.
+impl fmt::Debug for Remember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remember")
+            .field("scope", &self.scope)
+            .field("verdict", &self.verdict)
+            .field("uses", &self.uses)
+            .field("expires_in", &self.expires_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a decision cannot be remembered. Nothing was changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GrantError {
+    /// The call does not wait, the decider may not decide on it, or the store failed.
+    Resume(ResumeError),
+    /// The tool reaches outside, so its grants need both a number of uses and an end.
+    Unbounded,
+    /// The scope names another run or conversation than the call's, or a principal that the run does not have; a
+    /// denial has a number of uses, or an allowance none; it has no time; or the call is that of a graph, which waits with another.
+    Scope,
+    /// The conditions are none.
+    Conditions(String),
+    /// The call that waits does not meet the condition on the argument at this pointer, so nobody looked at a call that
+    /// the grant would cover.
+    Unmet(String),
+}
+
+impl GrantError {
+    /// Returns a stable word: `grant_unbounded`, `grant_scope`, `grant_conditions`,
+    /// `grant_unmet`, or that of the [`ResumeError`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Resume(error) => error.code(),
+            Self::Unbounded => "grant_unbounded",
+            Self::Scope => "grant_scope",
+            Self::Conditions(_) => "grant_conditions",
+            Self::Unmet(_) => "grant_unmet",
+        }
+    }
+}
+
+impl fmt::Display for GrantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resume(error) => error.fmt(f),
+            Self::Unbounded => f.write_str("the tool reaches outside; give the grant a number of uses and an end"),
+            Self::Scope => f.write_str("the scope, the number of uses or the time does not fit the call that waits"),
+            Self::Conditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
+            Self::Unmet(pointer) => write!(
+                f,
+                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
+                pointer.escape_debug()
+            ),
+        }
+    }
+}
+
+impl Error for GrantError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Resume(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// See [`Run::remember`].
+pub(in crate::runner) async fn remember(
+    run: &Run,
+    call_id: &str,
+    remember: Remember,
+    decider: &Decider,
+) -> Result<Grant, GrantError> {
+    let id = CallId::new(call_id);
+    let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
+    let found = run.shared().store.waiting(run.waiting_key(&id)).await;
+    let found = found.map_err(|error| GrantError::Resume(run.store_failed(error)))?;
+    let purpose = Purpose::Resume(Suspension::Approval);
+    let found = found.filter(|found| comparison::is_theirs(run, &found.call, purpose)).ok_or_else(not_waiting)?;
+    let now = run.shared().clock.now();
+    let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
+    // The decision is about the call that the graph made, which a grant for the graph would not cover.
+    if found.call.graph.is_none()
+        && let Some(mismatch) = run.bars(found.call.tool.as_str(), decider)
+    {
+        return Err(GrantError::Resume(comparison::barred(run, &found, record, mismatch).await));
+    }
+    let call = found.call;
+    if call.is_expired(now) {
+        return Err(not_waiting());
+    }
+    let effect = run.effect_of(call.tool.as_str());
+    let (grant, record) = remember.grant(&call, effect, decider, now)?;
+    let waits = Key::of_waiting(&call);
+    let keys = vec![Key::run(run.identity().clone()), waits, grant.key()];
+    let (lease, kept) = (run.lease(), grant.clone());
+    let change = move |transaction: &mut Transaction| {
+        ledger::check(transaction, lease.as_ref())?;
+        grants::give(transaction, &kept, &call, &record)
+    };
+    match run.shared().store.transact(keys, change).await {
+        Ok(true) => Ok(grant),
+        Ok(false) => Err(not_waiting()),
+        Err(error) => Err(GrantError::Resume(run.store_failed(error))),
+    }
+}

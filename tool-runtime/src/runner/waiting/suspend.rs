@@ -1,0 +1,239 @@
+//! Suspensions: a call is frozen into the store, and opened again once, by the run that it belongs to.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::{
+    ArgumentChangeKind, CallId, Decider, JsonText, Mismatch, Outcome, PendingGraph, Question, Suspension,
+    ToolExecResult, ledger_key,
+};
+use crate::contain::discard;
+use crate::hydrate::Hydrated;
+use crate::redact::{changes, summary};
+use crate::runner::gate::draft::Refused;
+use crate::runner::gate::ending::{Ending, Stop, Suspended};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::pending::frozen_call;
+use crate::runner::gate::stages;
+use crate::runner::ledger::accounts::Settled;
+use crate::runner::ledger::client::{Claim, Kept, LedgerClient, Suspending};
+use crate::runner::ledger::{look_up, recover};
+use crate::runner::report::telemetry;
+use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::late;
+use crate::runner::waiting::{comparison, names};
+use crate::runner::{ResumeError, Run};
+use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, Waiting};
+use crate::tool::Digested;
+
+/// What a suspended call waits with.
+#[derive(Default)]
+pub(in crate::runner) struct Waits {
+    /// What a client is to execute.
+    pub(in crate::runner) prepared: Option<JsonText>,
+    /// The call that a graph waits for.
+    pub(in crate::runner) graph: Option<Box<PendingGraph>>,
+}
+
+/// Freezes a call into the store, so that it can be resumed later.
+pub(in crate::runner) async fn suspend(
+    open: &mut OpenCall,
+    hydrated: Hydrated,
+    suspension: Suspension,
+    Waits { prepared, graph }: Waits,
+) -> Result<Ending, Stop> {
+    let run = open.run();
+    let (shared, options) = (run.shared(), run.options());
+    // The typed arguments are built again when the call is resumed.
+    let frozen = Arc::clone(&hydrated.frozen);
+    drop(hydrated);
+    let spec = &frozen.entry.spec;
+    let party = (options.tenant.as_deref(), options.principal.as_deref());
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
+    // Before a call waits for the first time, another process may have run it without asking, or may have ended it.
+    let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
+    let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
+    let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
+    let mut changed = frozen.treatment.changes.clone();
+    changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
+    // Only a person reads names, and what a graph waits for has its own.
+    let unnamed = match (suspension, &graph) {
+        (Suspension::Approval, None) => names::unnamed(run, spec, effective),
+        _ => Vec::new(),
+    };
+    let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
+    let digests = run.digests().await;
+    let now = shared.clock.now();
+    let pending = PendingCall {
+        record_digest: Some(digests.of(frozen.hash())),
+        summary: summary(spec, effective, &names),
+        names,
+        changes: changed,
+        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
+        suspension,
+        prepared: prepared.clone(),
+        graph,
+        ..frozen_call(open, &frozen, now)
+    };
+    open.draft.asks(&pending);
+    let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
+    // A call that has its record does not wait.
+    let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
+    let settled = open.held.take().map(|held| held.settled(0));
+    // If nobody hears whether it was kept, the record of the call takes it back.
+    open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
+    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
+    let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
+    match (kept, suspension) {
+        (Ok(kept @ (Kept::Waits | Kept::Before)), Suspension::Approval) | (Ok(kept @ Kept::Waits), _) => {
+            (open.suspending, open.attempt) = (None, None);
+            // A call that another process suspended before asks its own question.
+            if matches!(kept, Kept::Before)
+                && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
+            {
+                *suspended.question = before.question();
+            }
+            Ok(Ending::Suspended(suspended))
+        }
+        (Ok(Kept::Replaced), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(stages::replaced(open).await)))
+        }
+        (Ok(Kept::Begun(Some(record))), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(look_up::result(*record))))
+        }
+        (Ok(Kept::Begun(None)), _) => {
+            open.suspending = None;
+            // One whose process is gone is taken over.
+            let known = match &begun {
+                Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
+                None => None,
+            };
+            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
+            let result = known.unwrap_or_else(|| ToolExecResult::unfinished(id, unknown, true, unknown.safe_message()));
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        (Ok(Kept::Before), Suspension::Client) => {
+            (open.suspending, open.attempt) = (None, None);
+            let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
+            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        // What was to be booked with it is booked with its record.
+        (Ok(Kept::Refused), _) => {
+            Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
+        }
+        (Err(error), _) => {
+            telemetry::not_suspended(open.run(), &open.draft, &error);
+            discard(error);
+            Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
+        }
+    }
+}
+
+/// Writes a call that is about to wait, together with the entry of the server that keeps it for its client.
+async fn keep(
+    open: &OpenCall,
+    waiting: Waiting,
+    begun: Option<Key>,
+    settled: Option<Settled>,
+    suspension: Suspension,
+) -> Result<Kept, StoreError> {
+    let server = open.client.as_ref().and_then(|client| client.server.clone());
+    let server = server.filter(|_| suspension == Suspension::Approval);
+    let entry = match &server {
+        None => Ok(Some(None)),
+        Some(server) => server.entry(open.run(), &waiting.call).await.map(|entry| entry.map(Some)),
+    };
+    let kept = match entry {
+        Ok(Some(entry)) => {
+            LedgerClient(open.run()).keep(waiting, entry, begun, open.attempt.as_deref().cloned(), settled).await
+        }
+        Ok(None) => Ok(Kept::Refused),
+        Err(error) => Err(error),
+    };
+    if let Some(server) = &server {
+        server.entered(match &kept {
+            Ok(Kept::Waits | Kept::Before) => Some(true),
+            Ok(Kept::Refused) => Some(false),
+            _ => None,
+        });
+    }
+    kept
+}
+
+/// A suspended call that was found and compared, with what was made of the decision or the answer.
+pub(in crate::runner) enum Reopened<P> {
+    /// It waits until it begins to run or ends; the guard gives it its end.
+    Open(Box<OpenCall>, P),
+    /// It does not fit this run any more, or what was given does not fit the call. It still waits.
+    Mismatch(ToolExecResult),
+}
+
+/// What is given for a suspended call: by whom, and what for.
+pub(in crate::runner) struct Given<'a> {
+    pub(in crate::runner) purpose: Purpose,
+    pub(in crate::runner) kind: DecisionKind,
+    /// `None` if no person decides.
+    pub(in crate::runner) decider: Option<&'a Decider>,
+    /// The question that it answers. `None` for the result of a client, whose call waits once under its id.
+    pub(in crate::runner) question: Option<&'a Question>,
+}
+
+/// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question: every way
+/// of deciding comes through here. Returns the call with the record of the decision, or the result of the refusal. A
+/// decision on a call that does not wait is recorded too.
+pub(in crate::runner) async fn asked(
+    run: &Run,
+    id: &CallId,
+    given: &Given<'_>,
+) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
+    let (shared, purpose) = (run.shared(), given.purpose);
+    let waiting = shared.store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))?;
+    let Some(waiting) = waiting.filter(|waiting| comparison::is_theirs(run, &waiting.call, purpose)) else {
+        late::note_late(run, id, given.kind, given.decider).await;
+        return Err(ResumeError::NotWaiting(id.clone()));
+    };
+    // The decision may have to be recorded with a digest.
+    run.digests().await;
+    let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
+    if let Some(mismatch) = given.decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
+        return Err(comparison::barred(run, &waiting, decision, mismatch).await);
+    }
+    if given.question.is_some_and(|question| *question != waiting.call.question()) {
+        let refused = comparison::refused(&waiting.call, Mismatch::Question);
+        return Ok(Err(comparison::refuse(run, &waiting, decision, refused).await));
+    }
+    Ok(Ok((waiting, decision)))
+}
+
+/// Finds a suspended call, compares it with the run that wants it, and reads what is given for it.
+///
+/// Nothing is taken out of the store yet: that happens in the transaction that begins or ends the call. A decision or an
+/// answer that does not fit leaves the call waiting for the next.
+pub(in crate::runner) async fn reopen<P>(
+    run: &Run,
+    id: &CallId,
+    given: Given<'_>,
+    prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
+) -> Result<Reopened<P>, ResumeError> {
+    let lock = run.decision_locks().lock(id).await;
+    let (waiting, mut decision) = match asked(run, id, &given).await? {
+        Ok(asked) => asked,
+        Err(refused) => return Ok(Reopened::Mismatch(refused)),
+    };
+    let purpose = given.purpose;
+    let compared = match purpose {
+        Purpose::Resume(_) => comparison::compare(run, &waiting.call),
+        Purpose::Close(_) => Ok(()),
+    };
+    match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
+        Ok(prepared) => {
+            let claim = Box::new(Claim { waiting, decision, lock });
+            Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
+        }
+        Err(refused) => Ok(Reopened::Mismatch(comparison::refuse(run, &waiting, decision, refused).await)),
+    }
+}
