@@ -14,6 +14,7 @@
 #[cfg(feature = "async-openai")]
 pub mod async_openai;
 #[cfg(feature = "genai")]
+#[path = "../../adapters/genai/src/lib.rs"]
 pub mod genai;
 #[cfg(feature = "restate")]
 pub mod restate;

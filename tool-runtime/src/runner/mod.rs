@@ -13,9 +13,9 @@ mod deciding;
 mod deliver;
 mod digests;
 mod draft;
-#[cfg(feature = "restate")]
-mod elsewhere;
 mod ending;
+#[cfg(feature = "restate")]
+mod engine_lease;
 mod error;
 mod exec;
 mod failure;
