@@ -10,6 +10,10 @@ use std::process::Command;
 use serde_json::Value;
 
 const PUBLISHED: [&str; 2] = ["tool-runtime", "tool-runtime-macros"];
+/// Adapters have a workspace of their own, and each its own version and oldest compiler.
+const ADAPTERS: [&str; 4] =
+    ["tool-runtime-async-openai", "tool-runtime-genai", "tool-runtime-restate", "tool-runtime-rig"];
+const ADAPTERS_MANIFEST: &str = "tool-runtime/adapters/Cargo.toml";
 const REPOSITORY: &str = "https://github.com/tool-runtime/tool-runtime";
 
 fn root() -> PathBuf {
@@ -26,11 +30,29 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The resolved packages of this machine's platform: those of other platforms need not be downloaded.
+/// The folder of an adapter's package.
+fn folder(adapter: &str) -> String {
+    format!("tool-runtime/adapters/{}", adapter.trim_start_matches("tool-runtime-"))
+}
+
+/// The packages of the adapters' workspace without their dependencies, which need not be downloaded.
+fn adapters() -> Value {
+    let arguments =
+        ["metadata", "--format-version", "1", "--offline", "--no-deps", "--manifest-path", ADAPTERS_MANIFEST];
+    serde_json::from_str(&cargo(&arguments)).unwrap()
+}
+
+/// The resolved packages of the workspace.
 fn metadata() -> Value {
+    resolved("Cargo.toml")
+}
+
+/// The resolved packages of this machine's platform: those of other platforms need not be downloaded.
+fn resolved(manifest: &str) -> Value {
     let version = cargo(&["--version", "--verbose"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its host");
     let arguments = ["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", host];
+    let arguments = [&arguments[..], &["--manifest-path", manifest]].concat();
     serde_json::from_str(&cargo(&arguments)).unwrap()
 }
 
@@ -44,11 +66,12 @@ fn package<'a>(metadata: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn packages_have_what_a_registry_page_shows() {
-    let metadata = metadata();
-    for name in PUBLISHED {
-        let package = package(&metadata, name);
+    let (metadata, adapters) = (metadata(), adapters());
+    let libraries = PUBLISHED.map(|name| (package(&metadata, name), name, "https://docs.rs/tool-runtime".to_owned()));
+    let adapters = ADAPTERS.map(|name| (package(&adapters, name), name, format!("https://docs.rs/{name}")));
+    for (package, name, documentation) in libraries.into_iter().chain(adapters) {
         assert_eq!(package["repository"], REPOSITORY, "{name}");
-        assert_eq!(package["documentation"], "https://docs.rs/tool-runtime", "{name}");
+        assert_eq!(package["documentation"], documentation, "{name}");
         assert_eq!(package["license"], "MIT OR Apache-2.0", "{name}");
         for key in ["description", "readme", "rust_version"] {
             assert!(package[key].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {key}");
@@ -58,35 +81,50 @@ fn packages_have_what_a_registry_page_shows() {
             assert!((1..=5).contains(&count), "{name}: the registry takes one to five {key}, not {count}");
         }
         assert_ne!(package["publish"], serde_json::json!([]), "{name} cannot be published");
+        if name != "tool-runtime-macros" {
+            let docs = &package["metadata"]["docs"]["rs"];
+            assert_eq!(docs["all-features"], true, "{name}");
+            assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]), "{name}");
+        }
     }
-    let docs = &package(&metadata, "tool-runtime")["metadata"]["docs"]["rs"];
-    assert_eq!(docs["all-features"], true);
-    assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]));
     assert!(read("tool-runtime/src/lib.rs").contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
 }
 
 #[test]
 fn only_the_libraries_are_published() {
-    let metadata = metadata();
-    let members = metadata["workspace_members"].as_array().unwrap();
-    for package in packages(&metadata).iter().filter(|package| members.contains(&package["id"])) {
-        let name = package["name"].as_str().unwrap();
-        assert_eq!(package["publish"].is_null(), PUBLISHED.contains(&name), "{name}");
+    for (metadata, published) in [(metadata(), &PUBLISHED[..]), (adapters(), &ADAPTERS[..])] {
+        let members = metadata["workspace_members"].as_array().unwrap();
+        for package in packages(&metadata).iter().filter(|package| members.contains(&package["id"])) {
+            let name = package["name"].as_str().unwrap();
+            assert_eq!(package["publish"].is_null(), published.contains(&name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn adapters_have_the_lints_of_the_library() {
+    let lints = |manifest| read(manifest).parse::<toml::Table>().unwrap()["workspace"]["lints"].clone();
+    assert_eq!(lints(ADAPTERS_MANIFEST), lints("Cargo.toml"));
+    for adapter in ADAPTERS {
+        let manifest: toml::Table = read(&format!("{}/Cargo.toml", folder(adapter))).parse().unwrap();
+        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{adapter}");
+        assert!(manifest["package"]["version"].is_str(), "{adapter} has a version of its own");
     }
 }
 
 #[test]
 fn packages_hold_readme_and_licences_and_no_goldens() {
-    for name in PUBLISHED {
-        let list = cargo(&["package", "--list", "--allow-dirty", "--offline", "-p", name]);
+    let libraries = PUBLISHED.map(|name| (name, "Cargo.toml"));
+    for (name, manifest) in libraries.into_iter().chain(ADAPTERS.map(|name| (name, ADAPTERS_MANIFEST))) {
+        let list = cargo(&["package", "--list", "--allow-dirty", "--offline", "--manifest-path", manifest, "-p", name]);
         // Cargo writes the separators of the system.
         let list = list.replace('\\', "/");
         let files: BTreeSet<_> = list.lines().collect();
         for wanted in ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"] {
             assert!(files.contains(wanted), "{name} lacks {wanted}");
         }
-        let stray = files.iter().find(|file| file.starts_with("tests/"));
-        assert_eq!(stray, None, "{name} carries test data");
+        let stray = files.iter().find(|file| file.starts_with("tests/") || file.starts_with("adapters/"));
+        assert_eq!(stray, None, "{name} carries test data or another package");
     }
 }
 
@@ -94,7 +132,7 @@ fn packages_hold_readme_and_licences_and_no_goldens() {
 fn licence_texts_are_the_same_everywhere() {
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
         let text = read(file);
-        for folder in ["tool-macros", "tool-runtime"] {
+        for folder in ["tool-macros".to_owned(), "tool-runtime".to_owned()].into_iter().chain(ADAPTERS.map(folder)) {
             assert_eq!(read(&format!("{folder}/{file}")), text, "{folder}/{file}");
         }
     }
@@ -116,8 +154,9 @@ fn dependencies_have_licences_that_the_policy_allows() {
     let exceptions = policy["licenses"]["exceptions"].as_array().unwrap();
     let mut exceptions: BTreeMap<_, _> =
         exceptions.iter().map(|one| (one["crate"].as_str().unwrap(), one["allow"][0].as_str().unwrap())).collect();
-    let metadata = metadata();
-    for package in packages(&metadata) {
+    let workspaces = if cfg!(feature = "adapters") { &["Cargo.toml", ADAPTERS_MANIFEST][..] } else { &["Cargo.toml"] };
+    let workspaces: Vec<_> = workspaces.iter().map(|manifest| resolved(manifest)).collect();
+    for package in workspaces.iter().flat_map(|metadata| packages(metadata)) {
         let licence = package["license"].as_str().unwrap_or_else(|| panic!("{} has no licence", package["name"]));
         // `+` is for later versions of the licence too.
         let excepted = exceptions.remove(package["name"].as_str().unwrap());
@@ -135,7 +174,7 @@ fn minor(version: &Value) -> (u32, u32) {
     (parts.next().unwrap(), parts.next().unwrap_or(0))
 }
 
-/// The compiler that README.md states for a feature.
+/// The compiler that README.md states for a feature or a package.
 fn stated(feature: &str) -> (u32, u32) {
     let readme = read("README.md");
     let row = readme.lines().find(|line| line.starts_with(&format!("| `{feature}` |"))).unwrap();
@@ -144,13 +183,12 @@ fn stated(feature: &str) -> (u32, u32) {
 }
 
 /// Checks a package with what it depends on, except for the dependencies that a feature brings.
-fn compiles_with(oldest: (u32, u32), name: &str, brought: &[&str]) {
-    let metadata = metadata();
+fn compiles_with(metadata: &Value, oldest: (u32, u32), name: &str, brought: &[&str]) {
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
-    let mut open = vec![&package(&metadata, name)["id"]];
+    let mut open = vec![&package(metadata, name)["id"]];
     let mut seen = BTreeSet::new();
     while let Some(id) = open.pop() {
-        let package = packages(&metadata).iter().find(|package| package["id"] == *id).unwrap();
+        let package = packages(metadata).iter().find(|package| package["id"] == *id).unwrap();
         if !seen.insert(id.as_str().unwrap()) || brought.contains(&package["name"].as_str().unwrap()) {
             continue;
         }
@@ -167,10 +205,20 @@ fn compiles_with(oldest: (u32, u32), name: &str, brought: &[&str]) {
 
 #[test]
 fn no_dependency_asks_for_a_newer_compiler() {
-    let oldest = minor(&package(&metadata(), "tool-runtime")["rust_version"]);
-    compiles_with(oldest, "tool-runtime", &["sqlx"]);
+    let metadata = metadata();
+    let oldest = minor(&package(&metadata, "tool-runtime")["rust_version"]);
+    compiles_with(&metadata, oldest, "tool-runtime", &["sqlx"]);
     for feature in ["sqlite", "postgres"] {
-        compiles_with(stated(feature), "sqlx", &[]);
+        compiles_with(&metadata, stated(feature), "sqlx", &[]);
+    }
+    for adapter in ADAPTERS {
+        assert_eq!(minor(&package(&adapters(), adapter)["rust_version"]), stated(adapter), "{adapter}");
+    }
+    if cfg!(feature = "adapters") {
+        let metadata = resolved(ADAPTERS_MANIFEST);
+        for adapter in ADAPTERS {
+            compiles_with(&metadata, stated(adapter), adapter, &[]);
+        }
     }
     let (major, minor) = oldest;
     assert!(read("README.md").contains(&format!("Rust {major}.{minor}")), "README states another compiler");
@@ -196,6 +244,7 @@ fn the_repository_has_what_a_forge_looks_for() {
         "deny.toml",
         "llms.txt",
         "release-plz.toml",
+        "tool-runtime/adapters/release-plz.toml",
         "template/cargo-generate.toml",
     ];
     for file in files {
@@ -210,6 +259,7 @@ fn the_repository_has_what_a_forge_looks_for() {
         "cargo-semver-checks-action",
         "--cfg docsrs",
         "tests/interop/run",
+        "tool-runtime/adapters/check",
         "template/check",
     ] {
         assert!(workflow.contains(wanted), "ci.yml does not run {wanted}");

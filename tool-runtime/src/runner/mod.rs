@@ -14,7 +14,6 @@ mod deliver;
 mod digests;
 mod draft;
 mod ending;
-#[cfg(feature = "restate")]
 mod engine_lease;
 mod error;
 mod exec;
@@ -63,6 +62,7 @@ pub use builder::RunnerBuilder;
 #[cfg(feature = "mcp-server")]
 pub(crate) use call_client::KeepsCall;
 pub(crate) use call_client::{CallClient, ServerEntry};
+pub use engine_lease::EngineLease;
 pub use error::RunnerError;
 pub use failure::Failure;
 pub(crate) use graph::{Continued, Host, SEPARATOR, Work, Worker};

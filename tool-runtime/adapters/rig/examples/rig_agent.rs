@@ -1,8 +1,9 @@
 //! Our catalog behind an agent of rig.
 
+#![allow(clippy::print_stdout, reason = "it prints the answer")]
+
 use rig_agent::AgentBuilder;
 use rig_core::test_utils::{MockCompletionModel, MockTurn};
-use tool_runtime::adapters::rig;
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Adds two numbers.
@@ -24,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let runner = ToolRunner::builder(ToolCatalog::collect()?, ToolPolicy::allow(["math__add"])).build()?;
     let run = runner.run(RunOptions::new().principal("ada"));
-    let agent = AgentBuilder::new(model).dynamic_tools(rig::tools(&run)).default_max_turns(4).build();
+    let agent = AgentBuilder::new(model).dynamic_tools(tool_runtime_rig::tools(&run)).default_max_turns(4).build();
 
     println!("{}", agent.prompt("What is 2 + 3?").await?.output());
     Ok(())

@@ -1,4 +1,5 @@
-//! Conversations as workflows of [Restate](https://docs.rs/restate-sdk) (feature `restate`).
+//! Conversations of [tool-runtime](https://docs.rs/tool-runtime) as workflows of
+//! [Restate](https://docs.rs/restate-sdk).
 //!
 //! Each turn of the model and each call is a journaled step, and a call that waits is a durable promise. The workflow's
 //! `run` handler gives what the user said to a [`Journal`]; a shared handler brings decisions with [`decide`], and answers
@@ -6,11 +7,11 @@
 //!
 //! ```no_run
 //! use restate_sdk::prelude::*;
-//! use tool_runtime::adapters::restate::{Journal, decide};
 //! use tool_runtime::agent::{Agent, Incoming};
 //! use tool_runtime::call::{Decider, Question};
 //! use tool_runtime::runner::ApprovalDecision;
 //! use tool_runtime::{RunOptions, ToolRunner};
+//! use tool_runtime_restate::{Journal, decide};
 //!
 //! struct Chat {
 //!     agent: Agent,
@@ -39,7 +40,7 @@
 //! Restate repeats the step that was cut: its effect has happened, and what it made was not journaled. The ledger below
 //! makes that safe, so the runner's store is in a database that all processes share. Without one, an effect can happen
 //! twice. A call with effects that the process before may still execute is left alone as long as the runner's
-//! [`lease`](crate::runner::RunnerBuilder::lease) says. Then each attempt at a workflow takes the run for itself: a
+//! [`lease`](tool_runtime::runner::RunnerBuilder::lease) says. Then each attempt at a workflow takes the run for itself: a
 //! process that was only slow writes nothing any more, not even the record of a call that only reads.
 //!
 //! A step that fails in a way that may pass (the store or the model cannot be reached, another process still executes a
@@ -54,15 +55,14 @@ mod promises;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use restate_sdk::context::{RunRetryPolicy, WorkflowContext};
 use restate_sdk::errors::HandlerError;
+use tool_runtime::agent::{Agent, Conversation, Durable, Ended, Incoming, SavedConversation, Step};
+use tool_runtime::call::Question;
+use tool_runtime::{RunOptions, ToolRunner};
 
-use self::engine::{Cut, Engine};
-use crate::agent::{Agent, Conversation, Durable, Ended, Incoming, SavedConversation, Step};
-use crate::call::Question;
-use crate::runner::{RunOptions, ToolRunner};
+use crate::engine::{Cut, Engine};
 
 pub use promises::{answer, decide, questions};
 
@@ -121,7 +121,7 @@ impl<'ctx> Journal<'ctx> {
     /// # Errors
     /// The workflow has to be retried, or cannot be continued.
     pub async fn converse(&self, incoming: Incoming) -> Result<Finished, HandlerError> {
-        let run_id = self.options.id().map_or_else(|| self.context.key().into(), Arc::clone);
+        let run_id = self.options.id().unwrap_or_else(|| self.context.key());
         let engine = Engine::begin(self, run_id).await?;
         let conversation = self.agent.converse(self.runner.run(engine.options()));
         self.proceed(&engine, conversation, incoming).await
@@ -132,7 +132,7 @@ impl<'ctx> Journal<'ctx> {
     /// # Errors
     /// As for [`converse`](Self::converse).
     pub async fn resume(&self, saved: SavedConversation, incoming: Incoming) -> Result<Finished, HandlerError> {
-        let engine = Engine::begin(self, saved.run().run_id().into()).await?;
+        let engine = Engine::begin(self, saved.run().run_id()).await?;
         let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
         self.proceed(&engine, conversation, incoming).await
     }
@@ -155,7 +155,6 @@ impl<'ctx> Journal<'ctx> {
                 None => conversation.step_on(engine).await,
             };
             match stepped {
-                Ok(Step::Asked | Step::Ran) => {}
                 Ok(Step::Waits(calls)) => {
                     let arrived = engine.wait(&calls, &brought).await?;
                     name = arrived.name;
@@ -169,6 +168,8 @@ impl<'ctx> Journal<'ctx> {
                     let (Ended::Answered { text } | Ended::Stopped { text, .. }) = ended else { continue };
                     break (code, text);
                 }
+                // The model answered or calls ran: the next step is due.
+                Ok(_) => {}
                 // As it was journaled before.
                 Err(Cut::Stopped(code)) => break (code, String::new()),
                 Err(cut) => return Err(cut.into()),

@@ -2,16 +2,16 @@
 
 use restate_sdk::errors::{HandlerError, TerminalError};
 use serde::{Deserialize, Serialize};
+use tool_runtime::agent::{ModelError, ModelErrorKind, Unfinished};
+use tool_runtime::runner::ResumeError;
+use tool_runtime::store::StoreError;
 
-use crate::adapters::restate::delta::Delta;
-use crate::agent::{ModelError, ModelErrorKind, Unfinished};
-use crate::runner::ResumeError;
-use crate::store::StoreError;
+use crate::delta::Delta;
 
 /// What the journal keeps of a step.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// The conversation, as the difference to the one before.
     Kept(Delta),
     /// What was brought does not fit; the conversation is as it was.
@@ -22,7 +22,7 @@ pub(super) enum Entry {
 
 impl Entry {
     /// What to keep of a step without a result. What may pass is retried instead.
-    pub(super) fn unfinished(unfinished: Unfinished) -> Result<Self, HandlerError> {
+    pub(crate) fn unfinished(unfinished: Unfinished) -> Result<Self, HandlerError> {
         match unfinished {
             Unfinished::Store(error) | Unfinished::Refused(ResumeError::Store(error)) => Err(store(error)),
             Unfinished::Refused(_) => Ok(Self::Refused),
@@ -30,6 +30,7 @@ impl Entry {
             Unfinished::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
             // The code of an end.
             Unfinished::Other(ended) => Ok(Self::Stopped(ended.to_string())),
+            unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }
     }
 }
@@ -44,7 +45,7 @@ const fn may_pass(error: &ModelError) -> bool {
 }
 
 /// What a store that failed means.
-pub(super) fn store(error: StoreError) -> HandlerError {
+pub(crate) fn store(error: StoreError) -> HandlerError {
     match error {
         StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate => terminal(500, error.code()).into(),
         // Its causes can quote what was stored.
@@ -53,6 +54,6 @@ pub(super) fn store(error: StoreError) -> HandlerError {
 }
 
 /// An error that no retry helps.
-pub(super) fn terminal(status: u16, code: &str) -> TerminalError {
+pub(crate) fn terminal(status: u16, code: &str) -> TerminalError {
     TerminalError::new_with_code(status, format!("the conversation cannot be continued ({code})"))
 }

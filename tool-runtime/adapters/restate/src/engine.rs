@@ -13,21 +13,24 @@ use restate_sdk::context::{
 use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
+use tool_runtime::RunOptions;
+use tool_runtime::agent::{
+    ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work,
+};
+use tool_runtime::call::{Question, Suspension};
+use tool_runtime::runner::{EngineLease, RestoreError};
+use tool_runtime::store::StoreError;
 
-use crate::adapters::restate::Journal;
-use crate::adapters::restate::delta::Delta;
-use crate::adapters::restate::entry::{Entry, store, terminal};
-use crate::adapters::restate::promises::{Brought, WAITING, Waiting, promise};
-use crate::agent::{ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work};
-use crate::call::{Question, Suspension};
-use crate::runner::{RestoreError, RunOptions};
-use crate::store::{RunLease, StoreError};
+use crate::Journal;
+use crate::delta::Delta;
+use crate::entry::{Entry, store, terminal};
+use crate::promises::{Brought, WAITING, Waiting, promise};
 
 /// How large the document of a conversation may be. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
 
 /// Why a step has no result.
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// What was brought does not fit; the conversation is as it was.
     Refused,
     /// The conversation cannot continue, for this reason.
@@ -69,21 +72,21 @@ impl From<Cut> for HandlerError {
 }
 
 /// A workflow's journal, in the hands of one attempt at the workflow.
-pub(super) struct Engine<'e> {
+pub(crate) struct Engine<'e> {
     journal: &'e Journal<'e>,
     /// The attempt's right to the run: an earlier attempt, whose process was only slow, cannot write any more.
-    lease: RunLease,
+    lease: EngineLease,
     /// The last document.
     before: Mutex<Arc<str>>,
 }
 
 /// What was brought to calls that wait, or that nobody did in time.
-pub(super) struct Arrived {
+pub(crate) struct Arrived {
     /// The question, if it was answered.
-    pub(super) question: Option<Question>,
+    pub(crate) question: Option<Question>,
     /// The name of the unit that takes it.
-    pub(super) name: String,
-    pub(super) incoming: Incoming,
+    pub(crate) name: String,
+    pub(crate) incoming: Incoming,
 }
 
 /// The calls that wait, as they are journaled.
@@ -97,23 +100,19 @@ struct Asked {
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
 
 impl<'e> Engine<'e> {
-    /// Begins an attempt. Calls with effects that the process before may still execute are left alone first.
-    pub(super) async fn begin(journal: &'e Journal<'e>, run_id: Arc<str>) -> Result<Self, HandlerError> {
-        let held = || journal.runner.held_elsewhere(&run_id, &journal.options);
-        if let Some(left) = held().await.map_err(store)? {
-            tokio::time::sleep(left).await;
-            if held().await.map_err(store)?.is_some() {
-                return Err("another process still executes a call of the run (still_running)".into());
-            }
-        }
-        let lease = journal.runner.seize(&run_id, &journal.options).await.map_err(store)?;
+    /// Begins an attempt: first leaves calls alone that the process before may still execute, then takes the run.
+    pub(crate) async fn begin(journal: &'e Journal<'e>, run_id: &str) -> Result<Self, HandlerError> {
+        let lease =
+            journal.runner.engine_lease(run_id, journal.options.clone()).await.map_err(|error| match error {
+                StoreError::Fenced => "another process still executes a call of the run (still_running)".into(),
+                error => store(error),
+            })?;
         Ok(Self { journal, lease, before: Mutex::new("".into()) })
     }
 
     /// The options of the run in this attempt.
-    pub(super) fn options(&self) -> RunOptions {
-        let options = self.journal.options.clone().run_id(Arc::clone(&self.lease.run_id));
-        options.held(self.lease.clone())
+    pub(crate) fn options(&self) -> RunOptions {
+        self.lease.options()
     }
 
     fn before(&self) -> Arc<str> {
@@ -136,7 +135,7 @@ impl<'e> Engine<'e> {
     }
 
     /// Waits until somebody brings something to one of the calls, or until it is too late for one.
-    pub(super) async fn wait(
+    pub(crate) async fn wait(
         &self,
         calls: &[WaitingCall],
         brought: &HashMap<Question, u32>,
@@ -184,8 +183,8 @@ impl<'e> Engine<'e> {
 fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
     let late = late.into_iter().flat_map(|(_, calls)| calls);
     late.fold(Incoming::new(), |incoming, (question, suspension)| match suspension {
-        Suspension::Approval => incoming.expire(&question),
         Suspension::Client => incoming.answer(ClientAnswer::failed(question.call_id())),
+        _ => incoming.expire(&question),
     })
 }
 
@@ -201,7 +200,7 @@ impl Durable for Engine<'_> {
                 Err(unfinished) => return Entry::unfinished(unfinished),
             };
             // What a later attempt has written is not what this one believes.
-            self.journal.runner.still_holds(&self.lease).await.map_err(store)?;
+            self.lease.confirm().await.map_err(store)?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
             if after.len() > MOST {
                 return Err(terminal(413, "conversation_too_large").into());

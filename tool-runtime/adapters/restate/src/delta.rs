@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// journal of whole documents grows with the square of the steps.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Delta(Vec<Piece>);
+pub(crate) struct Delta(Vec<Piece>);
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -20,7 +20,7 @@ enum Piece {
 
 impl Delta {
     /// Returns what leads from one text to another.
-    pub(super) fn between(before: &str, after: &str) -> Self {
+    pub(crate) fn between(before: &str, after: &str) -> Self {
         let mut places = HashMap::new();
         let mut at = 0;
         for chunk in chunks(before) {
@@ -43,7 +43,7 @@ impl Delta {
     }
 
     /// Returns the text that it leads to, at most this many bytes. `None` if it is larger or belongs to another document.
-    pub(super) fn after(&self, before: &str, most: usize) -> Option<String> {
+    pub(crate) fn after(&self, before: &str, most: usize) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
             let piece = match piece {

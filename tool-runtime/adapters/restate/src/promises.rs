@@ -6,20 +6,19 @@ use restate_sdk::context::{ContextPromises, ContextReadState, SharedWorkflowCont
 use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
-
-use crate::agent::{ClientAnswer, Incoming};
-use crate::call::{Decider, Question};
-use crate::runner::ApprovalDecision;
+use tool_runtime::agent::{ClientAnswer, Incoming};
+use tool_runtime::call::{Decider, Question};
+use tool_runtime::runner::ApprovalDecision;
 
 /// The state of a workflow that names the calls that wait.
-pub(super) const WAITING: &str = "waiting";
+pub(crate) const WAITING: &str = "waiting";
 
 /// The questions of the calls that wait, with how many answers to each did not fit: its call asks it again, and a promise
 /// is kept once.
-pub(super) type Waiting = BTreeMap<Question, u32>;
+pub(crate) type Waiting = BTreeMap<Question, u32>;
 
 /// The name of the promise of a question.
-pub(super) fn promise(question: &Question, refused: u32) -> String {
+pub(crate) fn promise(question: &Question, refused: u32) -> String {
     match refused {
         0 => question.to_string(),
         refused => format!("{question}/{refused}"),
@@ -29,36 +28,17 @@ pub(super) fn promise(question: &Question, refused: u32) -> String {
 /// The answer to a question.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Brought {
-    Approve { decider: Decider },
-    ApproveEdited { arguments: String, decider: Decider },
-    Deny { message: Option<String>, decider: Decider },
-    Respond { value: String, decider: Decider },
-    Client { json: String },
-    ClientFailed,
+pub(crate) enum Brought {
+    Decided { decision: ApprovalDecision, decider: Decider },
+    Client(ClientAnswer),
 }
 
 impl Brought {
-    fn decided(decision: ApprovalDecision, decider: Decider) -> Self {
-        match decision {
-            ApprovalDecision::Approve => Self::Approve { decider },
-            ApprovalDecision::ApproveEdited(arguments) => Self::ApproveEdited { arguments, decider },
-            ApprovalDecision::Deny(message) => Self::Deny { message, decider },
-            ApprovalDecision::Respond(value) => Self::Respond { value, decider },
+    pub(crate) fn to(self, question: &Question) -> Incoming {
+        match self {
+            Self::Decided { decision, decider } => Incoming::new().decide(question, decision, &decider),
+            Self::Client(answer) => Incoming::new().answer(answer),
         }
-    }
-
-    pub(super) fn to(self, question: &Question) -> Incoming {
-        let id = question.call_id();
-        let (decision, decider) = match self {
-            Self::Approve { decider } => (ApprovalDecision::Approve, decider),
-            Self::ApproveEdited { arguments, decider } => (ApprovalDecision::ApproveEdited(arguments), decider),
-            Self::Deny { message, decider } => (ApprovalDecision::Deny(message), decider),
-            Self::Respond { value, decider } => (ApprovalDecision::Respond(value), decider),
-            Self::Client { json } => return Incoming::new().answer(ClientAnswer::value(id.clone(), json)),
-            Self::ClientFailed => return Incoming::new().answer(ClientAnswer::failed(id.clone())),
-        };
-        Incoming::new().decide(question, decision, &decider)
     }
 }
 
@@ -74,7 +54,7 @@ pub async fn decide(
     decision: ApprovalDecision,
     decider: &Decider,
 ) -> Result<(), HandlerError> {
-    bring(context, question, Brought::decided(decision, decider.clone())).await
+    bring(context, question, Brought::Decided { decision, decider: decider.clone() }).await
 }
 
 /// Returns the questions that calls of the workflow ask now. `Store::pending_calls` has the details of each call to
@@ -95,12 +75,8 @@ async fn waiting(context: &SharedWorkflowContext<'_>) -> Result<Waiting, Handler
 /// # Errors
 /// As for [`decide`].
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
-    let (id, brought) = match answer {
-        ClientAnswer::Value { id, json } => (id, Brought::Client { json }),
-        ClientAnswer::Failed { id } => (id, Brought::ClientFailed),
-    };
-    let question = questions(context).await?.into_iter().find(|question| *question.call_id() == id);
-    bring(context, &question.ok_or_else(not_pending)?, brought).await
+    let question = questions(context).await?.into_iter().find(|question| question.call_id() == answer.id());
+    bring(context, &question.ok_or_else(not_pending)?, Brought::Client(answer)).await
 }
 
 fn not_pending() -> TerminalError {

@@ -1,11 +1,19 @@
-//! A run's tools, calls and results in the types of [async-openai](https://docs.rs/async-openai) (feature
-//! `async-openai`).
+//! The tools, calls and results of [tool-runtime](https://docs.rs/tool-runtime) in the types of
+//! [async-openai](https://docs.rs/async-openai).
+//!
+//! async-openai keeps the requests and the history. The run's gate decides, runs, redacts and records each call.
+//!
+//! | | Chat Completions | Responses |
+//! | --- | --- | --- |
+//! | offers the tools of a [`Run`] | [`chat_tools`] | [`response_tools`] |
+//! | reads a response | [`decode_chat`] | [`decode_response`] |
+//! | returns a result | [`chat_message`] | [`response_item`] |
 //!
 //! ```
 //! use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionRequest, CreateChatCompletionResponse};
 //! use tool_runtime::Run;
-//! use tool_runtime::adapters::async_openai::chat_tools;
-//! use tool_runtime::wire::{Decoded, EncodeError};
+//! use tool_runtime::wire::EncodeError;
+//! use tool_runtime_async_openai::{chat_message, chat_tools, decode_chat};
 //!
 //! /// Offers the run's tools.
 //! fn offer(run: &Run, request: &mut CreateChatCompletionRequest) -> Result<(), EncodeError> {
@@ -16,8 +24,8 @@
 //! /// Takes the calls of a response through the gate and returns the messages that answer them.
 //! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
 //!     let mut answers = Vec::new();
-//!     for decoded in Decoded::from(response).calls {
-//!         answers.push((&run.exec(decoded.call).await).into());
+//!     for decoded in decode_chat(response).calls {
+//!         answers.push(chat_message(&run.exec(decoded.call).await));
 //!     }
 //!     answers
 //! }
@@ -35,12 +43,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::adapters::text;
-use crate::call::ToolExecResult;
-use crate::runner::Run;
-use crate::tool::ToolSpec;
-use crate::wire::history::{CallMessage, Part};
-use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format, Message};
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format, Message};
+use tool_runtime::{Run, ToolExecResult, ToolSpec};
 
 /// Returns the definitions of the tools that the run may use, for Chat Completions.
 ///
@@ -58,43 +63,42 @@ pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
     tools(Format::OpenAiResponses, run)
 }
 
-/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
-impl From<&CreateChatCompletionResponse> for Decoded {
-    fn from(response: &CreateChatCompletionResponse) -> Self {
-        decoded(Format::OpenAiChat, response)
-    }
+/// Reads a response of Chat Completions with the rules of tool-runtime's decoder: a response that was cut or filtered runs
+/// nothing.
+#[must_use]
+pub fn decode_chat(response: &CreateChatCompletionResponse) -> Decoded {
+    decoded(Format::OpenAiChat, response)
 }
 
-/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
-impl From<&Response> for Decoded {
-    fn from(response: &Response) -> Self {
-        decoded(Format::OpenAiResponses, response)
-    }
+/// Reads a response of Responses with the rules of tool-runtime's decoder: a response that was cut or filtered runs
+/// nothing.
+#[must_use]
+pub fn decode_response(response: &Response) -> Decoded {
+    decoded(Format::OpenAiResponses, response)
 }
 
-/// The result of a call as the model reads it. A tool's message is text, so a file is there as text or in a sentence.
-impl From<&ToolExecResult> for ChatCompletionRequestMessage {
-    fn from(result: &ToolExecResult) -> Self {
-        Self::Tool(ChatCompletionRequestToolMessage {
-            content: ChatCompletionRequestToolMessageContent::Text(text(result)),
-            tool_call_id: result.call_id().as_str().to_owned(),
-        })
-    }
+/// Returns the result of a call as the model reads it. A tool's message is text, so a file is there as text or in a
+/// sentence.
+#[must_use]
+pub fn chat_message(result: &ToolExecResult) -> ChatCompletionRequestMessage {
+    ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
+        content: ChatCompletionRequestToolMessageContent::Text(result.to_model_text()),
+        tool_call_id: result.call_id().as_str().to_owned(),
+    })
 }
 
-/// The result of a call as the model reads it, with its images and files.
-impl From<&ToolExecResult> for InputItem {
-    fn from(result: &ToolExecResult) -> Self {
-        Self::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
-            call_id: Some(result.call_id().as_str().to_owned()),
-            output: output(result).unwrap_or_else(|| FunctionCallOutput::Text(text(result))),
-            id: None,
-            status: None,
-            name: None,
-            namespace: None,
-            caller: None,
-        }))
-    }
+/// Returns the result of a call as the model reads it, with its images and files.
+#[must_use]
+pub fn response_item(result: &ToolExecResult) -> InputItem {
+    InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
+        call_id: Some(result.call_id().as_str().to_owned()),
+        output: output(result).unwrap_or_else(|| FunctionCallOutput::Text(result.to_model_text())),
+        id: None,
+        status: None,
+        name: None,
+        namespace: None,
+        caller: None,
+    }))
 }
 
 /// The output as the encoder writes it. `None` if the types of `async-openai` cannot hold it.

@@ -1,8 +1,10 @@
-//! A run's tools as tools of [rig](https://docs.rs/rig-core) (feature `rig`).
+//! The tools of [tool-runtime](https://docs.rs/tool-runtime) as tools of [rig](https://docs.rs/rig-core).
+//!
+//! rig keeps the conversation, and [`tools`] gives it the tools of a [`Run`]. The run's gate decides, runs, redacts and
+//! records each call.
 //!
 //! ```
 //! use rig_core::tool::DynamicTool;
-//! use tool_runtime::adapters::rig;
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
 //! /// Adds two numbers.
@@ -19,7 +21,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
 //! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
-//! let tools: Vec<DynamicTool> = rig::tools(&runner.run(RunOptions::new().principal("ada")));
+//! let tools: Vec<DynamicTool> = tool_runtime_rig::tools(&runner.run(RunOptions::new().principal("ada")));
 //! assert_eq!(tools[0].name().as_str(), "math__add");
 //! # Ok(())
 //! # }
@@ -27,16 +29,13 @@
 //!
 //! rig parses a model's arguments before it hands them over: what its parser drops, such as a repeated key or the last
 //! digits of a long number, cannot be refused here. A call that waits for a person or a client is reported to the
-//! model as refused; [`Run::resume`](crate::Run::resume) finishes it later, outside rig's conversation.
+//! model as refused; [`Run::resume`] finishes it later, outside rig's conversation.
 
 use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
 use serde_json::Value;
 
-use crate::adapters::text;
-use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
-use crate::runner::Run;
-use crate::tool::ToolSpec;
+use tool_runtime::{CallId, Outcome, Run, ToolCall, ToolExecResult, ToolSpec};
 
 /// Returns the tools that the run may use. Every call of one passes the run's gate.
 #[must_use]
@@ -58,10 +57,11 @@ fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
 }
 
 /// The result as rig gives it to the model. Files are there as text or in a sentence: some of rig's providers refuse an
-/// image in a result, others leave it out, and its telemetry writes it into spans. A failure carries the outcome's code, for rig's own policies.
+/// image in a result, others leave it out, and its telemetry writes it into spans. A failure carries the outcome's code, for
+/// rig's own policies.
 fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
     if result.is_ok() {
-        return Ok(ToolOutput::text(text(result)));
+        return Ok(ToolOutput::text(result.to_model_text()));
     }
     let outcome = result.outcome();
     let error = match kind(outcome) {
