@@ -13,11 +13,11 @@ use tool_runtime::agent::{
     Agent, Conversation, Durable, Ended, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation,
     ScriptedModel, ScriptedTurn, Show, Step, Unfinished, Work,
 };
-use tool_runtime::runner::{ApprovalDecision, ToolRunner};
-use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
+use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
+use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
-    Capabilities, Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool,
+    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool,
 };
 
 /// The world outside.
@@ -209,6 +209,10 @@ impl Rig {
     }
 
     fn runner(&self) -> ToolRunner {
+        self.builder().build().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn builder(&self) -> RunnerBuilder {
         let policy =
             "allowed_tools = ['durable__write', 'durable__send']\nrequire_approval_for_tools = ['durable__send']";
         ToolRunner::builder(
@@ -219,8 +223,6 @@ impl Rig {
         .approvals(true)
         .lease(Duration::from_secs(1))
         .store(Arc::clone(&self.store))
-        .build()
-        .unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn process(&self, journal: &Journal, cut: Cut) -> Process {
@@ -297,4 +299,70 @@ fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
             assert!(rig.effects().values().eq(&[1; 5]), "{:?}", rig.effects());
         });
     }
+}
+
+fn line(id: &str) -> ToolCall {
+    ToolCall::text(id, "durable__write", r#"{"line":"one"}"#)
+}
+
+#[tokio::test]
+async fn the_last_attempt_of_an_engine_has_the_run() {
+    let rig = Rig::new();
+    let (slow, next) = (rig.runner(), rig.runner());
+    let first = slow.engine_lease("run", ada()).await.expect("a lease");
+    let run = slow.run(first.options());
+    assert!(run.exec(line("a")).await.is_ok());
+    first.confirm().await.expect("it has the run");
+
+    let second = next.engine_lease("run", ada()).await.expect("a lease");
+    assert!(matches!(first.confirm().await, Err(StoreError::Fenced)));
+    second.confirm().await.expect("it has the run");
+    assert!(!run.exec(line("b")).await.is_ok(), "the earlier attempt writes nothing");
+    assert!(next.run(second.options()).exec(line("c")).await.is_ok());
+    assert_eq!(rig.outcomes().await, [("a".to_owned(), Outcome::Ok), ("c".to_owned(), Outcome::Ok)]);
+    assert_eq!(rig.effects().into_keys().collect::<Vec<_>>(), ["a", "c"]);
+
+    for stranger in [RunOptions::new().principal("bob"), ada().tenant("acme"), RunOptions::new()] {
+        assert!(matches!(next.engine_lease("run", stranger).await, Err(StoreError::Duplicate)));
+    }
+    second.confirm().await.expect("nobody took it");
+}
+
+#[test]
+fn an_attempt_leaves_calls_alone_that_the_process_before_may_execute() {
+    let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
+    let world = Arc::new(Happened { deadly: Some("a"), ..Happened::default() });
+    let rig = Rig { store: Arc::new(MemoryStore::with_clock(Arc::clone(&clock))), world: Arc::clone(&world) };
+    let runner = || rig.builder().clock(Arc::clone(&clock)).build().expect("a runner");
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().expect("a runtime")
+    };
+
+    let (killed, process) = (runtime(), runner());
+    let mut doomed = Box::pin(async move {
+        let lease = process.engine_lease("run", ada()).await.expect("a lease");
+        process.run(lease.options()).exec(line("a")).await
+    });
+    killed.block_on(async {
+        tokio::select! {
+            _ = &mut doomed => panic!("it is killed"),
+            () = world.died.notified() => {}
+        }
+    });
+    std::mem::forget((killed, doomed));
+
+    runtime().block_on(async {
+        let runner = runner();
+        // The store's clock says that the call's lease lasts, as if its process prolonged it.
+        assert!(matches!(runner.engine_lease("run", ada()).await, Err(StoreError::Fenced)));
+        let bob = RunOptions::new().principal("bob");
+        assert!(matches!(runner.engine_lease("run", bob).await, Err(StoreError::Duplicate)), "not a call of his");
+        // It ends while the attempt waits.
+        let ends = async { clock.advance(Duration::from_secs(2)) };
+        let (lease, ()) = tokio::join!(runner.engine_lease("run", ada()), ends);
+        let again = runner.run(lease.expect("a lease").options()).exec(line("a")).await;
+        assert_eq!(again.outcome(), Outcome::OutcomeUnknown);
+        assert_eq!(rig.effects(), BTreeMap::from([("a".to_owned(), 1)]));
+    });
 }

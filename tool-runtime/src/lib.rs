@@ -48,10 +48,13 @@
 //! | [`runner`] | the gate: `runner/gate/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
 //! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
-//! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`); conversations in an engine (feature `restate`) |
 //! | [`error`] | what tools return when they fail, and why a text could not be parsed |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
+//!
+//! Adapters to other crates are packages of their own: `tool-runtime-rig`, `tool-runtime-async-openai` and
+//! `tool-runtime-genai` offer a run's tools in the types of these clients, `tool-runtime-restate` keeps conversations in
+//! workflows of Restate.
 //!
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
@@ -62,8 +65,6 @@ extern crate self as tool_runtime;
 
 #[doc(hidden)]
 pub mod __workspace;
-#[cfg(any(feature = "async-openai", feature = "genai", feature = "restate", feature = "rig"))]
-pub mod adapters;
 pub mod agent;
 mod attributes;
 pub mod call;

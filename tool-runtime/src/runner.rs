@@ -24,6 +24,7 @@ pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
 pub(crate) use gate::graph::{Continued, Host, SEPARATOR, Work, Worker};
 pub(crate) use gate::spans::METRICS;
+pub use ledger::engine_lease::EngineLease;
 pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
 pub use run::Run;

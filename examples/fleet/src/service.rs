@@ -1,11 +1,11 @@
 //! The workflow: one conversation each, by its key.
 
 use restate_sdk::prelude::*;
-use tool_runtime::adapters::restate::{Journal, answer, decide, questions};
 use tool_runtime::agent::{Agent, ClientAnswer, Incoming};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
+use tool_runtime_restate::{Journal, answer, decide, questions};
 
 /// What every process of the fleet has.
 pub struct Fleet {

@@ -45,7 +45,9 @@ impl ClientAnswer {
         Self::Failed { id: id.into() }
     }
 
-    pub(super) fn id(&self) -> &CallId {
+    /// Returns the id of the answered call.
+    #[must_use]
+    pub fn id(&self) -> &CallId {
         match self {
             Self::Value { id, .. } | Self::Failed { id } => id,
         }

@@ -249,6 +249,38 @@ impl ToolExecResult {
             Body::Failed(refused) => failed(&refused.error, refused.error.error_code),
         }
     }
+
+    /// Returns the text of [`to_model`](Self::to_model) followed by the result's files in words, for clients whose results
+    /// are text only: a text file as it is, any other file as a sentence with its type and size.
+    ///
+    /// ```
+    /// use tool_runtime::media::Media;
+    /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
+    ///
+    /// /// Reads the log.
+    /// #[tool(name = "logs__read", effect = read_only, redact = ["$", "$media"])]
+    /// fn read() -> Result<WithMedia<u32>, ToolError> {
+    ///     Ok(WithMedia::new(1).media(Media::bytes("text/plain", b"line 1")?.with_name("log.txt")))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let catalog = ToolCatalog::builder().tool::<read>().build()?;
+    /// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["logs__read"])).build()?;
+    /// let result = runner.run(RunOptions::new()).exec(ToolCall::text("c1", "logs__read", "{}")).await;
+    /// assert_eq!(result.to_model_text(), "1\n\nlog.txt:\n\nline 1");
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn to_model_text(&self) -> String {
+        let mut text = self.to_model();
+        for media in self.media() {
+            text.push_str("\n\n");
+            text.push_str(&media.in_words());
+        }
+        text
+    }
 }
 
 impl Delivered {

@@ -8,6 +8,7 @@ mod checked;
 mod content;
 mod error;
 mod types;
+mod words;
 
 pub(crate) use beside::Beside;
 pub use beside::LeftOut;

@@ -3,7 +3,6 @@
 pub(super) mod accounts;
 pub(super) mod client;
 pub(super) mod digests;
-#[cfg(feature = "restate")]
 pub(super) mod engine_lease;
 pub(super) mod look_up;
 pub(super) mod orphans;

@@ -7,7 +7,6 @@
 
 pub(crate) mod accounts;
 mod anchors;
-#[cfg(feature = "restate")]
 pub(crate) mod attempts;
 mod audit;
 pub(crate) mod chain;

@@ -69,8 +69,6 @@ pub(crate) use decode::provider_error::{CodeIn, event_error};
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
-pub(crate) use encode::in_words;
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools};
 pub(crate) use encode::{Asked, Request};

@@ -51,7 +51,7 @@ pub struct RunOptions {
     pub(in crate::runner) parent: Option<Run>,
     /// The run is that of a script, for whose calls no grant lets one run.
     pub(in crate::runner) is_script: bool,
-    /// The worker's right to the run. `None` if no worker has it.
+    /// The right of a worker, or of an attempt of an engine, to the run. `None` if neither has it.
     pub(in crate::runner) lease: Option<RunLease>,
     /// Nobody continues the run once its process is gone, so that another process may close what it began.
     pub(in crate::runner) ends_with_process: bool,
@@ -74,6 +74,19 @@ impl RunOptions {
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self
+    }
+
+    /// Returns the id that [`run_id`](Self::run_id) set; `None` if the run gets a fresh one.
+    ///
+    /// ```
+    /// use tool_runtime::RunOptions;
+    ///
+    /// assert_eq!(RunOptions::new().run_id("run-1").id(), Some("run-1"));
+    /// assert_eq!(RunOptions::new().id(), None);
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.run_id.as_deref()
     }
 
     /// Sets the session, for records and logs.
@@ -167,7 +180,7 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// The run is held by a worker: each of its writes is checked against the lease.
+    /// The run is held by a worker or by an attempt of an engine: each of its writes is checked against the lease.
     pub(crate) fn held(mut self, lease: RunLease) -> Self {
         self.lease = Some(lease);
         self
@@ -184,12 +197,6 @@ impl RunOptions {
     /// call is no repetition.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
-    }
-
-    /// The id that was set.
-    #[cfg(feature = "restate")]
-    pub(crate) const fn id(&self) -> Option<&Arc<str>> {
-        self.run_id.as_ref()
     }
 
     /// Whether both act for the same principal of the same tenant, whatever it may use.

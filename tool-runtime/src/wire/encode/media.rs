@@ -47,11 +47,11 @@ impl<'a> Messages<'a> {
             match block(media) {
                 Some(block) => blocks.push(block),
                 None => {
-                    if quoted_file(media).is_none() {
+                    if media.quoted().is_none() {
                         self.lose(&format!("media of a result ({})", media.essence()));
                     }
                     text.push_str("\n\n");
-                    text.push_str(&in_words(media));
+                    text.push_str(&media.in_words());
                 }
             }
         }
@@ -59,35 +59,8 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// What is said of a file of a result that does not go with it: a text file as it is, any other in a sentence.
-pub(crate) fn in_words(media: &Media) -> String {
-    let unsent =
-        || format!("[The tool also returned a file ({}) that cannot be passed on to this model.]", media.label());
-    quoted_file(media).unwrap_or_else(unsent)
-}
-
 /// The content as a `data` URL (RFC 2397), or the URL that leads to it; `None` for a provider's id.
 pub(crate) fn data_url(media: &Media) -> Option<String> {
     let inline = media.data().map(|data| format!("data:{};base64,{data}", media.essence()));
     inline.or_else(|| media.link().map(str::to_owned))
-}
-
-/// A text file as text, with its name; `None` for other files.
-pub(crate) fn quoted_file(media: &Media) -> Option<String> {
-    let text = media.text()?;
-    Some(format!("{}:\n\n{text}", file_name(media)))
-}
-
-/// The name of a file, for providers that want one.
-pub(crate) fn file_name(media: &Media) -> String {
-    let named = |kind: &str| match kind {
-        "application/pdf" => "file.pdf",
-        "text/plain" => "file.txt",
-        "text/markdown" => "file.md",
-        "text/csv" => "file.csv",
-        "text/html" => "file.html",
-        "application/json" => "file.json",
-        _ => "file",
-    };
-    media.name().map_or_else(|| named(media.essence()).to_owned(), str::to_owned)
 }

@@ -17,9 +17,7 @@ mod settings;
 pub(crate) mod strict;
 mod tools;
 
-#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
-pub(crate) use media::in_words;
-pub(crate) use media::{data_url, file_name, quoted_file};
+pub(crate) use media::data_url;
 pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use names::{MAX_NAME_BYTES, chat_id, plain_id, plain_name, short_id};

@@ -74,9 +74,17 @@ impl EncodeError {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 
-    /// The schema of a tool cannot be held by the types of another crate.
-    #[cfg(feature = "async-openai")]
-    pub(crate) fn unsupported_schema(tool: &str) -> Self {
+    /// Creates the error `unsupported_schema` of a tool, for encoders in other crates: a client's own types may not be
+    /// able to hold a definition.
+    ///
+    /// ```
+    /// use tool_runtime::wire::EncodeError;
+    ///
+    /// let error = EncodeError::unsupported_schema("core__add");
+    /// assert_eq!((error.code(), error.tool.as_deref()), ("unsupported_schema", Some("core__add")));
+    /// ```
+    #[must_use]
+    pub fn unsupported_schema(tool: &str) -> Self {
         Self::new(EncodeErrorKind::UnsupportedSchema, Some(tool), None)
     }
 

@@ -1,6 +1,6 @@
 //! Images in the shape of Ollama's chat.
 
-use crate::wire::encode::{Messages, Node, quoted_file};
+use crate::wire::encode::{Messages, Node};
 use crate::wire::history::{Content, joined};
 
 /// The text and the images of a user's message; images are Base64 without anything around it.
@@ -11,7 +11,7 @@ pub(super) fn user<'a>(content: &'a [Content], out: &mut Messages<'a>) -> (Strin
             Content::Text(text) => texts.push(text.clone()),
             Content::Media(media) => match (media.essence(), media.data()) {
                 ("image/jpeg" | "image/png" | "image/webp", Some(data)) => images.push(Node::from(data)),
-                _ => texts.push(quoted_file(media).unwrap_or_else(|| out.unsent_of_user(media))),
+                _ => texts.push(media.quoted().unwrap_or_else(|| out.unsent_of_user(media))),
             },
         }
     }

@@ -2,12 +2,12 @@
 
 use crate::media::Media;
 use crate::wire::Format;
-use crate::wire::encode::{Object, data_url, file_name, quoted_file};
+use crate::wire::encode::{Object, data_url};
 
 /// A part of a user's message: images, WAV and MP3, PDFs, and text.
 pub(super) fn part(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
-    if let Some(text) = quoted_file(media) {
+    if let Some(text) = media.quoted() {
         return Some(Object::of_type("text").with("text", text));
     }
     match kind {
@@ -24,7 +24,7 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
                 Some(id) => Object::new().with("file_id", id),
                 // The format has no place for the URL of a file.
                 None => Object::new()
-                    .with("filename", file_name(media))
+                    .with("filename", media.file_name())
                     .with("file_data", data_url(media).filter(|_| media.data().is_some())?),
             };
             Some(Object::of_type("file").with("file", file))

@@ -2,7 +2,7 @@
 
 use crate::media::Media;
 use crate::wire::Format;
-use crate::wire::encode::{Object, data_url, file_name};
+use crate::wire::encode::{Object, data_url};
 
 /// A part of a user's message or of a result: images, PDFs and text files.
 pub(super) fn part(media: &Media) -> Option<Object<'_>> {
@@ -26,7 +26,7 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
             }
             match media.link() {
                 Some(url) => Some(file.with("file_url", url)),
-                None => Some(file.with("filename", file_name(media)).with("file_data", data_url(media)?)),
+                None => Some(file.with("filename", media.file_name()).with("file_data", data_url(media)?)),
             }
         }
     }

@@ -1,1 +1,0 @@
-//! The tests and the example are in their folders.

@@ -1,0 +1,229 @@
+//! [`Engine`]: a workflow's journal as what the loop needs of an engine.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use restate_sdk::context::{
+    ContextPromises, ContextSideEffects, ContextTimers, ContextWriteState, DurableFuture, DurableFuturesUnordered,
+    RunFuture, WorkflowContext,
+};
+use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
+use restate_sdk::serde::Json;
+use serde::{Deserialize, Serialize};
+use tool_runtime::RunOptions;
+use tool_runtime::agent::{
+    ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work,
+};
+use tool_runtime::call::{Question, Suspension};
+use tool_runtime::runner::{EngineLease, RestoreError};
+use tool_runtime::store::StoreError;
+
+use crate::Journal;
+use crate::delta::Delta;
+use crate::entry::{Entry, store, terminal};
+use crate::promises::{Brought, WAITING, Waiting, promise};
+
+/// How large the document of a conversation may be. Restate's servers refuse messages of 32 MiB by default.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// Why a step has no result.
+pub(crate) enum Cut {
+    /// What was brought does not fit; the conversation is as it was.
+    Refused,
+    /// The conversation cannot continue, for this reason.
+    Stopped(String),
+    Handler(HandlerError),
+}
+
+impl From<Unfinished> for Cut {
+    fn from(unfinished: Unfinished) -> Self {
+        match Entry::unfinished(unfinished) {
+            Ok(Entry::Refused) => Self::Refused,
+            Ok(Entry::Stopped(code)) => Self::Stopped(code),
+            Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
+            Err(error) => Self::Handler(error),
+        }
+    }
+}
+
+impl From<StoreError> for Cut {
+    fn from(error: StoreError) -> Self {
+        Self::Handler(store(error))
+    }
+}
+
+impl From<TerminalError> for Cut {
+    fn from(error: TerminalError) -> Self {
+        Self::Handler(error.into())
+    }
+}
+
+impl From<Cut> for HandlerError {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Refused => terminal(500, "refused").into(),
+            Cut::Stopped(code) => terminal(500, &code).into(),
+            Cut::Handler(error) => error,
+        }
+    }
+}
+
+/// A workflow's journal, in the hands of one attempt at the workflow.
+pub(crate) struct Engine<'e> {
+    journal: &'e Journal<'e>,
+    /// The attempt's right to the run: an earlier attempt, whose process was only slow, cannot write any more.
+    lease: EngineLease,
+    /// The last document.
+    before: Mutex<Arc<str>>,
+}
+
+/// What was brought to calls that wait, or that nobody did in time.
+pub(crate) struct Arrived {
+    /// The question, if it was answered.
+    pub(crate) question: Option<Question>,
+    /// The name of the unit that takes it.
+    pub(crate) name: String,
+    pub(crate) incoming: Incoming,
+}
+
+/// The calls that wait, as they are journaled.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    questions: Vec<(Question, u32)>,
+    /// What is too late first, and after which time.
+    late: Option<(Duration, Vec<(Question, Suspension)>)>,
+}
+
+type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
+
+impl<'e> Engine<'e> {
+    /// Begins an attempt: first leaves calls alone that the process before may still execute, then takes the run.
+    pub(crate) async fn begin(journal: &'e Journal<'e>, run_id: &str) -> Result<Self, HandlerError> {
+        let lease =
+            journal.runner.engine_lease(run_id, journal.options.clone()).await.map_err(|error| match error {
+                StoreError::Fenced => "another process still executes a call of the run (still_running)".into(),
+                error => store(error),
+            })?;
+        Ok(Self { journal, lease, before: Mutex::new("".into()) })
+    }
+
+    /// The options of the run in this attempt.
+    pub(crate) fn options(&self) -> RunOptions {
+        self.lease.options()
+    }
+
+    fn before(&self) -> Arc<str> {
+        Arc::clone(&self.before.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has something done, unless the journal says what it returned.
+    async fn journaled<T: Serialize + for<'de> Deserialize<'de> + 'static>(
+        &self,
+        name: &str,
+        work: impl Future<Output = HandlerResult<T>> + Send,
+    ) -> Result<T, TerminalError> {
+        let context: &WorkflowContext<'_> = self.journal.context;
+        let step = context.run(move || async move { work.await.map(Json) }).name(name);
+        let step = match &self.journal.retries {
+            Some(policy) => step.retry_policy(policy.clone()),
+            None => step,
+        };
+        step.await.map(Json::into_inner)
+    }
+
+    /// Waits until somebody brings something to one of the calls, or until it is too late for one.
+    pub(crate) async fn wait(
+        &self,
+        calls: &[WaitingCall],
+        brought: &HashMap<Question, u32>,
+    ) -> Result<Arrived, TerminalError> {
+        let asked = self.journaled("waits", async { Ok(self.asked(calls, brought)) }).await?;
+        let names: Vec<String> =
+            asked.questions.iter().map(|(question, refused)| promise(question, *refused)).collect();
+        let context: &WorkflowContext<'_> = self.journal.context;
+        context.set(WAITING, Json(asked.questions.iter().cloned().collect::<Waiting>()));
+        let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
+        for name in &names {
+            arriving.push(Box::pin(context.promise::<Json<Brought>>(name).map_ok(Some)));
+        }
+        if let Some((late, _)) = &asked.late {
+            arriving.push(Box::pin(context.sleep(*late).map_ok(|()| None)));
+        }
+        let arrived = arriving.next().await?;
+        drop(arriving);
+        context.set(WAITING, Json(Waiting::new()));
+        let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
+        Ok(match (brought?, asked.questions.into_iter().nth(at)) {
+            (Some(Json(brought)), Some((question, refused))) => Arrived {
+                name: format!("decision {}", promise(&question, refused)),
+                incoming: brought.to(&question),
+                question: Some(question),
+            },
+            _ => Arrived { question: None, name: "too late".to_owned(), incoming: late(asked.late) },
+        })
+    }
+
+    fn asked(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Asked {
+        let first = calls.iter().filter_map(|call| call.expires_at).min();
+        let late = first.map(|first| {
+            let left = self.journal.runner.time_until(first).unwrap_or_default();
+            let late = calls.iter().filter(|call| call.expires_at == Some(first));
+            (left, late.map(|call| (call.question.clone(), call.suspension)).collect())
+        });
+        let asked =
+            |call: &WaitingCall| (call.question.clone(), brought.get(&call.question).copied().unwrap_or_default());
+        Asked { questions: calls.iter().map(asked).collect(), late }
+    }
+}
+
+/// Nobody decided in time, and no client answered.
+fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
+    let late = late.into_iter().flat_map(|(_, calls)| calls);
+    late.fold(Incoming::new(), |incoming, (question, suspension)| match suspension {
+        Suspension::Client => incoming.answer(ClientAnswer::failed(question.call_id())),
+        _ => incoming.expire(&question),
+    })
+}
+
+#[async_trait]
+impl Durable for Engine<'_> {
+    type Error = Cut;
+
+    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
+        let before = self.before();
+        let entry = self.journaled(name, async {
+            let saved = match work.await {
+                Ok(saved) => saved,
+                Err(unfinished) => return Entry::unfinished(unfinished),
+            };
+            // What a later attempt has written is not what this one believes.
+            self.lease.confirm().await.map_err(store)?;
+            let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
+            if after.len() > MOST {
+                return Err(terminal(413, "conversation_too_large").into());
+            }
+            Ok(Entry::Kept(Delta::between(&before, &after)))
+        });
+        let delta = match entry.await? {
+            Entry::Kept(delta) => delta,
+            Entry::Refused => return Err(Cut::Refused),
+            Entry::Stopped(code) => return Err(Cut::Stopped(code)),
+        };
+        let after = delta.after(&before, MOST).ok_or_else(|| terminal(413, "conversation_too_large"))?;
+        let saved = serde_json::from_str(&after).map_err(|_| terminal(500, "journal_unreadable"))?;
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = after.into();
+        Ok(saved)
+    }
+
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Cut> {
+        let Journal { agent, runner, .. } = self.journal;
+        agent.restore(runner, self.options(), saved).await.map_err(|error| match error {
+            RestoreError::Store(error) => error.into(),
+            error @ (RestoreError::OtherPrincipal | RestoreError::OtherCaller) => terminal(403, error.code()).into(),
+            error => terminal(500, error.code()).into(),
+        })
+    }
+}

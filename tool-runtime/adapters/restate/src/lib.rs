@@ -1,0 +1,181 @@
+//! Conversations of [tool-runtime](https://docs.rs/tool-runtime) as workflows of
+//! [Restate](https://docs.rs/restate-sdk).
+//!
+//! Each turn of the model and each call is a journaled step, and a call that waits is a durable promise. The workflow's
+//! `run` handler gives what the user said to a [`Journal`]; a shared handler brings decisions with [`decide`], and answers
+//! of clients with [`answer`].
+//!
+//! ```no_run
+//! use restate_sdk::prelude::*;
+//! use tool_runtime::agent::{Agent, Incoming};
+//! use tool_runtime::call::{Decider, Question};
+//! use tool_runtime::runner::ApprovalDecision;
+//! use tool_runtime::{RunOptions, ToolRunner};
+//! use tool_runtime_restate::{Journal, decide};
+//!
+//! struct Chat {
+//!     agent: Agent,
+//!     // Over a store that all processes share.
+//!     runner: ToolRunner,
+//! }
+//!
+//! #[workflow]
+//! impl Chat {
+//!     #[handler]
+//!     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
+//!         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
+//!         let journal = Journal::new(&ctx, self.agent.clone(), self.runner.clone(), options);
+//!         Ok(journal.converse(Incoming::from(message)).await?.text)
+//!     }
+//!
+//!     #[handler]
+//!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
+//!         // Whom the application authenticated.
+//!         let decider = Decider::new("grace");
+//!         decide(&ctx, &question, ApprovalDecision::Approve, &decider).await
+//!     }
+//! }
+//! ```
+//!
+//! Restate repeats the step that was cut: its effect has happened, and what it made was not journaled. The ledger below
+//! makes that safe, so the runner's store is in a database that all processes share. Without one, an effect can happen
+//! twice. A call with effects that the process before may still execute is left alone as long as the runner's
+//! [`lease`](tool_runtime::runner::RunnerBuilder::lease) says. Then each attempt at a workflow takes the run for itself: a
+//! process that was only slow writes nothing any more, not even the record of a call that only reads.
+//!
+//! A step that fails in a way that may pass (the store or the model cannot be reached, another process still executes a
+//! call) is retried by Restate. What a retry does not help is a
+//! [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a conversation that is too large, 403 for one of
+//! another principal, tenant or caller, and 500 otherwise.
+
+mod delta;
+mod engine;
+mod entry;
+mod promises;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use restate_sdk::context::{RunRetryPolicy, WorkflowContext};
+use restate_sdk::errors::HandlerError;
+use tool_runtime::agent::{Agent, Conversation, Durable, Ended, Incoming, SavedConversation, Step};
+use tool_runtime::call::Question;
+use tool_runtime::{RunOptions, ToolRunner};
+
+use crate::engine::{Cut, Engine};
+
+pub use promises::{answer, decide, questions};
+
+/// A conversation in a workflow: what its steps made is in the workflow's journal.
+///
+/// What is journaled of a step is the difference to the document before it. A conversation whose document is larger than
+/// 16 MiB ends the workflow, because Restate's servers refuse messages of 32 MiB by default.
+#[must_use]
+pub struct Journal<'ctx> {
+    context: &'ctx WorkflowContext<'ctx>,
+    agent: Agent,
+    runner: ToolRunner,
+    options: RunOptions,
+    retries: Option<RunRetryPolicy>,
+}
+
+/// How a conversation in a workflow ended.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Finished {
+    /// The code of [`Ended`]: `answered`, or why there is no answer.
+    pub code: String,
+    /// The answer, or the last, possibly incomplete, text of the model.
+    pub text: String,
+    /// The conversation, for another message in another workflow.
+    pub conversation: SavedConversation,
+}
+
+// The conversation and the answer stay out of logs.
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finished").field("code", &self.code).finish_non_exhaustive()
+    }
+}
+
+impl<'ctx> Journal<'ctx> {
+    /// Creates the journal of a workflow. The [`run_id`](RunOptions::run_id) of the options belongs to the workflow,
+    /// because idempotency keys depend on it; without one it is the workflow's key.
+    pub const fn new(
+        context: &'ctx WorkflowContext<'ctx>,
+        agent: Agent,
+        runner: ToolRunner,
+        options: RunOptions,
+    ) -> Self {
+        Self { context, agent, runner, options, retries: None }
+    }
+
+    /// Sets how soon and how often a step is retried. By default the server's policy decides.
+    pub fn retries(mut self, policy: RunRetryPolicy) -> Self {
+        self.retries = Some(policy);
+        self
+    }
+
+    /// Begins a conversation with a message of the user, and continues until it ends.
+    ///
+    /// # Errors
+    /// The workflow has to be retried, or cannot be continued.
+    pub async fn converse(&self, incoming: Incoming) -> Result<Finished, HandlerError> {
+        let run_id = self.options.id().unwrap_or_else(|| self.context.key());
+        let engine = Engine::begin(self, run_id).await?;
+        let conversation = self.agent.converse(self.runner.run(engine.options()));
+        self.proceed(&engine, conversation, incoming).await
+    }
+
+    /// Continues a conversation that another workflow finished, with a message of the user.
+    ///
+    /// # Errors
+    /// As for [`converse`](Self::converse).
+    pub async fn resume(&self, saved: SavedConversation, incoming: Incoming) -> Result<Finished, HandlerError> {
+        let engine = Engine::begin(self, saved.run().run_id()).await?;
+        let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
+        self.proceed(&engine, conversation, incoming).await
+    }
+
+    async fn proceed(
+        &self,
+        engine: &Engine<'_>,
+        mut conversation: Conversation,
+        incoming: Incoming,
+    ) -> Result<Finished, HandlerError> {
+        let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
+        // A call whose answer did not fit asks the same question again, and a promise is kept once.
+        let mut brought: HashMap<Question, u32> = HashMap::new();
+        let (code, text) = loop {
+            let stepped = match incoming.take() {
+                Some(incoming) => match conversation.accept_on(engine, &name, incoming).await {
+                    Ok(()) | Err(Cut::Refused) => continue,
+                    Err(cut) => Err(cut),
+                },
+                None => conversation.step_on(engine).await,
+            };
+            match stepped {
+                Ok(Step::Waits(calls)) => {
+                    let arrived = engine.wait(&calls, &brought).await?;
+                    name = arrived.name;
+                    if let Some(question) = arrived.question {
+                        *brought.entry(question).or_default() += 1;
+                    }
+                    incoming = Some(arrived.incoming);
+                }
+                Ok(Step::Ended(ended)) => {
+                    let code = ended.code().to_owned();
+                    let (Ended::Answered { text } | Ended::Stopped { text, .. }) = ended else { continue };
+                    break (code, text);
+                }
+                // The model answered or calls ran: the next step is due.
+                Ok(_) => {}
+                // As it was journaled before.
+                Err(Cut::Stopped(code)) => break (code, String::new()),
+                Err(cut) => return Err(cut.into()),
+            }
+        };
+        let conversation = conversation.save().await.map_err(Cut::from)?;
+        Ok(Finished { code, text, conversation })
+    }
+}
