@@ -21,8 +21,43 @@ const MOST_VIOLATIONS: usize = 100;
 /// How often a pattern with look-around may go back before the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
-/// The versions of the `jsonschema` crate that this crate builds with.
-const LIBRARY: &str = "0.60";
+/// The version of the `jsonschema` crate that this package's manifest asks for.
+const LIBRARY: &str = requirement(
+    include_str!("../../Cargo.toml"),
+    "\njsonschema = { version = \"",
+    "[dependencies.jsonschema]\nversion = \"",
+);
+
+/// The version after one of the two texts: the first stands in the manifest as written, the second in a published one,
+/// which cargo rewrites. A manifest without either does not compile.
+const fn requirement<'a>(manifest: &'a str, written: &str, published: &str) -> &'a str {
+    let start = match (find(manifest.as_bytes(), written.as_bytes()), find(manifest.as_bytes(), published.as_bytes())) {
+        (Some(at), _) => at + written.len(),
+        (None, Some(at)) => at + published.len(),
+        (None, None) => panic!("Cargo.toml states no version of jsonschema"),
+    };
+    let (_, rest) = manifest.split_at(start);
+    match find(rest.as_bytes(), b"\"") {
+        Some(end) => rest.split_at(end).0,
+        None => panic!("the version of jsonschema has no end"),
+    }
+}
+
+/// Where the needle begins.
+const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while at + needle.len() <= text.len() {
+        let mut same = 0;
+        while same < needle.len() && text[at + same] == needle[same] {
+            same += 1;
+        }
+        if same == needle.len() {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
 
 /// Compiles schemas. Replace it to validate with another library.
 ///
