@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, Decider, Suspension, Verdict};
+use crate::call::{Decider, Mismatch, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
-use crate::runner::waiting::{self, Purpose};
+use crate::runner::suspend::{Given, asked};
+use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run};
 use crate::store::grants::{self, Covered};
 use crate::store::{
@@ -223,28 +224,27 @@ impl Error for GrantError {
 }
 
 impl Run {
-    /// Remembers a decision on a call that waits, for calls that come later. The call itself still waits: decide on it
-    /// with [`resume`](Self::resume). The grant has a record in the chain of the run.
+    /// Remembers a person's answer to the question of a call that waits, for calls that come later. The call itself still
+    /// waits: decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval, the decider may not decide on it, the grant has to be bounded and is not,
-    /// or the store failed.
-    pub async fn remember(&self, call_id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
-        let id = CallId::new(call_id);
+    /// The call does not wait for an approval, asks another question now, or the decider may not decide on it: the attempt
+    /// is recorded. The grant has to be bounded and is not, or the store failed.
+    pub async fn remember(
+        &self,
+        question: &Question,
+        remember: Remember,
+        decider: &Decider,
+    ) -> Result<Grant, GrantError> {
+        let id = question.call_id();
         let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
-        let found = self.shared().store.waiting(self.waiting_key(&id)).await;
-        let found = found.map_err(|error| GrantError::Resume(self.store_failed(error)))?;
-        let purpose = Purpose::Resume(Suspension::Approval);
-        let found = found.filter(|found| waiting::is_theirs(self, &found.call, purpose)).ok_or_else(not_waiting)?;
+        let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
+        let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
+        let call = match asked(self, id, &given).await.map_err(GrantError::Resume)? {
+            Ok((waiting, _)) => waiting.call,
+            Err(_) => return Err(GrantError::Resume(ResumeError::NotAllowed(Mismatch::Question))),
+        };
         let now = self.shared().clock.now();
-        let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
-        // The decision is about the call that the graph made, which a grant for the graph would not cover.
-        if found.call.graph.is_none()
-            && let Some(mismatch) = self.bars(found.call.tool.as_str(), decider)
-        {
-            return Err(GrantError::Resume(waiting::barred(self, &found, record, mismatch).await));
-        }
-        let call = found.call;
         if call.is_expired(now) {
             return Err(not_waiting());
         }
