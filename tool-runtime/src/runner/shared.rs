@@ -19,7 +19,7 @@ use crate::runner::failure::Failures;
 use crate::runner::names::Lookups;
 use crate::runner::views::Views;
 use crate::runner::{Run, ToolRunner};
-use crate::store::{Clock, Store, StoreError};
+use crate::store::{Clock, Store, StoreClock, StoreError};
 use crate::tool::Schema;
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) store: Contained<dyn Store>,
     pub(super) digests: Digests,
     pub(super) clock: Contained<dyn Clock>,
+    /// The clock, if the store's time puts it right.
+    pub(super) store_clock: Option<Arc<StoreClock>>,
     pub(super) compiled: CompiledCatalog,
     /// What runs may see.
     pub(super) views: Views,
@@ -65,6 +67,19 @@ impl Shared {
     /// Names the next attempt at a call, differently from every other attempt in any process.
     pub(super) fn attempt(&self) -> Arc<str> {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
+    }
+
+    /// Whether nothing has told the time of the store yet, by which this runner dates and compares.
+    #[inline]
+    pub(super) fn is_undated(&self) -> bool {
+        self.store_clock.as_ref().is_some_and(|clock| !clock.is_known())
+    }
+
+    /// Asks for the time of the store. While the store cannot be asked, the clock is the machine's.
+    pub(super) async fn date(&self) {
+        if let Err(error) = self.store.now().await {
+            discard(error);
+        }
     }
 
     /// Asking for an approval that nobody can give is a denial.

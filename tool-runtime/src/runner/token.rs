@@ -207,6 +207,9 @@ impl ToolRunner {
         if snapshot.tenant != options.tenant {
             return Err(TokenError::OtherTenant);
         }
+        if self.shared.is_undated() {
+            self.shared.date().await;
+        }
         if pending.is_expired(self.shared.clock.now()) {
             return Err(TokenError::Expired);
         }
