@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::call::{
     CallId, JsonText, Mismatch, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
@@ -179,12 +181,20 @@ impl ToolRunner {
     /// # Errors
     /// The store failed. Calls and documents that were closed or removed before stay so.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
+        self.sweep_until(&CancellationToken::new()).await
+    }
+
+    /// As [`sweep`](Self::sweep), and takes no other call over once it is to stop.
+    pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
         let store = &self.shared.store;
         let mut query = Query { due: Some(store.now().await?), ..Query::new(Space::Call) };
         loop {
             let page = store.list(&query).await?;
             let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
             for Listed { key, document, .. } in page {
+                if stop.is_cancelled() {
+                    return Ok(0);
+                }
                 let Document::Call(entry) = document else { continue };
                 let Some(waited) = &entry.waited else { continue };
                 if self.shared.catalog.entry(waited.tool.as_str()).is_none() {
