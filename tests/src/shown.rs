@@ -11,8 +11,8 @@ use std::future::Future;
 
 use tool_runtime::agent::{Conversation, Ended, Incoming, RunQueue};
 use tool_runtime::call::{Decider, Question, ToolExecResult};
-use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::Store;
+use tool_runtime::runner::{ApprovalDecision, GrantError, Remember, ResumeError};
+use tool_runtime::store::{Grant, Store};
 use tool_runtime::{CallId, Run, ToolCatalog, ToolPolicy, ToolRunner};
 
 /// A question that no call asks.
@@ -66,6 +66,14 @@ pub trait Shown {
         decider: &Decider,
     ) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
 
+    /// [`Run::remember`] with that question.
+    fn remember_shown(
+        &self,
+        id: &str,
+        remember: Remember,
+        decider: &Decider,
+    ) -> impl Future<Output = Result<Grant, GrantError>> + Send;
+
     /// [`Run::expire`] with that question.
     fn expire_shown(&self, id: &str) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
 }
@@ -85,6 +93,10 @@ impl Shown for Run {
         decider: &Decider,
     ) -> Result<ToolExecResult, ResumeError> {
         self.resume(&Shown::question(self, id).await, decision, decider).await
+    }
+
+    async fn remember_shown(&self, id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
+        self.remember(&Shown::question(self, id).await, remember, decider).await
     }
 
     async fn expire_shown(&self, id: &str) -> Result<ToolExecResult, ResumeError> {

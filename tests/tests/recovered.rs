@@ -70,6 +70,8 @@ pub enum Looks {
     Panics,
     /// Its process dies.
     Dies,
+    /// It finds out after a while. Whoever waits for the death of a process is told when it begins.
+    Slowly,
 }
 
 struct There {
@@ -160,6 +162,10 @@ impl ToolComponent for Keyed {
             Looks::Dies => {
                 outside.die();
                 std::future::pending::<()>().await;
+            }
+            Looks::Slowly => {
+                outside.die();
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
         if outside.has(&key) {

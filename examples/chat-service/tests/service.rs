@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use axum::Router;
@@ -178,4 +181,23 @@ async fn a_request_that_is_no_run_of_a_known_client_gets_a_status() {
     for body in [json!(7), json!({}), json!({ "threadId": "", "runId": "r" })] {
         assert_eq!(rig.send("/api/ag-ui", "a", &body).await.0, StatusCode::BAD_REQUEST, "{body}");
     }
+}
+
+/// A container is stopped by SIGTERM.
+#[cfg(unix)]
+#[test]
+fn a_service_that_is_told_to_end_ends() {
+    let mut service = Command::new(env!("CARGO_BIN_EXE_chat-service"));
+    let mut service = service.env("CHAT_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening on http://").unwrap();
+    // Once it answers, it listens for signals too.
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /nowhere HTTP/1.1\r\nhost: service\r\nconnection: close\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 404"), "{response}");
+    assert!(Command::new("kill").args(["-TERM", &service.id().to_string()]).status().unwrap().success());
+    assert_eq!(service.wait().unwrap().code(), Some(0));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tests::Shown as _;
 
 use tool_runtime::agent::CodeMode;
-use tool_runtime::call::{Decider, Suspension, ToolCall};
+use tool_runtime::call::{Decider, Question, Suspension, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Remember, Run, RunSnapshot};
 use tool_runtime::store::{GrantScope, PendingFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
@@ -48,6 +48,25 @@ async fn each_effect_waits_for_a_person() {
     assert_eq!(names, ["notes__list", "notes__delete", "notes__delete", "notes__list"], "one record for each call");
 }
 
+/// Each effect asks its own question, so a decision that is sent twice lets one run.
+#[tokio::test]
+async fn a_decision_that_is_sent_twice_lets_one_effect_happen() {
+    let rig = Rig::new();
+    let run = rig.run("", with_effects());
+    let grace = Decider::new("grace").tenant("acme");
+    let approve = async |question: &Question| run.resume(question, ApprovalDecision::Approve, &grace).await;
+    let seven = run.exec(call(SCRIPT)).await.question().expect("it waits").clone();
+    let eight = approve(&seven).await.expect("it waits").question().expect("the next effect waits").clone();
+    assert_ne!(seven, eight);
+    for _ in 0..2 {
+        let again = approve(&seven).await.expect("the script waits");
+        assert_eq!((again.outcome(), rig.effects()), (Outcome::ApprovalMismatch, 1));
+    }
+    assert_eq!((done(&approve(&eight).await.expect("it waits")).as_str(), rig.effects()), ("[7,8]", 2));
+    assert_eq!(approve(&eight).await.expect_err("it has ended").code(), "not_pending");
+    assert_eq!(rig.effects(), 2);
+}
+
 /// A decision on the model's own call does not apply to a script's calls, because a script may loop.
 #[tokio::test]
 async fn a_grant_lets_no_call_of_a_script_run() {
@@ -57,7 +76,7 @@ async fn a_grant_lets_no_call_of_a_script_run() {
     let direct = |id: &str| ToolCall::text(id, "notes__delete", r#"{"number":7}"#);
     assert_eq!(run.exec(direct("d1")).await.outcome(), Outcome::ApprovalRequired);
     let grace = Decider::new("grace").tenant("acme");
-    run.remember("d1", Remember::allow(GrantScope::Principal).any_arguments(), &grace).await.expect("a grant");
+    run.remember_shown("d1", Remember::allow(GrantScope::Principal).any_arguments(), &grace).await.expect("a grant");
     assert_eq!((run.exec(direct("d2")).await.outcome(), rig.effects()), (Outcome::Ok, 1));
     let result = run.exec(call("for i in 0..5 { notes__delete(#{ number: 7 }); }")).await;
     assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1));

@@ -74,6 +74,30 @@ async fn a_conversation_takes_it_once() {
     assert_eq!(rig.effects(), 2);
 }
 
+/// Two processes have the conversation as it was when it asked, and each gets the decision.
+#[tokio::test]
+async fn two_copies_of_a_conversation_take_it_once() {
+    let rig = Rig::new();
+    let (agent, runner) = (parent(), rig.runner(RULES, graph()));
+    let mut conversation = agent.converse(runner.run(rig.options()));
+    assert!(matches!(conversation.send("Clean up.").await, Ended::Waiting { .. }));
+    let question = conversation.waiting().next().expect("it waits").question.clone();
+    let saved = conversation.save().await.expect("saved");
+    drop(conversation);
+    let copy = async || agent.restore(&runner, rig.options(), &saved).await.expect("restored");
+    let (mut first, mut second) = (copy().await, copy().await);
+    let ended = first.decide(&question, ApprovalDecision::Approve, &bob()).await.expect("it waits");
+    assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
+    for copy in [&mut second, &mut copy().await] {
+        let again = copy.decide(&question, ApprovalDecision::Approve, &bob()).await;
+        assert_eq!(again.expect_err("it asks another question").code(), "not_allowed");
+    }
+    assert_eq!((rig.effects(), refused(&rig).await), (1, 2), "note 7 alone");
+    let eight = first.waiting().next().expect("note 8").question.clone();
+    first.decide(&eight, ApprovalDecision::Deny(None), &bob()).await.expect("it waits");
+    assert_eq!(rig.effects(), 1);
+}
+
 #[tokio::test]
 async fn a_browser_that_sends_its_body_twice_decides_once() {
     let rig = Rig::new();

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use tests::Shown as _;
+use tool_runtime::call::Mismatch;
 use tool_runtime::mcp::source::McpToolState;
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::{call, connect, echoes, policy, run_of, run_under, server, tool};
@@ -37,6 +40,34 @@ async fn a_changed_definition_is_denied_until_the_policy_pins_it() {
         }
         servers.shutdown().await;
     }
+}
+
+/// A call waits, and its server publishes another definition meanwhile: the refusal names that cause.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_names_the_definition_that_changed() {
+    let servers = connect("rugpull-swap-back").await;
+    let pin = tool(&servers, "pay").pin().expect("a pin");
+    let asks = format!(
+        "allowed_tools = ['{PAY}']\nrequire_approval_for_tools = ['{PAY}']\n[tools.{PAY}]\npin = '{pin}'\n\
+         redact = ['text', 'resources.uri', '$media']"
+    );
+    let catalog = ToolCatalog::builder().source(&servers).build().expect("a catalog");
+    let policy = ToolPolicy::from_toml(&asks).expect("a policy");
+    let runner = ToolRunner::builder(catalog, policy).approvals(true).build().expect("a runner");
+    let run = runner.run(RunOptions::new());
+    let asked = call(&run, PAY, "{}").await;
+    assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
+    let id = asked.call_id().as_str();
+    servers.refresh().await;
+    let refused = run.resume_shown(id, ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+    assert_eq!((refused.outcome(), refused.executed()), (Outcome::ApprovalMismatch, false));
+    assert_eq!(refused.error().and_then(|error| error.mismatch), Some(Mismatch::Definition));
+    // Once a person has looked at the definition, which came back, the call runs.
+    servers.refresh().await;
+    assert!(servers.review(PAY));
+    let approved = run.resume_shown(id, ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
+    assert_eq!(approved.outcome(), Outcome::Ok);
+    servers.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -196,3 +196,16 @@ fn a_run_that_waits_is_woken_for_its_call() {
         rig.holds("woken", dies);
     });
 }
+
+/// A worker is told to stop while its sweep reconciles a call of another process. The call ends before the worker does.
+#[test]
+fn a_worker_that_stops_ends_the_call_that_its_sweep_has() {
+    let rig = died("keyed", Dies::After);
+    *of(&rig.there.looks) = Looks::Slowly;
+    rig.clock.advance(LEASE);
+    let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    paused.expect("a runtime").block_on(async {
+        rig.worker().run(rig.there.died.notified()).await.expect("the store is there");
+    });
+    rig.holds("stopped while it sweeps", Dies::After);
+}

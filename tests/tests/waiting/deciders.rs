@@ -176,10 +176,11 @@ async fn whatever_changed_has_a_code_of_its_own() {
     let without_role = || RunOptions::new().run_id("run-1").principal("ada").tenant("acme").tools(tools).label("seen");
     let policy = format!("{POLICY}\n[labels.web]\nfrom_run = true\ndeny_effects = [\"state_change\"]\n");
     let hour = Duration::from_hours(1);
-    let cases: [(&str, RunOptions); 7] = [
+    let cases: [(&str, RunOptions); 8] = [
         ("roles", narrow().role("admin")),
         ("roles", without_role()),
         ("tools", ada()),
+        ("tools", narrow().tools(["waiting__cursor"])),
         ("attributes", narrow().attribute("region", "north")),
         ("caller", narrow().caller(graph("report"))),
         ("labels", narrow().label("web")),

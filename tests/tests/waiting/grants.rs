@@ -76,7 +76,7 @@ fn conversation() -> RunOptions {
 async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store::Grant, GrantError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
-    run.remember("first", remember, &grace()).await
+    run.remember_shown("first", remember, &grace()).await
 }
 
 #[tokio::test]
@@ -170,7 +170,8 @@ async fn a_denial_wins_and_the_policy_comes_first() {
     let allowed = remembered(&rig, everything).await.expect("a grant");
     let run = rig.runner.run(conversation().run_id("run-2"));
     assert_eq!(posts(&run, "a", "ada", 1).await, Outcome::Ok);
-    let denied = rig.runner.run(conversation()).remember("first", Remember::deny(GrantScope::Tenant), &grace()).await;
+    let denied =
+        rig.runner.run(conversation()).remember_shown("first", Remember::deny(GrantScope::Tenant), &grace()).await;
     let denied = denied.expect("a denial");
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalDenied);
     assert_eq!(posts(&run, "c", "ada", 2).await, Outcome::Ok, "it denies what it is about");
@@ -207,9 +208,12 @@ async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     let own = Decider::new("ada").tenant("acme");
     let bounded = || allow().uses(1).expires_in(WEEK);
-    assert_eq!(run.remember("first", bounded(), &own).await.expect_err("its own").code(), "not_allowed");
-    assert_eq!(run.remember("first", bounded(), &tests::grace()).await.expect_err("outside").code(), "not_pending");
-    assert_eq!(run.remember("nothing", bounded(), &grace()).await.expect_err("unknown").code(), "not_pending");
+    assert_eq!(run.remember_shown("first", bounded(), &own).await.expect_err("its own").code(), "not_allowed");
+    assert_eq!(
+        run.remember_shown("first", bounded(), &tests::grace()).await.expect_err("outside").code(),
+        "not_pending"
+    );
+    assert_eq!(run.remember_shown("nothing", bounded(), &grace()).await.expect_err("unknown").code(), "not_pending");
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
 }
 
@@ -221,7 +225,7 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     assert_eq!(grant.caller, GrantCaller::Direct);
     let helper = rig.runner.run(conversation().run_id("run-2").caller(graph("helper")));
     assert_eq!(posts(&helper, "a", "ada", 1).await, Outcome::ApprovalRequired);
-    let grant = helper.remember("a", given, &grace()).await.expect("a grant");
+    let grant = helper.remember_shown("a", given, &grace()).await.expect("a grant");
     assert_eq!(grant.caller, GrantCaller::Graph("helper".into()));
     assert_eq!(posts(&helper, "b", "ada", 1).await, Outcome::Ok);
     assert!(rig.runner.revoke(&rig.runner.grants(Some("acme")).await.expect("grants")[0]).await.expect("a store"));
@@ -230,8 +234,34 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     let direct = rig.runner.run(conversation().run_id("run-4"));
     assert_eq!(posts(&direct, "d", "ada", 1).await, Outcome::ApprovalRequired);
     // A denial holds for all of them.
-    direct.remember("d", Remember::deny(GrantScope::Tenant), &grace()).await.expect("a denial");
+    direct.remember_shown("d", Remember::deny(GrantScope::Tenant), &grace()).await.expect("a denial");
     assert_eq!(posts(&helper, "e", "ada", 1).await, Outcome::ApprovalDenied);
+}
+
+/// Another call waits under the id of the one that was shown: what is remembered is the answer to one question.
+#[tokio::test]
+async fn a_grant_answers_the_question_that_was_shown() {
+    let rig = rig();
+    let first = rig.runner.run(ada());
+    assert_eq!(posts(&first, "first", "ada", 1).await, Outcome::ApprovalRequired);
+    let shown = first.question("first").await;
+    first.resume(&shown, ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
+    let second = rig.runner.run(ada());
+    assert_eq!(posts(&second, "first", "eve", 9).await, Outcome::ApprovalRequired);
+    let everything = || Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let queue = tool_runtime::agent::RunQueue::new(&rig.runner);
+    for refused in [
+        second.remember(&shown, everything(), &grace()).await,
+        queue.remember("run-1", &shown, everything(), &grace()).await,
+    ] {
+        assert_eq!(refused.expect_err("another question").code(), "not_allowed");
+    }
+    assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
+    let records = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
+    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(Mismatch::Question);
+    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
+    assert_eq!(refused.filter(|refusal| of_question(refusal)).count(), 2);
+    second.remember_shown("first", everything(), &grace()).await.expect("its own question");
 }
 
 /// The decider's right is checked again, under the policy of the run that uses the grant.
@@ -243,7 +273,7 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     let everything = Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
-    let grant = run.remember("first", everything, &manager()).await.expect("a grant");
+    let grant = run.remember_shown("first", everything, &manager()).await.expect("a grant");
     let used = rig.runner.run(conversation().run_id("run-2"));
     assert_eq!(posts(&used, "a", "ada", 1).await, Outcome::Ok);
 

@@ -1,7 +1,7 @@
 //! Processes with a wrong clock: due times, expiry and dates follow the time of the store.
 
 use jiff::{SignedDuration, Timestamp};
-use tool_runtime::store::Clock;
+use tool_runtime::store::{AuditRecord, Clock};
 
 use super::*;
 
@@ -67,6 +67,43 @@ async fn a_run_is_released_by_the_clock_of_the_store() {
             let now = world.store.now().await.expect("a time");
             let in_seconds = stored.due.expect("it is due").duration_since(now).as_secs();
             assert!(in_seconds <= longest, "{}: due in {in_seconds} s", world.run_id);
+        }
+    }
+}
+
+/// A service without workers: the first call of a process, and the first decision, follow the time of the store.
+#[tokio::test]
+async fn the_first_thing_that_a_process_does_follows_the_clock_of_the_store() {
+    let near = |age: SignedDuration| age.abs() < SignedDuration::from_secs(30);
+    for behind in BEHIND {
+        let world = world("first", behind);
+        let process = || World::runner(Arc::clone(&world.store) as _);
+        let run = |runner: &ToolRunner| {
+            runner.run(RunOptions::new().run_id(world.run_id.as_str()).principal("ada").tenant("acme"))
+        };
+        let exec = async |id: &str, tool: &str, arguments: &str| {
+            run(&process()).exec(tool_runtime::ToolCall::text(id, tool, arguments)).await
+        };
+        assert!(exec("read", "rig__double", r#"{"n":1}"#).await.is_ok());
+        assert!(exec("write", "worker__write", r#"{"text":"one"}"#).await.is_ok());
+        let asked = exec("send", "worker__send", r#"{"to":"bob"}"#).await;
+        let now = world.store.now().await.expect("a time");
+        let pending = world.store.pending_calls(&PendingFilter::default()).await.expect("a list").remove(0);
+        assert!(near(now.duration_since(pending.created_at)), "{behind}: suspended at {}", pending.created_at);
+        let question = asked.question().expect("it waits");
+        let sent = run(&process()).resume(question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        assert_eq!(sent.outcome(), Outcome::Ok, "{behind}: it does not expire early");
+        let now = world.store.now().await.expect("a time");
+        for sealed in world.store.records(&RecordFilter::run(&*world.run_id)).await.expect("records") {
+            let dated = match &sealed.record {
+                AuditRecord::Call(record) => vec![Some(record.started_at), record.ended_at],
+                AuditRecord::Decision(decision) => vec![Some(decision.at)],
+                other => panic!("{behind}: {other:?}"),
+            };
+            for at in dated {
+                let age = now.duration_since(at.expect("it ended"));
+                assert!(near(age), "{behind}: {} is {age:?} old", sealed.record.call_id());
+            }
         }
     }
 }

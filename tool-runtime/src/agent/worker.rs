@@ -125,7 +125,7 @@ impl Worker {
         let store = Arc::clone(runner.store());
         let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
         let mut tidying = JoinSet::new();
-        tidying.spawn(keep_tidy(desk.runner.clone()));
+        tidying.spawn(keep_tidy(desk.runner.clone(), desk.stop.clone()));
         let mut shutdown = pin!(shutdown);
         let mut running = JoinSet::new();
         let until = Instant::now() + patience;
@@ -153,7 +153,8 @@ impl Worker {
         }
         desk.stop.cancel();
         while running.join_next().await.is_some() {}
-        tidying.shutdown().await;
+        // A call that the sweep has taken over ends first: broken off, it would end as `outcome_unknown`.
+        while tidying.join_next().await.is_some() {}
         anchor_now(&*desk.store).await;
         desk.store.flush().await.or_else(|error| {
             tracing::warn!(error = error.code(), "the store did not confirm its last writes");
@@ -180,11 +181,10 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
 }
 
 /// Anchors the records of all runs and sweeps the store, again and again. Several workers may do so.
-async fn keep_tidy(runner: ToolRunner) {
-    loop {
-        tokio::time::sleep(TIDY_EVERY).await;
+async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         anchor_now(&**runner.store()).await;
-        if let Err(error) = runner.sweep().await {
+        if let Err(error) = runner.sweep_until(&stop).await {
             tracing::warn!(error = error.code(), "what means nothing any more could not be removed");
         }
     }

@@ -19,7 +19,7 @@ pub enum Mismatch {
     Roles,
     /// The principal of the run has other attributes.
     Attributes,
-    /// The run has a tool that it did not have.
+    /// The run has a tool that it did not have, or lacks the one that the call needs.
     Tools,
     /// The call comes from another caller.
     Caller,
@@ -74,7 +74,7 @@ impl fmt::Display for Mismatch {
             Self::Arguments => "the stored arguments changed",
             Self::Roles => "the run has a role that the call's run did not have, or lacks one that the call needs",
             Self::Attributes => "the run's principal has other attributes than the call's run",
-            Self::Tools => "the run has a tool that the call's run did not have",
+            Self::Tools => "the run has a tool that the call's run did not have, or lacks the tool of the call",
             Self::Caller => "the call comes from another caller",
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",

@@ -215,7 +215,7 @@ impl RunnerBuilder {
             return Err(problems);
         }
         self.log_unready();
-        let (store, clock) = timed(&self.store, self.store_is_own, self.clock);
+        let (store, clock, store_clock) = timed(&self.store, self.store_is_own, self.clock);
         let contained = |lookup| Contained::new(lookup, failures.clone());
         let names = self.names.into_iter().map(|(bound, lookup)| (bound, contained(lookup))).collect();
         Ok(ToolRunner {
@@ -234,6 +234,7 @@ impl RunnerBuilder {
                 store: Contained::new(store, failures.clone()),
                 digests: Digests::new(self.digest_key),
                 clock: Contained::new(clock, failures.clone()),
+                store_clock,
                 compiled,
                 views: Views::default(),
                 repairers,
@@ -285,13 +286,18 @@ impl RunnerBuilder {
 
 /// The store and the clock of a runner: unless the application has a clock of its own, the store's time puts it right. The
 /// runner's own store is memory, whose time is the machine's.
-fn timed(store: &Arc<dyn Store>, is_own: bool, clock: Option<Arc<dyn Clock>>) -> (Arc<dyn Store>, Arc<dyn Clock>) {
+fn timed(
+    store: &Arc<dyn Store>,
+    is_own: bool,
+    clock: Option<Arc<dyn Clock>>,
+) -> (Arc<dyn Store>, Arc<dyn Clock>, Option<Arc<StoreClock>>) {
     match clock {
-        Some(clock) => (Arc::clone(store), clock),
-        None if is_own => (Arc::clone(store), Arc::new(SystemClock)),
+        Some(clock) => (Arc::clone(store), clock, None),
+        None if is_own => (Arc::clone(store), Arc::new(SystemClock), None),
         None => {
             let clock = Arc::new(StoreClock::default());
-            (Arc::new(Timed { store: Arc::clone(store), clock: Arc::clone(&clock) }), clock)
+            let store = Timed { store: Arc::clone(store), clock: Arc::clone(&clock) };
+            (Arc::new(store), Arc::clone(&clock) as _, Some(clock))
         }
     }
 }

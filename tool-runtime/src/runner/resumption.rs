@@ -8,6 +8,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
 #[cfg(feature = "mcp-server")]
 use crate::runner::gate::call_client::CallClient;
@@ -95,14 +97,19 @@ impl Run {
         posting::admits(self, question, kind, decider).await
     }
 
-    /// Remembers a decision on a call that waits, for calls that come later. The call itself still waits: decide on it
-    /// with [`resume`](Self::resume). The grant has a record in the chain of the run.
+    /// Remembers a person's answer to the question of a call that waits, for calls that come later. The call itself still
+    /// waits: decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval, the decider may not decide on it, the grant has to be bounded and is not,
-    /// or the store failed.
-    pub async fn remember(&self, call_id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
-        remember::remember(self, call_id, remember, decider).await
+    /// The call does not wait for an approval, asks another question now, or the decider may not decide on it: the attempt
+    /// is recorded. The grant has to be bounded and is not, or the store failed.
+    pub async fn remember(
+        &self,
+        question: &Question,
+        remember: Remember,
+        decider: &Decider,
+    ) -> Result<Grant, GrantError> {
+        remember::remember(self, question, remember, decider).await
     }
 
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -311,7 +318,12 @@ impl ToolRunner {
     /// # Errors
     /// The store failed. Calls and documents that were closed or removed before stay so.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
-        recover::sweep_all(self).await
+        self.sweep_until(&CancellationToken::new()).await
+    }
+
+    /// As [`sweep`](Self::sweep), and takes no other call over once it is to stop.
+    pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
+        recover::sweep_all(self, stop).await
     }
 
     /// Returns the run of a call that waits, with no more than the call's run had: held to this runner's policy, and to

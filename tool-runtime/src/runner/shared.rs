@@ -15,7 +15,7 @@ use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::Contained;
 use crate::runner::report::failure::Failures;
 use crate::runner::run::views::Views;
-use crate::store::{Clock, Store};
+use crate::store::{Clock, Store, StoreClock};
 
 /// The look-ups of names, by tool and argument.
 pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub(super) store: Contained<dyn Store>,
     pub(super) digests: Digests,
     pub(super) clock: Contained<dyn Clock>,
+    /// The clock, if the store's time puts it right.
+    pub(super) store_clock: Option<Arc<StoreClock>>,
     pub(super) compiled: CompiledCatalog,
     /// What runs may see.
     pub(super) views: Views,
@@ -63,6 +65,19 @@ impl Shared {
     /// Names the next attempt at a call, differently from every other attempt in any process.
     pub(super) fn attempt(&self) -> Arc<str> {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
+    }
+
+    /// Whether nothing has told the time of the store yet, by which this runner dates and compares.
+    #[inline]
+    pub(super) fn is_undated(&self) -> bool {
+        self.store_clock.as_ref().is_some_and(|clock| !clock.is_known())
+    }
+
+    /// Asks for the time of the store. While the store cannot be asked, the clock is the machine's.
+    pub(super) async fn date(&self) {
+        if let Err(error) = self.store.now().await {
+            discard(error);
+        }
     }
 
     /// Asking for an approval that nobody can give is a denial.

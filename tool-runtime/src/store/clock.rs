@@ -1,7 +1,7 @@
 //! The time of day, as records and pending calls need it. No other file reads the wall clock.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,20 +61,54 @@ impl Clock for SystemClock {
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead, in microseconds.
     ahead: AtomicI64,
+    /// The store was asked for its time.
+    is_known: AtomicBool,
 }
 
-/// By how much a clock may differ and count as right; a time of the store that is older than this says nothing.
-const NEAR: Duration = Duration::from_secs(1);
+/// By how much a clock may differ and count as right, in microseconds.
+const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
-    /// Takes over the store's time.
-    fn note(&self, theirs: Timestamp) {
-        let ahead = theirs.as_microsecond().saturating_sub(Timestamp::now().as_microsecond());
-        let near = i64::try_from(NEAR.as_micros()).unwrap_or(i64::MAX);
-        let wanted = if ahead.saturating_abs() < near { 0 } else { ahead };
-        if wanted.saturating_sub(self.ahead.load(Ordering::Relaxed)).saturating_abs() >= near {
+    /// Takes over the store's time, which it read at some moment since it was asked.
+    fn note(&self, asked: &Asked, theirs: Timestamp) {
+        self.correct(theirs.as_microsecond(), Timestamp::now().as_microsecond(), asked.elapsed());
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Sets the correction, unless the present one is possible. All times are in microseconds.
+    ///
+    /// The store read its clock up to `elapsed` ago, so it is ahead by `least` at least, and by `elapsed` more at most. An
+    /// answer that took long therefore still corrects a clock that is wrong by more than that.
+    fn correct(&self, theirs: i64, now: i64, elapsed: i64) {
+        let (least, ahead) = (theirs.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
+        let nearest = ahead.clamp(least, least.saturating_add(elapsed.max(0)));
+        if ahead.abs_diff(nearest) >= NEAR.unsigned_abs() {
+            let wanted = if nearest.unsigned_abs() < NEAR.unsigned_abs() { 0 } else { nearest };
             self.ahead.store(wanted, Ordering::Relaxed);
         }
+    }
+}
+
+/// The moment before a request to the store.
+struct Asked(Instant, Timestamp);
+
+impl Asked {
+    fn now() -> Self {
+        Self(Instant::now(), Timestamp::now())
+    }
+
+    /// Returns the longest time that may have passed since, in microseconds, by both of this machine's clocks: a suspended
+    /// machine stops one of them.
+    fn elapsed(&self) -> i64 {
+        let timer = i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX);
+        timer.max(Timestamp::now().as_microsecond().saturating_sub(self.1.as_microsecond()))
+    }
+}
+
+impl StoreClock {
+    /// Whether the store was asked for its time. Before, this clock is the machine's.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
     }
 }
 
@@ -88,10 +122,20 @@ impl Clock for StoreClock {
     }
 }
 
-/// A store by whose transactions a clock is put right.
+/// A store by whose transactions a clock is put right. The first read asks for the store's time too, so that a process
+/// with a wrong clock compares nothing that it reads with that clock.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,
+}
+
+impl Timed {
+    /// Asks for the store's time, the first time. If the store cannot be asked, the next read asks again.
+    async fn ask(&self) {
+        if !self.clock.is_known() {
+            drop(self.now().await);
+        }
+    }
 }
 
 #[async_trait]
@@ -101,26 +145,26 @@ impl Store for Timed {
     }
 
     fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
-        let (clock, asked) = (Arc::clone(&self.clock), Instant::now());
+        let (clock, asked) = (Arc::clone(&self.clock), Asked::now());
         let timed = move |transaction: &mut Transaction| {
-            // A process that was stopped meanwhile would take an old time for the present one.
-            if asked.elapsed() < NEAR {
-                clock.note(transaction.now());
-            }
+            clock.note(&asked, transaction.now());
             change(transaction)
         };
         self.store.update(keys, Box::new(timed))
     }
 
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
+        self.ask().await;
         self.store.read(keys).await
     }
 
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
+        self.ask().await;
         self.store.list(query).await
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
+        self.ask().await;
         self.store.records(filter).await
     }
 
@@ -129,11 +173,9 @@ impl Store for Timed {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let asked = Instant::now();
+        let asked = Asked::now();
         let now = self.store.now().await?;
-        if asked.elapsed() < NEAR {
-            self.clock.note(now);
-        }
+        self.clock.note(&asked, now);
         Ok(now)
     }
 
@@ -182,5 +224,48 @@ impl Clock for ManualClock {
 impl fmt::Debug for ManualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ManualClock({})", self.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_put_right_however_long_the_answer_took() {
+        const SECOND: i64 = 1_000_000;
+        let clock = StoreClock::default();
+        for (ahead, elapsed, least, most) in [
+            // As good as right.
+            (0, 0, 0, 0),
+            (SECOND / 2, SECOND / 10, 0, 0),
+            (-SECOND / 2, 0, 0, 0),
+            // 40 seconds behind, and an answer that took five.
+            (40 * SECOND, 5 * SECOND, 40 * SECOND, 45 * SECOND),
+            // A process that was stopped for an hour knows no better.
+            (40 * SECOND - 3_600 * SECOND, 3_600 * SECOND, 40 * SECOND, 45 * SECOND),
+            // The next answer is exact.
+            (40 * SECOND, 0, 40 * SECOND, 40 * SECOND),
+            (40 * SECOND + SECOND / 2, 0, 40 * SECOND, 40 * SECOND),
+            (-3_600 * SECOND, 0, -3_600 * SECOND, -3_600 * SECOND),
+            (0, 0, 0, 0),
+        ] {
+            clock.correct(ahead, 0, elapsed);
+            let set = clock.ahead.load(Ordering::Relaxed);
+            assert!((least..=most).contains(&set), "{ahead} {elapsed}: {set}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_read_asks_for_the_time() {
+        let day = SignedDuration::from_hours(24);
+        let theirs = ManualClock::at(Timestamp::now() + day);
+        let store = Arc::new(crate::store::MemoryStore::with_clock(theirs));
+        let timed = Timed { store, clock: Arc::default() };
+        assert!(!timed.clock.is_known());
+        timed.read(&[Key::digest_key()]).await.unwrap();
+        assert!(timed.clock.is_known());
+        let ahead = timed.clock.now().duration_since(Timestamp::now());
+        assert!((day - ahead).abs() < SignedDuration::from_hours(1), "{ahead}");
     }
 }

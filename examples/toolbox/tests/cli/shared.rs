@@ -296,9 +296,10 @@ async fn granted(rig: &Rig) -> Vec<String> {
     let mut ids = Vec::new();
     for tenant in ["example-org", "other"] {
         let run = runner.run(RunOptions::new().principal("ada").tenant(tenant));
-        run.exec(ToolCall::text("c1", "shared__note", r#"{"text":"Canary"}"#)).await;
+        let asked = run.exec(ToolCall::text("c1", "shared__note", r#"{"text":"Canary"}"#)).await;
+        let question = asked.question().unwrap();
         let decider = Decider::new("grace").tenant(tenant).because("routine");
-        let grant = run.remember("c1", Remember::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
+        let grant = run.remember(question, Remember::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
         ids.push(grant.id.to_string());
     }
     ids

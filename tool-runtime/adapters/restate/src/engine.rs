@@ -195,6 +195,8 @@ impl Durable for Engine<'_> {
     async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
         let before = self.before();
         let entry = self.journaled(name, async {
+            // An attempt whose process was stopped asks no model for a run that a later attempt has.
+            self.journal.runner.still_holds(&self.lease).await.map_err(store)?;
             let saved = match work.await {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),

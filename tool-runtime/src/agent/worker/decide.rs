@@ -84,8 +84,8 @@ impl RunQueue {
     /// does. The call itself still waits.
     ///
     /// # Errors
-    /// No call of the run asks the question, the decider may not decide on it, the grant has to be bounded and is not, or
-    /// the store failed.
+    /// No call of the run asks the question, its call asks another one now, the decider may not decide on it, the grant has
+    /// to be bounded and is not, or the store failed.
     pub async fn remember(
         &self,
         run_id: &str,
@@ -94,7 +94,7 @@ impl RunQueue {
         decider: &Decider,
     ) -> Result<Grant, GrantError> {
         let (run, _) = self.asking(run_id, question).await.map_err(GrantError::Resume)?;
-        run.remember(question.call_id().as_str(), remember, decider).await
+        run.remember(question, remember, decider).await
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.

@@ -177,8 +177,7 @@ impl Durable for Held<'_> {
     type Error = Down;
 
     async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Down> {
-        self.hold.confirm(self.desk.lease).await?;
-        let saved = work.await?;
+        let saved = self.hold.attend(self.desk.lease, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
         self.write(Some(saved.to_text()?), RUNNING, taken, Next::Keep).await?;

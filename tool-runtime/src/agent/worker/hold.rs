@@ -1,6 +1,9 @@
 //! [`Hold`]: a run that this process has, and what it writes of it.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -61,6 +64,22 @@ impl Hold {
             return Ok(());
         }
         prolong(&*self.store, &self.lease, by, &self.renewed).await
+    }
+
+    /// Does work that no write fences: model requests and read-only calls. The lease is confirmed before it begins, and
+    /// again before it continues in a process that was stopped for longer than the lease lasts.
+    pub(super) async fn attend<T>(&self, by: Duration, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let mut work = pin!(work);
+        self.confirm(by).await?;
+        loop {
+            let polled = poll_fn(|context| {
+                if self.renewed.is_within(by) { work.as_mut().poll(context).map(Some) } else { Poll::Ready(None) }
+            });
+            match polled.await {
+                Some(done) => return Ok(done),
+                None => prolong(&*self.store, &self.lease, by, &self.renewed).await?,
+            }
+        }
     }
 
     /// How often something happened to the run from outside.
@@ -146,7 +165,10 @@ impl Drop for Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+    use crate::store::{ManualClock, MemoryStore, StoredRun};
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_was_not_renewed_in_time_is_looked_at() {
@@ -160,6 +182,39 @@ mod tests {
         for wall in [SystemClock.now() - hour, SystemClock.now() + hour] {
             let suspended = Renewed(Mutex::new((Instant::now(), wall)));
             assert!(!suspended.is_within(half), "the machine's clock jumped");
+        }
+    }
+
+    /// A process is stopped while it works. It continues if the run is still its own.
+    #[tokio::test(start_paused = true)]
+    async fn work_continues_after_a_stop_once_the_lease_is_confirmed() {
+        let (by, owner) = (Duration::from_secs(30), |name: &str| Arc::<str>::from(name));
+        for is_taken in [false, true] {
+            let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
+            let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+            let (run, key) = (owner("run"), || vec![Key::run("run")]);
+            let stored = StoredRun { due: Some(Timestamp::UNIX_EPOCH), ..StoredRun::new("run", "{}") };
+            transact(&*store, key(), move |transaction| runs::enqueue(transaction, &stored)).await.unwrap();
+            let lease = async |owner: Arc<str>| {
+                let run = Arc::clone(&run);
+                let change = move |transaction: &mut _| runs::lease(transaction, &run, &owner, by);
+                transact(&*store, key(), change).await.unwrap().unwrap().0
+            };
+            let (lease_of_one, renewed) = (lease(owner("one")).await, Arc::new(Renewed::now()));
+            let hold = Hold { store: Arc::clone(&store) as _, lease: lease_of_one, patience: by, renewed };
+            let steps = AtomicU32::new(0);
+            let work = async {
+                steps.fetch_add(1, Ordering::Relaxed);
+                if is_taken {
+                    clock.advance(by);
+                    lease(owner("two")).await;
+                }
+                tokio::time::advance(by).await;
+                steps.fetch_add(1, Ordering::Relaxed);
+            };
+            let ended = hold.attend(by, work).await;
+            assert_eq!(matches!(ended, Err(StoreError::Fenced)), is_taken, "{ended:?}");
+            assert_eq!(steps.load(Ordering::Relaxed), if is_taken { 1 } else { 2 });
         }
     }
 }

@@ -17,8 +17,7 @@ use crate::cli::session::Cli;
 use crate::cli::{attend, terminal};
 use crate::runner::{ApprovalDecision, ResumeError, RunOptions};
 use crate::store::{
-    AuditKind, AuditRecord, Clock as _, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument,
-    StoredRun, SystemClock,
+    AuditKind, AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
 };
 
 /// How often a person who waits for a worker looks.
@@ -89,7 +88,8 @@ pub(super) async fn decide(
         Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
     };
     let run = look.run().await?.ok_or_else(|| waiting::unknown(id))?;
-    tell(cli, call, &run, (kind, by.wait), &state)
+    let is_held = run.is_held(store.now().await?);
+    tell(cli, call, (&run, is_held), (kind, by.wait), &state)
 }
 
 /// Brings a decision on a call that does not wait to its run, which records it as refused: by the name of the call, or with
@@ -235,7 +235,7 @@ impl Look<'_> {
 fn tell(
     cli: &Cli<'_>,
     call: &PendingCall,
-    run: &StoredRun,
+    (run, is_held): (&StoredRun, bool),
     (kind, wait): (DecisionKind, Option<Duration>),
     state: &State,
 ) -> Result<Exit, Failure> {
@@ -267,9 +267,7 @@ fn tell(
                     "{code}: the MCP server that has the run {run_id} carries it out, once a client waits for the call"
                 )
             }
-            _ if run.is_held(SystemClock.now()) => {
-                format!("{code}: the worker that has the run {run_id} carries it out")
-            }
+            _ if is_held => format!("{code}: the worker that has the run {run_id} carries it out"),
             _ => format!("{code}: the next worker that takes the run {run_id} carries it out"),
         });
     }

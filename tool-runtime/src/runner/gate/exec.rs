@@ -83,6 +83,9 @@ fn taken(
     judge: impl FnOnce(&mut OpenCall) -> Result<Judged, Stop> + Send,
 ) -> impl Future<Output = ToolExecResult> + Send {
     async move {
+        if open.run().shared().is_undated() {
+            Box::pin(open.date()).await;
+        }
         let permit = match judge(&mut open) {
             Ok(Judged::Permitted(permit)) => Ok(permit),
             Ok(Judged::NeedsApproval(hydrated)) => Box::pin(from_question(&mut open, hydrated)).await,

@@ -160,6 +160,16 @@ impl OpenCall {
         }
     }
 
+    /// Dates the call's start by the time of the store, for the first call of a process.
+    #[cold]
+    pub(super) async fn date(&mut self) {
+        let shared = Arc::clone(self.run.shared());
+        shared.date().await;
+        let now = shared.clock.now();
+        self.started = now;
+        self.draft.starts(now);
+    }
+
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(in crate::runner) fn claimed(&mut self) {
         self.phase = Phase::Claiming;

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::call::{
     CallId, JsonText, Mismatch, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
@@ -188,12 +190,15 @@ pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydra
     exec::from_permit(open, permit).await
 }
 
-/// See [`ToolRunner::sweep`].
-pub(in crate::runner) async fn sweep_all(runner: &ToolRunner) -> Result<u64, StoreError> {
+/// See [`ToolRunner::sweep`]. Takes no other call over once it is to stop.
+pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &CancellationToken) -> Result<u64, StoreError> {
     let store = &runner.shared.store;
     let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
     while let Some(page) = store.page(&mut rest).await? {
         for StoredDocument { key, document, .. } in page {
+            if stop.is_cancelled() {
+                return Ok(0);
+            }
             let Document::Call(entry) = document else { continue };
             let Some(waited) = &entry.waited else { continue };
             if runner.shared.catalog.entry(waited.tool.as_str()).is_none() {

@@ -177,6 +177,9 @@ fn approved(
                 .message("The policy does not allow the edited arguments. The call still waits."),
             // The server of a discovered tool publishes another definition since.
             false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(Mismatch::Definition),
+            false if run.options().tools.as_ref().is_some_and(|tools| !tools.contains(pending.tool.as_str())) => {
+                Stop::mismatch(Mismatch::Tools)
+            }
             false if gained => Stop::mismatch(Mismatch::Labels),
             false => Stop::mismatch(Mismatch::Roles),
         };

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, Decider, Suspension, Verdict};
+use crate::call::{Decider, Mismatch, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
-use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants::{self, Covered};
 use crate::store::{
@@ -226,25 +226,19 @@ impl Error for GrantError {
 /// See [`Run::remember`].
 pub(in crate::runner) async fn remember(
     run: &Run,
-    call_id: &str,
+    question: &Question,
     remember: Remember,
     decider: &Decider,
 ) -> Result<Grant, GrantError> {
-    let id = CallId::new(call_id);
+    let id = question.call_id();
     let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
-    let found = run.shared().store.waiting(run.waiting_key(&id)).await;
-    let found = found.map_err(|error| GrantError::Resume(run.store_failed(error)))?;
-    let purpose = Purpose::Resume(Suspension::Approval);
-    let found = found.filter(|found| comparison::is_theirs(run, &found.call, purpose)).ok_or_else(not_waiting)?;
+    let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
+    let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
+    let call = match asked(run, id, &given).await.map_err(GrantError::Resume)? {
+        Ok((waiting, _)) => waiting.call,
+        Err(_) => return Err(GrantError::Resume(ResumeError::NotAllowed(Mismatch::Question))),
+    };
     let now = run.shared().clock.now();
-    let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
-    // The decision is about the call that the graph made, which a grant for the graph would not cover.
-    if found.call.graph.is_none()
-        && let Some(mismatch) = run.bars(found.call.tool.as_str(), decider)
-    {
-        return Err(GrantError::Resume(comparison::barred(run, &found, record, mismatch).await));
-    }
-    let call = found.call;
     if call.is_expired(now) {
         return Err(not_waiting());
     }

@@ -191,6 +191,9 @@ pub(in crate::runner) async fn open(
     if snapshot.tenant != options.tenant {
         return Err(TokenError::OtherTenant);
     }
+    if runner.shared.is_undated() {
+        runner.shared.date().await;
+    }
     if pending.is_expired(runner.shared.clock.now()) {
         return Err(TokenError::Expired);
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, ToolInvocationRecord};
 use crate::runner::Run;
 use crate::runner::gate::draft::{Called, Draft};
@@ -64,6 +66,15 @@ impl Draft {
     }
 
     #[inline]
+    /// Dates the start of the call again, once the time of the store is known.
+    #[cold]
+    pub(in crate::runner) fn starts(&mut self, now: Timestamp) {
+        self.started_at = now;
+        if let Some(record) = &mut self.record {
+            record.started_at = now;
+        }
+    }
+
     fn of(called: Called, record: Box<ToolInvocationRecord>) -> Self {
         Self {
             id: record.tool_call_id.clone(),
