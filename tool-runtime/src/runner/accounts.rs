@@ -136,7 +136,7 @@ impl Run {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked)),
+                Ok(booked) => Begun::Now(Some(booked), None),
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };
@@ -162,7 +162,7 @@ impl Unheard {
 
     /// Notes what the transaction that begins the call booked.
     pub(super) fn note(&self, begun: &Begun) {
-        if let Begun::Now(booked) = begun {
+        if let Begun::Now(booked, _) = begun {
             self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Attempt {
     pub(super) owner: Arc<str>,
     /// What it may have booked. `None` once it is known, and if it books nothing.
     pub(super) unheard: Option<Unheard>,
+    /// The run in which its graph works. `None` for any other tool, and until the ledger has answered.
+    pub(super) graph: Option<Arc<str>>,
 }
 
 impl Attempt {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::call::{CallId, ToolContext, ToolInvocationRecord};
+use crate::call::{CallId, ToolContext};
 use crate::contain::discard;
 use crate::runner::waiting::owns;
 use crate::runner::{Run, RunOptions, graph, telemetry};
+use crate::store::ledger::LedgerEntry;
 use crate::store::{Document, Key, Query, Space, StoreError, Transaction, ledger};
 use crate::tool::{graph_of, is_graph};
 
@@ -23,10 +24,8 @@ pub(super) struct Forsaken {
 }
 
 impl Forsaken {
-    /// Before the graph works, in a run of its own or in the one in which it waited.
-    pub(super) fn of(run: &Run, context: &ToolContext, continued: Option<Arc<str>>) -> Self {
-        let first = || graph::run_id(&run.shared().digests, &context.idempotency_key()).into();
-        let child = continued.unwrap_or_else(first);
+    /// Before the graph works in this run.
+    pub(super) fn of(run: &Run, context: &ToolContext, child: Arc<str>) -> Self {
         let (run, call, tool) = (run.clone(), context.call_id().clone(), context.tool().to_string());
         Self { run, call, tool, child, is_cut: true }
     }
@@ -37,9 +36,11 @@ impl Forsaken {
     }
 
     /// What a graph leaves whose call nobody saw end. `None` if the call was that of another tool.
-    pub(super) fn unseen(run: &Run, key: &Key, record: &ToolInvocationRecord) -> Option<Self> {
-        let child = graph::run_id(&run.shared().digests, key.id()).into();
-        is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child))
+    pub(super) fn unseen(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
+        let record = &entry.record;
+        let derived = || graph::run_id(&run.shared().digests, key.id()).into();
+        let child = || entry.graph.clone().unwrap_or_else(derived);
+        is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child()))
     }
 
     /// Closes the calls of the graph's run that did not end, but for those that wait together with the call of the graph.

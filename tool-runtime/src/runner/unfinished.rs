@@ -89,9 +89,9 @@ impl Run {
             ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         let closed = self.shared().store.transact(keys, change).await?;
-        // The run of a graph has an id that is made with the key.
+        // The run of a graph that an older version entered has an id that is made with the key.
         self.digests().await;
-        if let Some(left) = Forsaken::unseen(self, &call.key, &call.entry.record).filter(|_| closed) {
+        if let Some(left) = Forsaken::unseen(self, &call.key, &call.entry).filter(|_| closed) {
             left.close(&[]).await;
         }
         Ok(())

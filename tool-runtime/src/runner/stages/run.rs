@@ -15,6 +15,7 @@ use crate::registration::{Purpose, RunFailure, Running};
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::forsaken::Forsaken;
+use crate::runner::graph::graph_run;
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
@@ -108,10 +109,10 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
 /// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
 #[cold]
 fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Forsaken>) {
+    let graph = graph_run(open, context);
     let continued = open.continued.take().map(|continued| *continued);
-    let run_id = continued.as_ref().map(|continued| Arc::clone(&continued.pending.run_id));
-    let forsaken = Box::new(Forsaken::of(open.run(), context, run_id));
-    (Arc::new(Host::new(open.run().clone(), continued)), forsaken)
+    let forsaken = Box::new(Forsaken::of(open.run(), context, Arc::clone(&graph)));
+    (Arc::new(Host::new(open.run().clone(), graph, continued)), forsaken)
 }
 
 /// As far as the policy takes the tool to reach.
