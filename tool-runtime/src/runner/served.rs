@@ -100,10 +100,11 @@ impl RunOptions {
 }
 
 impl ToolRunner {
-    /// The rules by which a call can wait for a person; empty if none can.
-    pub(crate) fn asking_rules(&self) -> Vec<String> {
+    /// The rules by which a call can wait for a person; empty if none can. With `own`, those by which one can wait on which
+    /// its principal may not decide.
+    pub(crate) fn asking_rules(&self, own: bool) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
-        if *approvals { asking::of_catalog(policy, catalog) } else { Vec::new() }
+        if *approvals { asking::of_clients(policy, catalog, own) } else { Vec::new() }
     }
 
     /// Whether a call of this tool can wait for a person; that of a graph can wait with any other.
