@@ -100,11 +100,12 @@ impl ToolRunner {
         self.shared.store.now().await
     }
 
-    /// The rules by which a call can wait for a person; empty if none can.
+    /// The rules by which a call can wait for a person; empty if none can. With `own`, only those whose calls the policy
+    /// does not let their own principal decide.
     #[cfg(feature = "mcp-server")]
-    pub(crate) fn asking_rules(&self) -> Vec<String> {
+    pub(crate) fn asking_rules(&self, own: bool) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
-        if *approvals { approval_rules::of_catalog(policy, catalog) } else { Vec::new() }
+        if *approvals { approval_rules::of_clients(policy, catalog, own) } else { Vec::new() }
     }
 
     /// Where records and pending calls are kept.

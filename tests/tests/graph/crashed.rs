@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tool_runtime::agent::{Incoming, SavedConversation, Step};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{AuditRecord, ManualClock};
+use tool_runtime::store::{AuditRecord, Key, ManualClock, Transaction};
 
 const RULES: &str = "require_approval_for_tools = ['notes__delete', 'notes__page']";
 
@@ -208,16 +208,28 @@ async fn check(world: &Setting, why: &str) {
     assert!(matches!(graph[0], Outcome::Ok | Outcome::OutcomeUnknown), "{why}: {graph:?}");
 }
 
+/// Removes the key of the digests, from which the id of a graph's run is made.
+async fn lose_the_key(world: &Setting) {
+    let lose = |transaction: &mut Transaction| transaction.remove(&Key::digest_key());
+    world.store.update(vec![Key::digest_key()], Box::new(lose)).await.expect("it is lost");
+}
+
 #[tokio::test]
 async fn no_call_runs_twice_and_none_is_lost() {
-    for kind in [Kind::Effects, Kind::Idempotent, Kind::Reads] {
+    for (kind, is_lost) in
+        [(Kind::Effects, false), (Kind::Idempotent, false), (Kind::Reads, false), (Kind::Idempotent, true)]
+    {
         for before in [0, 1] {
             let mut cut = 1;
             loop {
                 let world = Setting::new(kind);
                 let Some(documents) = die_after(&world, cut).await else { break };
+                if is_lost {
+                    lose_the_key(&world).await;
+                }
                 let document = documents.len().checked_sub(1 + before).and_then(|at| documents.get(at));
-                let why = format!("{kind:?}, write {cut}, {before} before, {} documents", documents.len());
+                let why =
+                    format!("{kind:?}, lost {is_lost}, write {cut}, {before} before, {} documents", documents.len());
                 let ended = continued(&world, document).await;
                 assert!(matches!(ended, Ended::Answered { .. }), "{why}: {ended:?}");
                 check(&world, &why).await;

@@ -405,5 +405,16 @@ fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
     assert!(matches!(&refused, McpServerError::Unreachable { rules } if rules.len() == 1), "{refused}");
     assert!(refused.to_string().contains("require_approval_for_tools") && refused.code() == "mcp_unreachable");
     McpServer::builder(runner("", false), admitted).build().unwrap();
-    McpServer::builder(runner("[approvals]\nown_calls = true", true), admitted).ask_clients(true).build().unwrap();
+    let asks = |more: &str| McpServer::builder(runner(more, true), admitted).ask_clients(true).build();
+    asks("[approvals]\nown_calls = true").unwrap();
+    asks("[approvals.tools.letters__send]\nown_calls = true").unwrap();
+    // A client that is asked may not decide.
+    for more in [
+        "",
+        "[approvals.tools.notes__read]\nown_calls = true",
+        "[approvals]\nown_calls = true\n[approvals.tools.letters__send]\nown_calls = false",
+    ] {
+        let refused = asks(more).unwrap_err();
+        assert_eq!(refused.code(), "mcp_unreachable", "{more}");
+    }
 }

@@ -26,6 +26,25 @@ fn server(store: &Arc<MemoryStore>) -> McpServer {
     McpServer::builder(runner.expect("a runner"), admitted).name("rig", "1").build().expect("a server")
 }
 
+/// The calls of a script with effects wait whatever the policy says.
+#[test]
+fn a_script_whose_calls_nobody_can_decide_on_is_not_served() {
+    let build = |effects: bool, own: bool| {
+        let writer = CodeMode::new("writer", "1").tools(["notes__write", "math__add"]);
+        let writer = if effects { writer.effects() } else { writer.tools(["math__add"]) };
+        let catalog = ToolCatalog::builder().tool::<add>().tool::<write>().dynamic(writer).build().expect("a catalog");
+        let own = if own { "[approvals]\nown_calls = true" } else { "" };
+        let policy = format!("allowed_tools = ['math__add', 'notes__write']\nallowed_graphs = ['writer']\n{own}");
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).expect("a policy")).approvals(true);
+        McpServer::builder(runner.build().expect("a runner"), admitted)
+    };
+    let refused = build(true, false).build().expect_err("nobody decides").to_string();
+    assert!(refused.contains("each effect of `graph__writer`"), "{refused}");
+    assert!(build(true, true).build().is_err() && build(true, false).ask_clients(true).build().is_err());
+    build(true, true).ask_clients(true).build().expect("the client decides");
+    build(false, false).build().expect("nothing waits");
+}
+
 #[tokio::test]
 async fn a_client_runs_a_script() {
     let store = Arc::<MemoryStore>::default();

@@ -27,13 +27,17 @@ struct Pipe {
 }
 
 impl Pipe {
-    async fn begin(server: &McpServer) -> Self {
+    fn open(server: &McpServer) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);
         let server = server.clone();
         tokio::spawn(async move { server.stream(read, write).await });
         let (read, write) = tokio::io::split(ours);
-        let mut pipe = Self { read: BufReader::new(read), write };
+        Self { read: BufReader::new(read), write }
+    }
+
+    async fn begin(server: &McpServer) -> Self {
+        let mut pipe = Self::open(server);
         pipe.say(&initialize()).await;
         pipe.hear().await;
         pipe.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -106,6 +110,16 @@ async fn each_request_of_a_pipe_has_one_answer() {
         refused[..4],
         [invalid("math__add"), invalid("math__add"), invalid("math__add"), invalid("notes__write")]
     );
+}
+
+/// 2026-07-28 has no handshake, so a client that names it there gets the newest revision that has one.
+#[tokio::test]
+async fn a_handshake_ends_with_a_revision_that_has_one() {
+    for (named, agreed) in [("2026-07-28", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2099-01-01", "2025-11-25")] {
+        let mut pipe = Pipe::open(&server(&Arc::default()));
+        let answer = pipe.ask(&initialize().replace("2025-11-25", named)).await;
+        assert_eq!(answer["result"]["protocolVersion"], agreed, "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -294,6 +308,19 @@ async fn each_request_of_a_session_has_one_answer() {
     }
     let (status, _) = raw(address, &head, r#"{"jsonrpc":"2.0","id":6,"method":"tools/list"}"#).await;
     assert_eq!(status, 200);
+    // What is said to a client at a pipe is said here too.
+    for (id, method, params, code) in [
+        (20, "tools/call", r#"{"name":"add","arguments":"{\"a\":1,\"b\":2}"}"#, -32602),
+        (21, "tools/call", r#"{"name":"add","arguments":[1,2]}"#, -32602),
+        (22, "tools/call", r#"{"name":"add","arguments":{"a":1,"b":2},"arguments":{"a":1,"b":3}}"#, -32602),
+        (23, "tools/call", r#"{"arguments":{}}"#, -32602),
+        (24, "prompts/list", "{}", -32601),
+        (25, "nothing/here", "{}", -32601),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        let (_, answer) = raw(address, &head, &body).await;
+        assert!(answer.contains(&format!(r#""id":{id}"#)) && answer.contains(&code.to_string()), "{body}: {answer}");
+    }
 }
 
 fn windowed(store: &Arc<MemoryStore>, more: &str) -> McpServer {

@@ -164,6 +164,7 @@ impl From<CodeMode> for DynamicTool {
             tools: tools.clone(),
             definitions: Vec::new(),
             only_reads: !effects,
+            asks_each: effects,
         };
         let settings = Settings { name: name.clone(), version, tools, calls, operations };
         let behaviour = Arc::new(Runs(Arc::new(settings)));

@@ -158,6 +158,7 @@ impl From<Graph> for DynamicTool {
             tools: tools.clone(),
             definitions: Vec::new(),
             only_reads: false,
+            asks_each: false,
         };
         let behaviour = Arc::new(Works(Arc::new(Shared { name: name.clone(), version, agent, tools })));
         let mut tool = Self::graph(&name, description, input, declared, behaviour)

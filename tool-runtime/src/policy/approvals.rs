@@ -69,6 +69,12 @@ impl Approvals {
         (own_calls == Some(true), roles)
     }
 
+    /// Whether the principal of a run may decide on its calls of a tool.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn has_own_calls(&self, tool: &str, effect: ToolEffect) -> bool {
+        self.of(tool, effect).0
+    }
+
     /// The roles of deciders.
     pub(super) fn named_roles(&self) -> impl Iterator<Item = &String> {
         let particular = self.effects.values().chain(self.tools.values());

@@ -31,6 +31,10 @@ impl CedarRules {
         match *self {}
     }
 
+    pub(crate) fn asks(&self) -> std::iter::Empty<String> {
+        match *self {}
+    }
+
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         match *self {}
     }

@@ -13,6 +13,8 @@ pub(crate) struct GraphDeclaration {
     pub(crate) definitions: Vec<Hash>,
     /// Whether its tools have no effects. The catalog refuses others.
     pub(crate) only_reads: bool,
+    /// Each call with an effect waits for an approval, whatever the policy says.
+    pub(crate) asks_each: bool,
 }
 
 impl GraphDeclaration {

@@ -40,6 +40,9 @@ pub(crate) struct LedgerEntry {
     /// and its tool neither reconciles nor repeats it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waited: Option<Box<PendingCall>>,
+    /// The run in which its graph works, while it is open. `None` for any other tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) graph: Option<Arc<str>>,
     /// Its record, which is in the chain too; until it is finished, the one that it gets if nobody sees its end.
     pub(crate) record: Box<ToolInvocationRecord>,
 }
@@ -47,7 +50,8 @@ pub(crate) struct LedgerEntry {
 impl LedgerEntry {
     /// A call that has its record.
     const fn closed(owner: Arc<str>, epoch: u64, until: Timestamp, record: Box<ToolInvocationRecord>) -> Self {
-        Self { owner, epoch, until, worker: None, ends_with_process: false, recoverable: false, waited: None, record }
+        let (worker, waited, graph) = (None, None, None);
+        Self { owner, epoch, until, worker, ends_with_process: false, recoverable: false, waited, graph, record }
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -99,6 +103,8 @@ pub(crate) struct Intent {
     /// The call as it begins, for a process that takes it over. `None` if it was not approved and its tool neither
     /// reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
+    /// The run in which its graph works if it has none yet. `None` for any other tool.
+    pub(crate) graph: Option<Arc<str>>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
     /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
@@ -118,8 +124,8 @@ impl Intent {
 /// What the ledger says to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// It may begin, and has booked this.
-    Now(Option<Booked>),
+    /// It may begin, and has booked this. Its graph works in this run.
+    Now(Option<Booked>, Option<Arc<str>>),
     /// It has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
     /// It runs elsewhere.
@@ -171,10 +177,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let is_first = earlier.is_none();
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
+    // An earlier attempt may have had effects in its run. The id would be another one if the key of the digests was lost.
+    let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
-        Some(Ok(booked)) => Begun::Now(Some(booked)),
-        None if anew => Begun::Now(None),
+        Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone()),
+        None if anew => Begun::Now(None, graph.clone()),
         Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
         // What began before is not reported as refused.
         Some(Err(_)) | None => Begun::Unseen,
@@ -185,7 +193,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let record = Box::new(intent.unseen.clone());
     let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);
     let recoverable = intent.repeatable || intent.reconciles;
-    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, record };
+    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }

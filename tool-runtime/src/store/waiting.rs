@@ -86,7 +86,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         }
     }
     let begun = match &taken.then {
-        Then::End(_) => Begun::Now(None),
+        Then::End(_) => Begun::Now(None, None),
         Then::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             begun => begun,

@@ -20,7 +20,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
         )));
     }
     let gate = cli.open().await?;
-    let rules = gate.runner.asking_rules();
+    let rules = gate.runner.asking_rules(false);
     if cli.settings.store.is_none() && !rules.is_empty() {
         return Err(Failure::usage(format!(
             "calls can wait for a person ({}), and no person can reach them: name a store that `approvals` shares, such as \

@@ -127,13 +127,14 @@ impl McpServerBuilder {
     ///
     /// # Errors
     /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
-    /// two tools have one name; or calls can wait for a person, and the runner has no store that was set.
+    /// two tools have one name; or calls can wait for a person, the runner has no store that was set, and the client is
+    /// not asked ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide.
     pub fn build(self) -> Result<McpServer, McpServerError> {
         let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
-        let rules = runner.asking_rules();
-        if ServedRuns(&runner).keeps_to_itself() && !ask_clients && !rules.is_empty() {
+        let rules = if ServedRuns(&runner).keeps_to_itself() { runner.asking_rules(ask_clients) } else { Vec::new() };
+        if !rules.is_empty() {
             return Err(McpServerError::Unreachable { rules });
         }
         let rule = &runner.policy().data().mcp;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::catalog::look_alike;
 use crate::json::{self, Limits};
 use crate::mcp::source::message;
+use crate::mcp::source::result::plain;
 use crate::mcp::source::slug;
 use crate::schema::{self, SchemaProblem};
 use crate::text::sentence;
@@ -141,7 +142,39 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Quaranti
         "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
         _ => description,
     };
+    let (title, description) = (title.as_deref().map(plain), plain(&description));
+    let (input, output) = (seen(input), output.map(seen));
     Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, published })
+}
+
+/// Removes from the descriptions of a schema what nobody sees: a model would read what a person who pins the definition
+/// does not.
+fn seen(mut schema: Value) -> Value {
+    describe(&mut schema);
+    schema
+}
+
+fn describe(schema: &mut Value) {
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(describe),
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                match (&**key, member) {
+                    ("title" | "description" | "$comment", Value::String(text)) => *text = plain(text),
+                    // Values, which stay as they are.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    (
+                        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                        Value::Object(named),
+                    ) => {
+                        named.values_mut().for_each(describe);
+                    }
+                    (_, schema) => describe(schema),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn checked(code: &'static str, schema: &Value) -> Result<(), Quarantine> {
@@ -189,5 +222,33 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
         if let Some(why) = why {
             one.admitted = Err(why);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_model_reads_no_character_that_a_reviewer_does_not_see() {
+        let hidden = "Reads.\u{202e}\u{e0049}\u{200b}";
+        let published = json!({
+            "name": "read", "title": hidden, "description": hidden,
+            "inputSchema": {"type": "object", "title": hidden, "properties": {
+                "title": {"type": "string", "description": hidden, "enum": ["a\u{200b}"]},
+                "default": {"anyOf": [{"type": "string", "description": hidden}], "default": {"title": "b\u{200b}"}},
+            }},
+            "outputSchema": {"type": "object", "description": hidden},
+        });
+        let definition = Listed::read("s", &published.to_string(), false).admitted.unwrap();
+        assert_eq!((definition.title.as_deref(), definition.description.as_str()), (Some("Reads."), "Reads."));
+        let schemas = format!("{}{}", definition.input, definition.output.unwrap());
+        assert!(!schemas.contains('\u{202e}') && !schemas.contains('\u{e0049}'), "{schemas}");
+        assert_eq!(schemas.matches("\"Reads.\"").count(), 4, "{schemas}");
+        // Values are what the server compares with, and the pin is of what it published.
+        assert_eq!(schemas.matches('\u{200b}').count(), 2, "{schemas}");
+        assert_eq!((definition.pin, definition.published), (schema::pin(&published), published));
     }
 }

@@ -188,6 +188,16 @@ mod tests {
         }
     }
 
+    /// A gigabyte is read as it comes, and what is kept of it does not grow.
+    #[tokio::test]
+    async fn a_standard_error_without_an_end_costs_no_memory() {
+        let reach = Reach::Command { program: String::new(), args: Vec::new(), env: BTreeMap::new(), folder: None };
+        let diagnostics = Arc::new(Diagnostics::new(&reach));
+        Arc::clone(&diagnostics).drain(tokio::io::repeat(b'x').take(1 << 30)).await;
+        let kept = diagnostics.tail().bytes.capacity();
+        assert!(kept <= 8 * KEPT, "{kept} bytes");
+    }
+
     #[test]
     fn secrets_are_masked_also_where_they_are_cut() {
         let env = [("API_KEY", "sk-live-0123456789"), ("SHORT", "x"), ("PEM", "-----BEGIN\nabcdefghijkl\nEND")];

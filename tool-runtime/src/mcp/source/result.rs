@@ -166,7 +166,7 @@ impl Blocks {
 
 /// Removes invisible characters and all control characters but tabs and line ends. No terminal then executes the text,
 /// and a model reads the same text as a person who decides.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     seen(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
 

@@ -66,6 +66,11 @@ impl CedarRules {
         self.0.reads.whole || self.0.reads.names.contains(argument)
     }
 
+    /// The rules that can ask for an approval.
+    pub(crate) fn asks(&self) -> impl Iterator<Item = String> {
+        self.0.frozen.ask.policies().map(|policy| format!("cedar:{}", policy.id()))
+    }
+
     /// The roles that policies name.
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         &self.0.reads.roles

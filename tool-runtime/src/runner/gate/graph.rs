@@ -11,6 +11,8 @@ use crate::tool::{ToolEffect, is_graph};
 /// What a graph, or the search for tools, gets of the call that runs it.
 pub(crate) struct Host {
     run: Run,
+    /// The id of the graph's run.
+    graph: Arc<str>,
     continued: Mutex<Option<Continued>>,
 }
 
@@ -31,8 +33,8 @@ pub(crate) struct Worker<'a> {
 }
 
 impl Host {
-    pub(in crate::runner) fn new(run: Run, continued: Option<Continued>) -> Self {
-        Self { run, continued: Mutex::new(continued) }
+    pub(in crate::runner) fn new(run: Run, graph: Arc<str>, continued: Option<Continued>) -> Self {
+        Self { run, graph, continued: Mutex::new(continued) }
     }
 
     /// Returns the run whose call it is.
@@ -73,7 +75,7 @@ impl Host {
     }
 
     fn first(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
-        self.options(context, worker, run_id(&self.run.shared().digests, &context.idempotency_key()).into())
+        self.options(context, worker, Arc::clone(&self.graph))
     }
 
     /// Ties a continued run to the one that calls it.
@@ -117,8 +119,17 @@ pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(
 /// Between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// Derives the id of a graph's run from the key of the call, so that a graph that runs again finds its earlier steps.
-/// The arguments in the key cannot be guessed from the id, which records contain.
+/// The run in which the graph of this call works: the one in which it waited or in which an earlier attempt worked, so
+/// that a graph that runs again finds its earlier steps.
+pub(in crate::runner) fn graph_run(open: &OpenCall, context: &ToolContext) -> Arc<str> {
+    let waited = open.continued.as_ref().map(|continued| &continued.pending.run_id);
+    let entered = || open.attempt.as_ref().and_then(|attempt| attempt.graph.as_ref());
+    let new = || run_id(&open.run().shared().digests, &context.idempotency_key()).into();
+    waited.or_else(entered).map_or_else(new, Arc::clone)
+}
+
+/// Derives the id of a graph's run from the key of the call. The arguments in the key cannot be guessed from the id, which
+/// records contain.
 pub(in crate::runner) fn run_id(digests: &Digests, idempotency_key: &str) -> String {
     format!("graph_{}", digests.id_of(idempotency_key))
 }

@@ -109,7 +109,7 @@ impl Unheard {
 
     /// Notes what the transaction that begins the call booked.
     pub(in crate::runner) fn note(&self, begun: &Begun) {
-        if let Begun::Now(booked) = begun {
+        if let Begun::Now(booked, _) = begun {
             self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
         }
     }

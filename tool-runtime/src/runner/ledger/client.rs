@@ -32,6 +32,8 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) owner: Arc<str>,
     /// What it may have booked. `None` once it is known, and if it books nothing.
     pub(in crate::runner) unheard: Option<Unheard>,
+    /// The run in which its graph works. `None` for any other tool, and until the ledger has answered.
+    pub(in crate::runner) graph: Option<Arc<str>>,
 }
 
 impl Attempt {
@@ -304,7 +306,7 @@ impl<'r> LedgerClient<'r> {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked)),
+                Ok(booked) => Begun::Now(Some(booked), None),
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };

@@ -10,6 +10,7 @@ use crate::contain::discard;
 use crate::runner::gate::graph::{self, SEPARATOR};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::{Run, RunOptions};
+use crate::store::ledger::LedgerEntry;
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{self, graph_of, is_graph};
@@ -25,10 +26,8 @@ pub(in crate::runner) struct Orphans {
 }
 
 impl Orphans {
-    /// Before the graph works, in a run of its own or in the one in which it waited.
-    pub(in crate::runner) fn of(run: &Run, context: &ToolContext, continued: Option<Arc<str>>) -> Self {
-        let first = || graph::run_id(&run.shared().digests, &context.idempotency_key()).into();
-        let child = continued.unwrap_or_else(first);
+    /// Before the graph works in this run.
+    pub(in crate::runner) fn of(run: &Run, context: &ToolContext, child: Arc<str>) -> Self {
         let (run, call, tool) = (run.clone(), context.call_id().clone(), context.tool().to_string());
         Self { run, call, tool, child, is_cut: true }
     }
@@ -39,9 +38,11 @@ impl Orphans {
     }
 
     /// What a graph leaves whose call nobody saw end. `None` if the call was that of another tool.
-    pub(in crate::runner) fn unseen(run: &Run, key: &Key, record: &ToolInvocationRecord) -> Option<Self> {
-        let child = graph::run_id(&run.shared().digests, key.id()).into();
-        is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child))
+    pub(in crate::runner) fn unseen(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
+        let record = &entry.record;
+        let derived = || graph::run_id(&run.shared().digests, key.id()).into();
+        let child = || entry.graph.clone().unwrap_or_else(derived);
+        is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child()))
     }
 
     /// Closes the calls of the graph's run that did not end, but for those that wait together with the call of the graph.

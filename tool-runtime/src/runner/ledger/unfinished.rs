@@ -75,9 +75,9 @@ impl LedgerClient<'_> {
             ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         let closed = self.0.shared().store.transact(keys, change).await?;
-        // The run of a graph has an id that is made with the key.
+        // The run of a graph that an older version entered has an id that is made with the key.
         self.0.digests().await;
-        if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry.record).filter(|_| closed) {
+        if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry).filter(|_| closed) {
             left.close(&[]).await;
         }
         Ok(())

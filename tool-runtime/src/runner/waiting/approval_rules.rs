@@ -10,9 +10,31 @@ use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 /// Every rule that can ask for an approval of a call of a tool that some run could execute. A tool of a server that has not
 /// come yet is known by its name, because the policy has to name it.
 pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
-    let known = catalog.entries().map(|entry| Asked::of(entry)).filter(|tool| policy.mentions(tool.name));
-    let later = policy.mentioned().filter(|name| catalog.get(name).is_none() && catalog.missing(name).is_some());
-    rules(policy, known.chain(later.map(Asked::discovered)))
+    rules(policy, executable(policy, catalog))
+}
+
+fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iterator<Item = Asked<'e>> {
+    let known = catalog.entries().map(|entry| Asked::of(entry)).filter(move |tool| policy.mentions(tool.name));
+    let later = policy.mentioned().filter(move |name| catalog.get(name).is_none() && catalog.missing(name).is_some());
+    known.chain(later.map(Asked::discovered))
+}
+
+/// Every rule by which a call of a client of a server can wait for a person. With `own`, only those calls on which the
+/// policy does not let their principal decide. The calls of a script wait whatever the policy says.
+#[cfg(feature = "mcp-server")]
+pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
+    let decides = |name: &str, effect| own && policy.data().approvals.has_own_calls(name, effect);
+    let tools = executable(policy, catalog);
+    let mut rules = rules(policy, tools.filter(|tool| !decides(tool.name, policy.effect_of(tool.name, tool.effect))));
+    let scripts = catalog.entries().filter(|entry| policy.mentions(entry.spec.name.as_str()));
+    for (name, graph) in scripts.filter_map(|entry| Some((&entry.spec.name, entry.graph.as_deref()?))) {
+        let effect = |tool: &str| Some(policy.effect_of(tool, catalog.entry(tool)?.spec.effect));
+        let waits = |tool: &String| effect(tool).is_some_and(|it| it != ToolEffect::ReadOnly && !decides(tool, it));
+        if graph.asks_each && graph.tools.iter().any(waits) {
+            rules.push(format!("each effect of `{name}`"));
+        }
+    }
+    rules
 }
 
 /// The properties of a tool that the rules read.
@@ -48,6 +70,9 @@ fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = Asked<'e>>) -> Vec
     for tool in tools {
         of_tool(policy, &tool, &mut rules);
         any = true;
+    }
+    if any && let Some(cedar) = &data.cedar {
+        rules.extend(cedar.asks());
     }
     if any && data.repair.require_approval && !data.repair.allowed.is_empty() {
         rules.insert("repair.require_approval".to_owned());

@@ -28,6 +28,7 @@ pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
         reconciles: false,
         worker: None,
         ends_with_process: false,
+        graph: None,
         waited: None,
         bill: None,
         waits: None,
@@ -56,7 +57,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
     let mut first = None;
     for (owner, begun) in several(&store, 16, begin_as).await.into_iter().enumerate() {
         match begun {
-            Begun::Now(_) => assert_eq!(first.replace(owner), None, "a call begins once"),
+            Begun::Now(..) => assert_eq!(first.replace(owner), None, "a call begins once"),
             begun => assert!(matches!(begun, Begun::Elsewhere), "it runs elsewhere: {begun:?}"),
         }
     }
@@ -72,7 +73,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
 
 pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Store>) {
     let store = &*store;
-    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now(_)));
+    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now(..)));
     assert!(matches!(begin(store, "two", LONG).await, Begun::Unseen), "who takes it over does not run it");
     let late = finish(store, "one").await.expect_err("it lost the call");
     assert_eq!(late.code(), StoreError::Fenced.code(), "who lost a call cannot write");
@@ -82,7 +83,7 @@ pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Stor
 }
 
 pub(super) async fn a_call_that_nobody_saw_end_is_closed_once(store: Arc<dyn Store>) {
-    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now(_)));
+    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now(..)));
     let close = |store: Arc<dyn Store>, _| async move {
         let close = |transaction: &mut Transaction| ledger::close_unseen(transaction, &key(), None);
         ask(&*store, [key()], close).await.expect("it answers")

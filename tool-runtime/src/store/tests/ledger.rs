@@ -31,6 +31,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         worker: None,
         reconciles: false,
         ends_with_process: false,
+        graph: None,
         waited: None,
         bill: None,
         waits: None,
@@ -90,7 +91,7 @@ fn a_lease_is_never_shortened() {
         assert_eq!(entry.until(), until, "renewed at {now}");
     }
     // The answer to the intent was lost, and it is written again.
-    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None)));
+    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None, _)));
     assert_eq!(entry.until(), 170);
     assert!(matches!(entry.begin(169, "two", false), Begun::Elsewhere));
     assert_eq!(entry.renew(169, "two"), Err("store_fenced"));
@@ -133,8 +134,8 @@ fn what_began_before_is_not_closed_as_cancelled() {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, _)));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, _)), "the first answer may have been lost");
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -174,7 +175,7 @@ fn a_renewed_call_is_not_taken_over() {
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None)));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None, _)));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 
@@ -200,7 +201,7 @@ fn a_new_worker_takes_over_what_the_one_before_it_began() {
         let mut entry = Entry::default();
         assert!(matches!(
             entry.at(0, |transaction| ledger::begin(transaction, &held("a", before))).unwrap(),
-            Begun::Now(_)
+            Begun::Now(..)
         ));
         let begun = entry.at(1, |transaction| ledger::begin(transaction, &held("b", now))).unwrap();
         assert_eq!(matches!(begun, Begun::Unseen), expected, "{before:?} {now:?} {begun:?}");

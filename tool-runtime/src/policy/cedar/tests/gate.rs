@@ -59,6 +59,35 @@ fn runner(cedar: &str) -> Result<ToolRunner, String> {
     runner.map_err(|error| error.to_string())
 }
 
+/// A rule of Cedar that asks for an approval needs a person like any other.
+#[test]
+fn a_runner_says_whether_somebody_can_approve() {
+    let catalog = || {
+        let nothing = json!({ "type": "object", "properties": {} });
+        let pay = DynamicTool::new("pay__send", "Pays.", nothing, ToolEffect::ExternalSideEffect, Arc::new(Done));
+        ToolCatalog::builder().dynamic(pay.redact(["done"])).build().unwrap()
+    };
+    let policy = |annotation: &str| {
+        let cedar = format!(
+            "permit(principal, action, resource); @id(\"look\") {annotation} forbid(principal, action == Action::\"pay__send\", resource);"
+        );
+        let written = json!({ "allowed_tools": ["pay__send"], "cedar": { "policies": cedar } });
+        ToolPolicy::from_json(&written.to_string()).unwrap()
+    };
+    let asks = policy("@approval(\"required\")");
+    let refused = ToolRunner::builder(catalog(), asks.clone()).build().unwrap_err().to_string();
+    assert!(refused.contains("(cedar:look)"), "{refused}");
+    ToolRunner::builder(catalog(), asks.clone()).approvals(false).build().unwrap();
+    ToolRunner::builder(catalog(), policy("")).build().unwrap();
+    #[cfg(feature = "mcp-server")]
+    {
+        let runner = ToolRunner::builder(catalog(), asks).approvals(true).build().unwrap();
+        let admits = |_: &crate::mcp::serve::Peer<'_>| Some(RunOptions::new());
+        let refused = crate::mcp::serve::McpServer::builder(runner, admits).build().unwrap_err();
+        assert_eq!(refused.code(), "mcp_unreachable");
+    }
+}
+
 #[tokio::test]
 async fn all_three_stages_ask() {
     let runner = runner(CEDAR).unwrap();

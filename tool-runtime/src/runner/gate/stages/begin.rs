@@ -9,6 +9,7 @@ use crate::contain::discard;
 use crate::registration::Purpose;
 use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
+use crate::runner::gate::graph::graph_run;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
@@ -20,7 +21,7 @@ use crate::runner::report::telemetry;
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
 use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
-use crate::tool::{Execution, ToolEffect};
+use crate::tool::{Execution, ToolEffect, is_graph};
 
 /// What becomes of a bound call that the store had to know of.
 pub(in crate::runner) enum Beginning {
@@ -71,12 +72,13 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if is_unentered {
         let begun = match bill {
-            None => Ok(Begun::Now(None)),
+            None => Ok(Begun::Now(None, None)),
             Some(bill) => LedgerClient(&run).book(*bill).await,
         };
         return begun_with(open, begun, None);
     }
-    if open.draft.has_digests() {
+    let is_graph = is_graph(spec.name.as_str());
+    if is_graph || open.draft.has_digests() {
         run.digests().await;
     }
     // A call that has its record does not begin.
@@ -87,6 +89,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unheard::of),
+        graph: None,
     };
     let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
@@ -100,6 +103,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         worker: run.lease().map(|lease| lease.epoch),
         ends_with_process: run.options().ends_with_process,
         waited,
+        graph: is_graph.then(|| graph_run(open, &bound.context(open))),
         bill: bill.map(|bill| *bill),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
@@ -142,7 +146,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
     let begun = match (begun, open.attempt.as_deref()) {
-        (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
+        (Ok(begun @ (Begun::Now(..) | Begun::Unseen)), Some(attempt)) => {
             LedgerClient(&run).confirm(attempt, asked).await.map(|()| begun)
         }
         (begun, _) => begun,
@@ -191,10 +195,10 @@ fn begun_with(
     asked: Option<Decision>,
 ) -> Result<Beginning, Stop> {
     match begun {
-        Ok(Begun::Now(booked)) => {
+        Ok(Begun::Now(booked, graph)) => {
             open.held = booked.map(|booked| Box::new(Held::new(booked)));
             if let Some(attempt) = &mut open.attempt {
-                attempt.unheard = None;
+                (attempt.unheard, attempt.graph) = (None, graph);
             }
             open.begin();
             Ok(Beginning::Run(Entered { purpose: Purpose::Work }))

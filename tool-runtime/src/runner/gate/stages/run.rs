@@ -14,6 +14,7 @@ use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure, Running};
 use crate::runner::gate::deliver::label;
 use crate::runner::gate::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
+use crate::runner::gate::graph::graph_run;
 use crate::runner::gate::invoke;
 use crate::runner::gate::invoke::Interrupted;
 use crate::runner::gate::open::OpenCall;
@@ -111,10 +112,10 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
 /// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
 #[cold]
 fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Orphans>) {
+    let graph = graph_run(open, context);
     let continued = open.continued.take().map(|continued| *continued);
-    let run_id = continued.as_ref().map(|continued| Arc::clone(&continued.pending.run_id));
-    let orphans = Box::new(Orphans::of(open.run(), context, run_id));
-    (Arc::new(Host::new(open.run().clone(), continued)), orphans)
+    let orphans = Box::new(Orphans::of(open.run(), context, Arc::clone(&graph)));
+    (Arc::new(Host::new(open.run().clone(), graph, continued)), orphans)
 }
 
 /// As far as the policy takes the tool to reach.
