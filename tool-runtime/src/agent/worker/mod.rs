@@ -151,6 +151,7 @@ impl Worker {
             }
         }
         desk.stop.cancel();
+        tracing::info!(runs = running.len(), "the worker was told to end; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
         tidying.shutdown().await;
         anchor_now(&*desk.store).await;
