@@ -90,8 +90,8 @@ class Restate:
         self.process = subprocess.Popen(arguments, env={**os.environ, **settings}, stdout=self.log, stderr=self.log)
 
     def ready(self):
-        until("the server", 60, lambda: request(f"http://127.0.0.1:{self.admin}/health")[0] == 200)
-        until("the ingress", 60, lambda: request(f"http://127.0.0.1:{self.ingress}/restate/health")[0] == 200)
+        until("the server", 600, lambda: request(f"http://127.0.0.1:{self.admin}/health")[0] == 200)
+        until("the ingress", 600, lambda: request(f"http://127.0.0.1:{self.ingress}/restate/health")[0] == 200)
 
     def register(self, port):
         # A process in which nobody is killed is found anew.
@@ -152,7 +152,7 @@ class Endpoint:
     def records(self):
         """Checks the chains, too."""
         made = subprocess.run([os.environ["FLEET"], "records"], env={**os.environ, "FLEET_DATA": str(self.data)},
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
         assert made.returncode == 0, made.stderr
         return [json.loads(line) for line in made.stdout.splitlines()]
 
@@ -245,7 +245,7 @@ def converse(restate, endpoint, key, kill=None, message="Order what is missing."
     person = Person(restate, key) if person else None
     killed = False
     place = None
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while time.monotonic() < end:
         if not killed and endpoint.process.poll() is not None:
             assert endpoint.process.returncode == -9, (endpoint.data / "log").read_text()
@@ -341,7 +341,7 @@ def stopped(lane, stop, place):
     status, text = lane.restate.call(key, "run/send", "Order what is missing.")
     assert status in (200, 202), text
     person = Person(lane.restate, key)
-    after, end, output = None, time.monotonic() + 60, None
+    after, end, output = None, time.monotonic() + 600, None
     while not output:
         assert time.monotonic() < end, (before.data / "log").read_text() + f"\nno end: {key}"
         if after is None and before.is_stopped():

@@ -332,10 +332,11 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     };
     (0..plan.processes).for_each(|at| workers.start(at));
     let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
+    let mut is_cut = false;
     loop {
         let done = figures.killed + figures.stopped;
-        // On a slow disk somebody nearly always holds the lock on a file: it may take more until a run can be taken.
-        let enough = done >= plan.disturbances && (workers.taken_over > 0 || done >= 3 * plan.disturbances);
+        // On a slow machine it may take more disturbances until one cuts a call short, and until a run can be taken.
+        let enough = done >= plan.disturbances && workers.taken_over > 0 && is_cut;
         if enough && all.len() >= plan.runs && open.is_empty() {
             break;
         }
@@ -360,6 +361,9 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
             let (at, run) = found.map_or_else(|| (running[any(running.len())], None), |(at, run)| (at, Some(run)));
             if done.is_multiple_of(2) {
                 workers.kill(at);
+                if let Some(run) = run {
+                    is_cut |= effects_of(&effects, &run) > records_of(&*opened, &run).await;
+                }
                 workers.start(at);
                 figures.killed += 1;
             } else {
@@ -384,6 +388,17 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     check(&*opened, &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
+}
+
+/// How many effects there were in a run.
+fn effects_of(effects: &Path, run: &str) -> usize {
+    let written = std::fs::read_to_string(effects).unwrap_or_default();
+    written.lines().filter(|line| line.split(' ').next() == Some(run)).count()
+}
+
+/// How many calls of a run have their records.
+async fn records_of(store: &dyn Store, run: &str) -> usize {
+    store.calls(&RecordFilter::run(run)).await.expect("records").len()
 }
 
 /// How often a run was taken by a process.

@@ -15,6 +15,7 @@ mod reaches;
 #[path = "code_mode/waits.rs"]
 mod waits;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -80,9 +81,15 @@ fn fail() -> Result<u32, ToolError> {
     Err(ToolError::code("no_notes"))
 }
 
+thread_local! {
+    /// How many calls hang in the test of this thread.
+    static HANGING: Cell<u32> = const { Cell::new(0) };
+}
+
 /// Never returns.
 #[tool(name = "notes__hang", effect = read_only, redact = ["$"])]
 async fn hang() -> Result<u32, ToolError> {
+    HANGING.set(HANGING.get() + 1);
     std::future::pending().await
 }
 

@@ -40,8 +40,12 @@ use tool_runtime::wire::{
 };
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
+/// The limit of a server that answers, however busy the machine is.
+const NEVER: Duration = Duration::from_hours(1);
+
 fn client(format: Format, server: &Server) -> HttpModelBuilder {
-    HttpModel::builder(format, server.url(), "m").retries(0).idle_timeout(Duration::from_secs(10))
+    let model = HttpModel::builder(format, server.url(), "m").retries(0);
+    model.timeout(NEVER).first_byte_timeout(NEVER).idle_timeout(NEVER)
 }
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {

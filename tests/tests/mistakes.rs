@@ -236,6 +236,15 @@ async fn only_repeated_mistakes_count() {
         assert!(found.len() == 1 && !text.contains(ASK) && !run.should_end_turn(), "{text}");
     }
     assert!(wrong(&run, "right", "probe__reserve", made("ICE-7", 2, 1)).await.0.is_empty());
+    // Each turn another argument is missing.
+    for (at, missing) in ["train_id", "seats", "class", "seats"].into_iter().enumerate() {
+        run.begin_turn();
+        let mut arguments = made("ICE-7", 2, 1);
+        arguments.as_object_mut().unwrap().remove(missing);
+        let (found, text) = wrong(&run, &format!("missing {at}"), "probe__reserve", arguments).await;
+        assert!(found == [" required"] && !text.contains(ASK) && !run.should_end_turn(), "{text}");
+    }
+    assert!(wrong(&run, "right again", "probe__reserve", made("ICE-7", 4, 1)).await.0.is_empty());
     // One of two mistakes stays.
     for (at, (seats, class)) in [(3, 9), (3, 1), (3, 0)].into_iter().enumerate() {
         run.begin_turn();

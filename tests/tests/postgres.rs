@@ -10,7 +10,7 @@ mod proxied;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tests::postgres::Postgres;
 use tests::stored::record;
@@ -62,11 +62,13 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     assert_eq!(standby.records(&RecordFilter::default()).await.unwrap().len(), 2);
     server.sql(&format!("SET transaction_read_only = off; {read_only} = off"));
 
-    // A table that somebody works on.
+    // A table that somebody works on, until they are told to stop.
+    server.sql("CREATE TABLE failing.released (x int)");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             server.sql(&format!(
-                "{schema} BEGIN; LOCK tool_runtime_records IN EXCLUSIVE MODE; SELECT pg_sleep(4); COMMIT"
+                "{schema} BEGIN; LOCK tool_runtime_records IN EXCLUSIVE MODE; DO $$ BEGIN \
+                 WHILE NOT EXISTS (SELECT FROM failing.released) LOOP PERFORM pg_sleep(0.05); END LOOP; END $$; COMMIT"
             ))
         });
         let locked = tokio::task::block_in_place(|| {
@@ -79,6 +81,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
                 put(&store, "run", "e").await
             })
         });
+        server.sql("INSERT INTO failing.released VALUES (1)");
         assert_eq!(locked, Err("store_locked"));
     });
     // Every connection is cut; what is written next finds that out.
@@ -161,27 +164,22 @@ async fn found(store: SqlStore) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn who_waits_elsewhere_is_woken_before_it_would_look_again() {
+    // While something blocks, the clock stands still: the next look never comes.
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let blocked = tokio::task::spawn_blocking(move || stopped.recv().is_err());
     let server = Postgres::start();
     let url = server.url("woken");
     let (one, other) = (open(&url).await, open(&url).await);
+    let woken = tokio::spawn(async move { other.changed().await });
     while server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") == "0" {
-        other.changed().await;
-    }
-    // A machine that is busy can be late, but not each time.
-    for attempt in 0..20 {
-        let waiter = other.clone();
-        let woken = tokio::spawn(async move { waiter.changed().await });
         tokio::task::yield_now().await;
-        let begun = Instant::now();
-        keep(&one, &attempt.to_string(), 0).await.unwrap();
-        woken.await.unwrap();
-        if begun.elapsed() < Duration::from_millis(300) {
-            return;
-        }
     }
-    panic!("nobody was woken before the next look");
+    keep(&one, "run", 0).await.unwrap();
+    woken.await.unwrap();
+    drop(stop);
+    assert!(blocked.await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

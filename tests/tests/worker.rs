@@ -27,7 +27,8 @@ use tool_runtime::agent::{
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Anchor, Chain, DocumentKind, Key, MemoryStore, PendingFilter, Query, RecordFilter, Store, StoreError, Transaction,
+    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, PendingFilter, Query, RecordFilter, Store, StoreError,
+    Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -138,6 +139,11 @@ impl World {
         self.worker_on(Arc::clone(&self.store) as _)
     }
 
+    /// One that keeps its lease, however busy the machine is.
+    fn lasting(&self) -> Worker {
+        self.worker().lease(Duration::from_hours(1))
+    }
+
     fn worker_on(&self, store: Arc<dyn Store>) -> Worker {
         Worker::new(self.agent(), Self::runner(store)).lease(Duration::from_secs(1))
     }
@@ -246,7 +252,7 @@ async fn workers_continue_what_is_posted() {
     let world = World::new("posted");
     world.enqueue("Go.").await;
     // Two with one name.
-    with([world.worker(), world.worker()], async {
+    with([world.lasting(), world.lasting()], async {
         world.reaches("approval_required").await;
         world.decide(ApprovalDecision::Approve).await;
         world.post(Incoming::from("And now?")).await;
@@ -317,7 +323,7 @@ async fn a_post_that_does_not_fit_holds_nothing_up() {
         }
         world.reaches("answered").await;
     };
-    with([world.worker()], posts).await;
+    with([world.lasting()], posts).await;
     assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
 }
 
@@ -331,14 +337,14 @@ async fn a_post_that_does_not_fit_asks_no_model() {
         world.reaches("answered").await;
         question
     };
-    let question = with([world.worker()], decide).await;
+    let question = with([world.lasting()], decide).await;
     let before = world.asked.load(Ordering::SeqCst);
     for question in [question, tests::never("s1"), tests::never("nonsense")] {
         let late = world.queue().post("late", Some("acme"), &decided(&question, ApprovalDecision::Approve)).await;
         assert_eq!(late.expect_err("nothing waits").code(), "not_pending");
     }
     assert!(world.store.list(&Query::new(DocumentKind::Post)).await.expect("a list").is_empty());
-    with([world.worker()], world.reaches("answered")).await;
+    with([world.lasting()], world.reaches("answered")).await;
     assert_eq!(world.asked.load(Ordering::SeqCst), before);
 }
 
@@ -347,12 +353,12 @@ async fn a_post_that_does_not_fit_asks_no_model() {
 async fn a_call_that_is_decided_elsewhere_wakes_its_run() {
     let world = World::new("elsewhere");
     world.enqueue("Go.").await;
-    with([world.worker()], world.reaches("approval_required")).await;
+    with([world.lasting()], world.reaches("approval_required")).await;
     let (_, saved) = world.queue().find("elsewhere", Some("acme")).await.expect("it is there");
     let runner = World::runner(Arc::clone(&world.store) as _);
     let options = RunOptions::new().principal("ada").tenant("acme");
     let run = runner.restore(saved.run().clone(), options).await.expect("restored");
-    with([world.worker()], async {
+    with([world.lasting()], async {
         let result = run.resume_shown("s1", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert_eq!(result.outcome(), Outcome::Ok);
         world.reaches("answered").await;
@@ -365,9 +371,11 @@ async fn a_call_that_is_decided_elsewhere_wakes_its_run() {
 
 #[tokio::test]
 async fn a_model_that_fails_is_asked_again_later() {
-    let world = World::new("failing model");
+    // The clock stands still, so "later" does not come.
+    let clock = ManualClock::at(jiff::Timestamp::now());
+    let world = World { store: Arc::new(MemoryStore::with_clock(clock)), ..World::new("failing model") };
     world.enqueue("Fail.").await;
-    with([world.worker()], world.reaches("model_unreachable")).await;
+    with([world.lasting()], world.reaches("model_unreachable")).await;
     let (stored, _) = world.queue().find("failing model", Some("acme")).await.expect("it is there");
     assert!(stored.due.is_some(), "it is tried again");
     assert_eq!(world.asked.load(Ordering::Acquire), 1, "not immediately");
@@ -379,12 +387,10 @@ async fn a_worker_that_stops_releases_its_runs() {
     let world = World::new("draining");
     world.enqueue("Go.").await;
     // Ready before the worker begins: it leases once, finishes a step, and gives the run back.
-    // The lease outlasts every test, so no worker waits for its end.
-    let worker = || world.worker().lease(Duration::from_hours(1));
-    with([worker()], async { tokio::task::yield_now().await }).await;
+    with([world.lasting()], async { tokio::task::yield_now().await }).await;
     let (stored, _) = world.queue().find("draining", Some("acme")).await.expect("it is there");
     assert!(format!("{stored:?}").contains("due: Some"), "{stored:?}");
-    with([worker()], world.reaches("approval_required")).await;
+    with([world.lasting()], world.reaches("approval_required")).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,7 +119,7 @@ async def agents_client(url: str, of: pathlib.Path, arguments: dict, mails: int)
         def stream_response(self, *_, **__):
             raise NotImplementedError
 
-    async with MCPServerStreamableHttp(params={"url": url}, client_session_timeout_seconds=60) as server:
+    async with MCPServerStreamableHttp(params={"url": url}, client_session_timeout_seconds=600) as server:
         async def call():
             agent = Agent(name="sender", model=Script(), mcp_servers=[server])
             answer = await Runner.run(agent, "Send the mail.")

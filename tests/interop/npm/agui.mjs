@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { buildResumeArray, HttpAgent } from "@ag-ui/client";
 
 const url = `${process.argv[2]}/api/ag-ui`;
-const LIMIT = 10_000;
+const LIMIT = 600_000;
 
 const authorised = (token) => ({ authorization: `Bearer ${token}` });
 
@@ -273,7 +273,7 @@ const cases = {
     // The turn ends without its client; until then the thread is busy, and then its interrupt waits.
     const next = { threadId: client.thread, runId: "r", messages: [{ id: "m", role: "user", content: "hello" }] };
     let got = await post(next);
-    for (let tries = 0; !got.text.includes("chat_interrupts") && tries < 100; tries += 1) {
+    while (!got.text.includes("chat_interrupts")) {
       assert.equal(events(got)[1].code, "busy", got.text);
       await sleep(20);
       got = await post(next);

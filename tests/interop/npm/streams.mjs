@@ -13,7 +13,7 @@ import OpenAI from "openai";
 const fixtures = new URL("../../fixtures/", import.meta.url);
 const read = (path) => readFileSync(new URL(path, fixtures));
 const json = (path) => JSON.parse(read(path));
-const LIMIT = 10_000;
+const LIMIT = 600_000;
 
 const hello = [{ role: "user", content: "Hello" }];
 const client = { apiKey: "k", maxRetries: 0, timeout: LIMIT };

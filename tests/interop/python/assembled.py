@@ -16,7 +16,7 @@ ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 
 def openai_chat(port: int, stream: bool):
-    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=10)
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=600)
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
     if stream:
         with client.chat.completions.stream(**asked) as events:
@@ -30,7 +30,7 @@ def openai_chat(port: int, stream: bool):
 
 
 def openai_responses(port: int, stream: bool):
-    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=10)
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=600)
     asked = {"model": "m", "input": "Hello"}
     if stream:
         with client.responses.stream(**asked) as events:
@@ -44,7 +44,7 @@ def openai_responses(port: int, stream: bool):
 
 
 def anthropic_messages(port: int, stream: bool):
-    client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{port}", api_key="k", max_retries=0, timeout=10)
+    client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{port}", api_key="k", max_retries=0, timeout=600)
     asked = {"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "Hello"}]}
     if stream:
         with client.messages.stream(**asked) as events:
@@ -57,7 +57,7 @@ def anthropic_messages(port: int, stream: bool):
 
 
 def ollama_chat(port: int, stream: bool):
-    client = ollama.Client(host=f"http://127.0.0.1:{port}", timeout=10)
+    client = ollama.Client(host=f"http://127.0.0.1:{port}", timeout=600)
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
     parts = client.chat(**asked, stream=True) if stream else [client.chat(**asked)]
     text, calls = "", []
@@ -69,7 +69,7 @@ def ollama_chat(port: int, stream: bool):
 
 
 def gemini(port: int, stream: bool):
-    client = genai.Client(api_key="k", http_options={"base_url": f"http://127.0.0.1:{port}", "timeout": 10_000})
+    client = genai.Client(api_key="k", http_options={"base_url": f"http://127.0.0.1:{port}", "timeout": 600_000})
     asked = {"model": "m", "contents": "Hello"}
     chunks = list(client.models.generate_content_stream(**asked)) if stream else [client.models.generate_content(**asked)]
     text, calls = "", []

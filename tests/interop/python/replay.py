@@ -27,7 +27,7 @@ class Replay:
             except OSError:
                 return
             with connection:
-                connection.settimeout(10)
+                connection.settimeout(600)
                 try:
                     self.answer(connection, reply)
                 except OSError:

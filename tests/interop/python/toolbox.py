@@ -8,7 +8,7 @@ BINARY = os.path.realpath(os.environ["TOOLBOX"])
 
 
 def run(*arguments: str, stdin: bytes = b"", codes: tuple = (0,)) -> bytes:
-    done = subprocess.run([BINARY, *arguments], input=stdin, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([BINARY, *arguments], input=stdin, capture_output=True, timeout=600, check=False)
     if done.returncode not in codes:
         raise RuntimeError(f"toolbox {arguments} exits with {done.returncode}: {done.stderr.decode()}")
     return done.stdout

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tool_runtime::call::ToolInvocationRecord;
 use tool_runtime::{Outcome, ToolExecResult};
 
-use crate::{Rig, call, code};
+use crate::{HANGING, Rig, call, code};
 
 const THOUSAND: &str = "let n = 0; for i in 0..1000 { n += notes__say(#{ text: `${i}` }).len(); } n";
 
@@ -56,7 +56,9 @@ async fn a_script_ends_with_its_run() {
     let run = rig.run("", code());
     let (cancelled, running) = (run.clone(), run.exec(call("try { notes__hang() } catch { 1 }")));
     let cancel = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        while HANGING.get() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         cancelled.cancel();
     };
     let (result, ()) = tokio::join!(running, cancel);

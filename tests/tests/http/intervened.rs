@@ -117,3 +117,43 @@ async fn a_result_from_a_record_says_it_too() {
     assert_eq!(read.to_model(), result.to_model());
     assert!(!document.contains("secret"), "{document}");
 }
+
+/// Lets its client pick a place.
+#[tool(name = "letters__pick", effect = read_only, execution = client, client_result = String, prepare = ["$"],
+    redact = ["$"])]
+fn pick(
+    /// From where on.
+    from: String,
+) -> Result<String, ToolError> {
+    Ok(from)
+}
+
+/// The client's result comes in a later request, and in another process.
+#[tokio::test]
+async fn a_result_of_a_client_says_what_the_client_got() {
+    let policy = "allowed_tools = [\"letters__pick\"]\nrequire_approval_for_tools = [\"letters__pick\"]";
+    let store = std::sync::Arc::new(tool_runtime::store::MemoryStore::new());
+    let runner = || {
+        let catalog = ToolCatalog::builder().tool::<pick>().build().unwrap();
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+        runner.store(std::sync::Arc::clone(&store)).build().unwrap()
+    };
+    let grace = Decider::new("grace").tenant("acme");
+    for (id, fails) in [("done", false), ("failed", true)] {
+        let options = || RunOptions::new().principal("ada").tenant("acme").run_id(id);
+        let first = runner().run(options());
+        let waits = first.exec(tool_runtime::ToolCall::text(id, "letters__pick", r#"{"from":"Oslo"}"#)).await;
+        assert_eq!(waits.outcome(), tool_runtime::Outcome::ApprovalRequired);
+        let edited = ApprovalDecision::ApproveEdited(r#"{"from":"Rome"}"#.to_owned());
+        let waits = first.resume_shown(id, edited, &grace).await.unwrap();
+        assert_eq!((waits.outcome(), waits.executed()), (tool_runtime::Outcome::ClientRequired, true));
+        assert_eq!(waits.value().unwrap().get(), r#""Rome""#);
+        let run = runner().run(options());
+        let result = if fails { run.client_failed(id).await } else { run.client_result(id, r#""Bari""#).await };
+        let note = r#"A person changed `from` before it ran: `from` is "Rome"."#;
+        let (result, note) =
+            (result.unwrap().to_model(), if fails { note.replace('"', "\\\"") } else { note.to_owned() });
+        assert!(result.contains(&note), "{result}");
+        assert_eq!(run.recorded(&id.into()).await.unwrap().unwrap().to_model(), result);
+    }
+}

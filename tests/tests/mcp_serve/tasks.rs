@@ -130,14 +130,13 @@ async fn get(client: &Client, id: &str) -> Result<DetailedTask, ServiceError> {
 
 /// Asks until the task is something else.
 async fn until(client: &Client, id: &str, is: impl Fn(&DetailedTask) -> bool) -> DetailedTask {
-    for _ in 0..400 {
+    loop {
         let task = get(client, id).await.unwrap();
         if is(&task) {
             return task;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the task stays {:?}", get(client, id).await)
 }
 
 async fn ended(client: &Client, id: &str) -> DetailedTask {

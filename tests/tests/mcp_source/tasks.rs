@@ -38,11 +38,17 @@ async fn was_cancelled(servers: &ToolSource) -> Option<String> {
 
 /// Calls a task that does not end with growing limits, until it was one when its time was up, and was cancelled.
 async fn endless(server: impl Fn() -> RemoteServer, more: &str, outcome: Outcome) {
+    endless_with(|limit| (server().call_timeout(limit), more.to_owned()), outcome).await;
+}
+
+/// The same for a limit that stands in the settings of the server or in the policy.
+async fn endless_with(limited: impl Fn(Duration) -> (RemoteServer, String), outcome: Outcome) {
     let mut limit = SHORT;
     loop {
-        let servers = ToolSource::connect([server().call_timeout(limit)]).await.unwrap();
+        let (server, more) = limited(limit);
+        let servers = ToolSource::connect([server]).await.unwrap();
         let name = "mcp__s__endless";
-        let result = call(&run_of(&servers, &[name], more), name, "{}").await;
+        let result = call(&run_of(&servers, &[name], &more), name, "{}").await;
         assert_eq!(result.outcome(), outcome, "{:?}", result.detail());
         for _ in 0..10 {
             if let Some(told) = was_cancelled(&servers).await {
@@ -91,24 +97,24 @@ async fn a_task_is_awaited_to_whatever_end_it_has() {
 async fn a_task_that_nobody_waits_for_any_more_is_cancelled() {
     for (more, outcome) in [("", Outcome::OutcomeUnknown), (READ_ONLY, Outcome::Timeout)] {
         // The policy's limit is the shorter one.
-        let servers = connect("tasks").await;
-        let run = run_of(
-            &servers,
-            &["mcp__s__endless"],
-            &format!("{more}\n[budgets.tools.mcp__s__endless]\nmax_runtime_ms = 300"),
-        );
-        assert_eq!(call(&run, "mcp__s__endless", "{}").await.outcome(), outcome);
-        assert_eq!(cancelled(&servers).await, r#"{"text":"endless"}"#);
-        servers.shutdown().await;
+        let limit = |limit: Duration| {
+            let budget = format!("[budgets.tools.mcp__s__endless]\nmax_runtime_ms = {}", limit.as_millis());
+            (server("s", "tasks"), format!("{more}\n{budget}"))
+        };
+        endless_with(limit, outcome).await;
     }
-    let servers = connect("tasks").await;
+    let endpoint = endpoint("tasks", Way::Json).await;
+    let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
     let store = Arc::<MemoryStore>::default();
     let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
     let runner = ToolRunner::builder(catalog, policy(&servers, &["mcp__s__endless"], "")).store(Arc::clone(&store));
     let run = runner.build().unwrap().run(RunOptions::new());
-    let stop = run.clone();
+    let (stop, requests) = (run.clone(), Arc::clone(&endpoint.requests));
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Once the call is a task.
+        while !requests.lock().await.iter().any(|request| request.contains("\"tasks/get\"")) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         stop.cancel();
     });
     assert_eq!(call(&run, "mcp__s__endless", "{}").await.outcome(), Outcome::OutcomeUnknown);

@@ -192,9 +192,10 @@ fn holds(text: &str, canary: &str) -> bool {
 fn a_hidden_file_is_nowhere_and_one_for_the_model_in_its_requests_only() {
     let traced = Traced::default();
     let shown = tracing::subscriber::with_default(traced.subscriber(), || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        // Steps without the slow call end before the clock moves, on every machine.
+        let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let protocols = [Protocol::DataStream, Protocol::AssistantTransport, Protocol::UiMessageStream, Protocol::AgUi];
-        protocols.map(|protocol| runtime.block_on(talk(protocol)))
+        protocols.map(|protocol| paused().block_on(talk(protocol)))
     });
     assert!(traced.text().contains("notes__keep"), "it was traced");
     for (everyone, model) in shown {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use tests::provider::Turn;
 use tests::wire::{decode, result};
 use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, ToolChoice};
 
@@ -421,4 +422,24 @@ fn what_is_shown_comes_once_and_in_order() {
         }
     }
     assert_eq!(shown, ["start y weather", "delta {}", "start late a", "delta {\"n\"", "delta :1}", "start ~ b"]);
+}
+
+/// Half a surrogate pair and a repeated key, which the gate refuses, are in no format arguments that could run.
+#[test]
+fn arguments_that_the_gate_cannot_read_are_not_executable() {
+    let arguments = r#"{"text":"§","a":1,"¶":2}"#;
+    for &format in Format::ALL {
+        let stream = Turn::calls([("c1", "a__b", arguments)]).stream(format);
+        let is_text = !matches!(format, Format::Gemini | Format::Ollama);
+        let half = if is_text { r"\\ud800" } else { r"\ud800" };
+        for (text, key, runs) in [("x", "b", true), (half, "b", false), ("x", "a", false)] {
+            let body = stream.replace('§', text).replace('¶', key);
+            for cut in [usize::MAX, 1, 7] {
+                let decoded = decode(format, body.as_bytes(), cut);
+                let executable = decoded.calls.iter().filter(|call| call.is_executable()).count();
+                assert_eq!(executable, usize::from(runs), "{format} {text} {key} {cut}: {decoded:?}");
+                assert!(!decoded.calls.is_empty() || decoded.error.is_some(), "{format}: something says why");
+            }
+        }
+    }
 }

@@ -79,7 +79,7 @@ async fn stopped_in(place: &'static str) -> ((Vec<(String, Outcome)>, BTreeMap<S
         runtime.block_on(worker.run(async { drop(ended.await) })).expect("the store is there");
     });
     stopped.await.expect("it gets there");
-    with([world.worker()], world.reaches("approval_required")).await;
+    with([world.lasting()], world.reaches("approval_required")).await;
     let before = world.kept().await;
     is_back.store(true, Ordering::Release);
     proceed.send(()).expect("it is stopped");
@@ -90,7 +90,7 @@ async fn stopped_in(place: &'static str) -> ((Vec<(String, Outcome)>, BTreeMap<S
     tokio::task::spawn_blocking(|| thread.join()).await.expect("it is joined").expect("no panic");
     assert_eq!(world.kept().await, before, "{place}: the run is another worker's");
     world.decide(ApprovalDecision::Approve).await;
-    with([world.worker()], world.reaches("answered")).await;
+    with([world.lasting()], world.reaches("answered")).await;
     (world.ends().await, world.asked.load(Ordering::Acquire))
 }
 

@@ -152,6 +152,7 @@ impl Worker {
             }
         }
         desk.stop.cancel();
+        tracing::info!(runs = running.len(), "the worker was told to end; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
         // A call that the sweep has taken over ends first: broken off, it would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}

@@ -164,7 +164,8 @@ impl Run {
     }
 
     /// Whether the model made the same mistake in a tool's arguments in three turns in a row: the loop should stop asking
-    /// the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same tool, pointer and keyword.
+    /// the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same tool, pointer,
+    /// keyword and expectation.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 pub(crate) struct Endpoint {
     pub(crate) url: String,
     requests: Receiver<Value>,
+    release: Sender<()>,
+}
+
+/// An answer that is held until it is released.
+pub(crate) fn held(answer: &Value) -> Value {
+    json!({ "held": answer })
 }
 
 /// An answer of plain text.
@@ -33,12 +39,13 @@ fn answer(message: &Value, finish: &str) -> Value {
 }
 
 impl Endpoint {
-    /// Answers one request after the other; `null` never answers, a `status` in an answer is its status, and one with
-    /// `wait_ms` comes later.
+    /// Answers one request after the other; `null` never answers, a `status` in an answer is its status, and one that
+    /// is [`held`] comes when it is released.
     pub(crate) fn new(answers: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (seen, requests) = channel();
+        let (release, released) = channel();
         std::thread::spawn(move || {
             let mut silent = Vec::new();
             for answer in answers {
@@ -59,10 +66,10 @@ impl Endpoint {
                     silent.push(stream);
                     continue;
                 }
-                let answer = match answer["wait_ms"].as_u64() {
-                    Some(wait) => {
-                        std::thread::sleep(std::time::Duration::from_millis(wait));
-                        answer["then"].clone()
+                let answer = match answer.get("held") {
+                    Some(held) => {
+                        let Ok(()) = released.recv() else { return };
+                        held.clone()
                     }
                     None => answer,
                 };
@@ -75,7 +82,12 @@ impl Endpoint {
             // The silent ones stay open until the test is over.
             std::thread::park();
         });
-        Self { url, requests }
+        Self { url, requests, release }
+    }
+
+    /// Lets one answer go that is held.
+    pub(crate) fn release(&self) {
+        self.release.send(()).unwrap();
     }
 
     /// The next request that came.

@@ -1,5 +1,6 @@
 //! Approvals, grants and conversations at the keyboard over a store that workers share.
 
+use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tool_runtime::store::GrantScope;
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::endpoint::{Endpoint, call, text};
+use crate::endpoint::{Endpoint, call, held, text};
 use crate::rig::{Ended, Rig, TASK};
 use crate::worker::{Working, shared, until};
 
@@ -86,7 +87,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
         silent(&ended);
     }
     let edited = r#"{"to":["ada@example.com"],"subject":"Canary 2","body":"Canary 3"}"#;
-    let decided = rig.run(&["--json", "approvals", "edit", "c1", edited, "--as", "grace", "--wait", "20s"]).code(0);
+    let decided = rig.run(&["--json", "approvals", "edit", "c1", edited, "--as", "grace", "--wait", "1h"]).code(0);
     assert_eq!(
         decided.json(),
         json!({"call": "c1", "run": "run-1", "decision": "edited", "state": "ended", "outcome": "ok"})
@@ -151,17 +152,16 @@ fn an_answer_of_a_client_reaches_a_worker() {
     until(&rig, "run-1", "client_required");
     rig.run(&["worker", "show", "run-1"]).code(6);
     assert!(rig.run(&["approvals", "approve", "c1", "--as", "grace"]).code(2).stderr.contains("approvals answer"));
-    let unfit = rig.run(&["--json", "approvals", "answer", "c1", "{\"opened\":7}", "--wait", "20s"]).code(4);
+    let unfit = rig.run(&["--json", "approvals", "answer", "c1", "{\"opened\":7}", "--wait", "1h"]).code(4);
     assert_eq!(unfit.error(), "approval_mismatch");
-    rig.run(&["approvals", "answer", "c1", "{\"opened\":true}", "--wait", "20s"]).code(0);
+    rig.run(&["approvals", "answer", "c1", "{\"opened\":true}", "--wait", "1h"]).code(0);
     assert_eq!(until(&rig, "run-1", "answered")["text"], "It is open.");
     working.end().code(0);
 }
 
 #[test]
 fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
-    let slow = json!({ "wait_ms": 2500, "then": text("Second.") });
-    let endpoint = Endpoint::new(vec![text("First."), slow, text("Third."), text("Fourth.")]);
+    let endpoint = Endpoint::new(vec![text("First."), held(&text("Second.")), text("Third."), text("Fourth.")]);
     let rig = shared(&endpoint);
     rig.run(&["chat", "--no-stream", "Hello"]).code(0);
     assert!(!rig.path("data/conversations").exists(), "it is in the store");
@@ -172,9 +172,13 @@ fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
     let refused = rig.run(&["--json", "chat", "--no-stream", "--conversation", &run, "Me too?"]).code(1);
     assert_eq!(refused.error(), "run_held");
     assert!(refused.stderr.contains("--wait 30s"), "{refused:?}");
-    let third = rig.run(&["chat", "--no-stream", "--wait", "20s", "--continue", &run, "And then?"]).code(0);
-    assert_eq!(third.stdout, "Third.\n");
-    assert!(third.stderr.contains("waiting for it"), "{third:?}");
+    let mut third = rig.start(&["chat", "--no-stream", "--wait", "1h", "--continue", &run, "And then?"]);
+    let mut notes = BufReader::new(third.stderr.take().unwrap()).lines();
+    assert!(notes.any(|note| note.unwrap().contains("waiting for it")));
+    endpoint.release();
+    assert!(notes.all(|note| note.is_ok()), "its standard error is read to its end");
+    let third = third.wait_with_output().unwrap();
+    assert_eq!((third.status.code(), &*third.stdout), (Some(0), &b"Third.\n"[..]));
     assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(endpoint.request()["messages"].as_array().unwrap().len(), 6);
     // A worker continues what is posted to it.

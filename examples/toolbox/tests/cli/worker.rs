@@ -1,11 +1,12 @@
 //! `worker`: conversations of a store, continued by processes that share it.
 
-use std::process::Child;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStderr};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::endpoint::{Endpoint, call, text};
+use crate::endpoint::{Endpoint, call, held, text};
 use crate::rig::{Ended, Rig, TASK};
 
 /// A worker process that is told to end when it goes out of scope.
@@ -13,8 +14,21 @@ pub(crate) struct Working(Option<Child>);
 
 impl Working {
     pub(crate) fn start(rig: &Rig, words: &[&str]) -> Self {
-        let words = [&["worker", "--no-stream", "--lease", "2s"], words].concat();
+        let words = [&["worker", "--no-stream", "--lease", "1h"], words].concat();
         Self(Some(rig.start(&words)))
+    }
+
+    /// Tells a worker with `-v` to end, and waits until it knows. Returns what it writes to its standard error from then on.
+    fn tell(&mut self) -> BufReader<ChildStderr> {
+        let child = self.0.as_mut().unwrap();
+        terminate(child);
+        let mut notes = BufReader::new(child.stderr.take().unwrap());
+        let mut note = String::new();
+        while !note.contains("told to end") {
+            note.clear();
+            assert!(notes.read_line(&mut note).unwrap() > 0, "the worker ended");
+        }
+        notes
     }
 
     /// Tells the worker to end, and returns how it did.
@@ -99,13 +113,16 @@ fn what_one_process_puts_in_another_answers() {
 
 #[test]
 fn a_worker_ends_when_the_step_that_has_begun_is_done() {
-    let endpoint = Endpoint::new(vec![json!({ "wait_ms": 1500, "then": text("Late.") }), text("Never asked.")]);
+    let endpoint = Endpoint::new(vec![held(&text("Late.")), text("Never asked.")]);
     let rig = shared(&endpoint);
     rig.run(&["worker", "put", "--run", "run-1", "Hello"]).code(0);
-    let working = Working::start(&rig, &[]);
+    let mut working = Working::start(&rig, &["-v"]);
     endpoint.request();
-    let ended = working.end().code(0);
-    assert!(!ended.stderr.contains("error"), "{ended:?}");
+    let notes = working.tell();
+    endpoint.release();
+    let notes: String = notes.lines().map(|note| note.unwrap() + "\n").collect();
+    assert!(!notes.contains("ERROR"), "{notes}");
+    working.end().code(0);
     // The answer was kept, and nobody has the run.
     let kept = rig.run(&["--json", "worker", "show", "run-1"]).code(0).json();
     assert_eq!((&kept["text"], &kept["held"], &kept["state"]), (&json!("Late."), &json!(false), &json!("asked")));

@@ -22,7 +22,7 @@ pub(in crate::runner) struct Mistakes {
     before: Vec<(Mistake, u32)>,
 }
 
-/// A pointer and a keyword, as a digest: a pointer holds names that a model made up, and has no end.
+/// A pointer, a keyword and what was expected, as a digest: a pointer holds names that a model made up, and has no end.
 type Mistake = u32;
 
 impl Mistakes {
@@ -46,9 +46,10 @@ impl Mistakes {
     }
 }
 
-/// What makes two mistakes in the arguments of a tool the same.
-pub(in crate::runner) fn mistake(pointer: &str, keyword: &str) -> Mistake {
-    let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}"));
+/// Identifies a mistake in the arguments of a tool. Two missing arguments have one place and one keyword, and so do two
+/// rules of an author's hook, but expect different things.
+pub(in crate::runner) fn mistake(pointer: &str, keyword: &str, expected: &str) -> Mistake {
+    let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}\n{expected}"));
     u32::from_be_bytes([first, second, third, fourth])
 }
 

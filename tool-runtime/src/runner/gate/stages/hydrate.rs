@@ -140,9 +140,9 @@ fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
         stop = stop.message(message);
     }
     if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
-        let located = stop.errors.iter().map(|violation| mistake(&violation.pointer, &violation.keyword));
+        let located = stop.errors.iter().map(|one| mistake(&one.pointer, &one.keyword, &one.expected));
         // Arguments that cannot be read have no place.
-        let whole = stop.errors.is_empty().then(|| mistake("", error.outcome.code()));
+        let whole = stop.errors.is_empty().then(|| mistake("", error.outcome.code(), ""));
         let times = run.remembered().failed(tool, located.chain(whole), || clarification(tool, &stop.errors));
         let firmer = match times {
             _ if error.lists => None,
