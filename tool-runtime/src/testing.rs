@@ -1,4 +1,4 @@
-//! For tests of tools: a preset runner, not a way round it.
+//! A preset runner for tests of tools; calls pass the same gate as in production.
 
 use crate::capability::Capabilities;
 use crate::catalog::ToolCatalog;
