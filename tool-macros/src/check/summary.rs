@@ -33,10 +33,7 @@ pub(super) fn summary_too_long(tool: &Tool, errors: &mut Errors) {
 pub(super) fn summary_not_plain(tool: &Tool, errors: &mut Errors) {
     for text in sentences(tool) {
         if let Some(bad) = text.value().chars().find(|&one| is_hidden(one)) {
-            errors.at(
-                text,
-                format_args!("the sentence holds {bad:?}; write it on one line, in visible characters"),
-            );
+            errors.at(text, format_args!("the sentence holds {bad:?}; write it on one line, in visible characters"));
         }
     }
 }
@@ -103,7 +100,10 @@ pub(super) fn summary_unreachable(tool: &Tool, errors: &mut Errors) {
     for text in sentences(tool) {
         let names: BTreeSet<_> = sentence::names(&text.value()).map(|(name, _)| name).collect();
         if before.iter().any(|one| one.is_subset(&names)) {
-            errors.at(text, "this sentence is never shown, because an earlier one needs no other arguments; write this one first");
+            errors.at(
+                text,
+                "this sentence is never shown, because an earlier one needs no other arguments; write this one first",
+            );
         }
         before.push(names);
     }
