@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a leaf may be: a scalar, an array of scalars, or both.
+/// The allowed forms of a leaf: a scalar, an array of scalars, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Leaf {
     scalar: Option<Kinds>,
@@ -40,7 +40,7 @@ impl Kinds {
     }
 }
 
-/// A scalar on its way out.
+/// A scalar that is about to be written.
 #[derive(Clone, Copy)]
 pub(super) enum Scalar {
     Null,

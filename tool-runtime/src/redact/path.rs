@@ -1,4 +1,4 @@
-//! Checks allowlist paths against the output schema, so that none names what is not there or more than it says.
+//! Checks allowlist paths against the output schema: each must name an existing leaf and nothing more.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use crate::schema::SchemaProblem;
 pub struct PathProblem {
     /// The path as written.
     pub path: String,
-    /// What is wrong, and what to write.
+    /// The problem, and what to write instead.
     pub message: String,
-    /// The real path that it was probably meant to be.
+    /// The nearest real path.
     pub nearest: Option<String>,
 }
 
 impl PathProblem {
-    /// The constraints on what is shown do not compile.
+    /// Creates the problem of a path whose leaves have constraints that do not compile.
     pub(super) fn unchecked(problem: &SchemaProblem) -> Self {
         let message = format!("names leaves whose constraints cannot be checked: {problem}");
         Self { path: "$".to_owned(), message, nearest: None }
@@ -131,7 +131,7 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
         }
         if !is_scalar(schema) {
             return Err(
-                "names a value whose schema says nothing, so nobody knows what it would show; give the field a type"
+                "names a value whose schema is empty, so it is unknown what it would show; give the field a type"
                     .into(),
             );
         }

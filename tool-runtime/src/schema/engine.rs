@@ -31,8 +31,8 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
 /// Checks a document against its meta-schema, and that it compiles. The references of the document are known to stay
 /// inside it.
 ///
-/// To compile a schema is a large part of building a catalog, and nobody may ever call its tool. So only what a
-/// meta-schema cannot judge is compiled here; everything else is compiled once, by the first call.
+/// To compile a schema is a large part of building a catalog, and its tool may never be called. So only rules that a
+/// meta-schema cannot judge are compiled here; everything else is compiled once, by the first call.
 pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
@@ -43,7 +43,7 @@ pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
 /// The dialects whose meta-schemas are found by the text of `$schema`, and the only place for it.
 const DIALECTS: [&str; 2] = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
 
-/// Keywords that say more than a meta-schema checks: patterns have to be those of an engine, and identifiers change
+/// Keywords with rules that a meta-schema does not check: patterns must be those of an engine, and identifiers change
 /// where references lead.
 const JUDGED_BY_COMPILING: [&str; 13] = [
     "$anchor",

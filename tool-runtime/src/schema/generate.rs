@@ -31,7 +31,7 @@ pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema 
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
 pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;
-    // The tool's own definition says these about the whole; a second, other answer would only confuse.
+    // The tool's own definition has these for the whole; a second version could contradict it.
     for key in ["title", "description", "default", "examples"] {
         if let Value::Object(root) = &mut generated {
             root.remove(key);

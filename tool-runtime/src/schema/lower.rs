@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::schema::problem::Pointer;
 use crate::schema::{SchemaProblem, defaults, engine, formats, merge};
 
-/// What a schema is for.
+/// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lowering {
     /// A model writes the value: the subset, closed, bounded.
@@ -14,7 +14,7 @@ pub(crate) enum Lowering {
     Output,
 }
 
-/// What a lowered schema of arguments may say.
+/// The keywords that a lowered schema of arguments may have.
 const SUBSET: [&str; 26] = [
     "$comment",
     "additionalProperties",
@@ -134,7 +134,7 @@ impl Walk {
             self.problems.push(self.pointer.problem(message, remedy));
             known = false;
         }
-        // What was refused often explains what else is missing, so one report is enough.
+        // A refused keyword often explains the other mistakes, so one report is enough.
         if !known {
             return;
         }

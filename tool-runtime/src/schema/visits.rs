@@ -13,10 +13,10 @@ use crate::schema::problem::SchemaProblemKind;
 /// The most looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
 
-/// The deepest value that can come: arguments and outputs have their own limits of depth.
+/// The deepest value that can occur: arguments and outputs have their own limits of depth.
 const LEVELS: usize = 64;
 
-/// How much counting one document is worth.
+/// The most steps that counting one document may take.
 const BUDGET: usize = 500_000;
 
 /// The looks that a meta-schema takes, roughly.
@@ -104,7 +104,7 @@ impl<'a> Visits<'a, '_> {
         Ok(looks)
     }
 
-    /// Collects what applies to the same value.
+    /// Collects the schemas that apply to the same value.
     fn gather(&mut self, schema: &'a Value) -> Result<(), Stop> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.here.get(&address(schema)) {
@@ -142,7 +142,7 @@ impl<'a> Visits<'a, '_> {
             };
             here.edges.push((label, position.schema));
         }
-        // To learn what was not evaluated, a validator goes through the schemas beside it once more.
+        // To find members that were not evaluated, a validator visits the schemas beside it once more.
         let times = if members.keys().any(|key| key.starts_with("unevaluated")) { 2 } else { 1 };
         for schema in beside {
             if !schema.is_object() {

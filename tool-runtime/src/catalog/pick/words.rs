@@ -16,7 +16,7 @@ const MAX_WORD_BYTES: usize = 64;
 pub(super) struct Word {
     /// Without case and accents, for people.
     pub(super) folded: String,
-    /// What is compared: words of one stem are the same.
+    /// The compared form: words with one stem are equal.
     pub(super) stem: String,
 }
 
@@ -133,7 +133,7 @@ fn is_border(before: char, char: char, next: Option<char>) -> bool {
         || (char.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && ends_capitals())))
 }
 
-/// Letters that have no accent to take away, as they are written where they are missing.
+/// Letters without a removable accent, in their usual ASCII spelling.
 const fn plain(char: char) -> Option<&'static str> {
     Some(match char {
         'ß' => "ss",
@@ -147,8 +147,8 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// How much a word of a query counts: words that hold a sentence together, or address the assistant, say little about
-/// the tool that is wanted, however rare they are in definitions.
+/// The weight of a word of a query. Words that hold a sentence together, or address the assistant, say little about the
+/// wanted tool, however rare they are in definitions.
 pub(super) fn weight(word: &Word) -> f64 {
     if FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok() { 0.4 } else { 1.0 }
 }

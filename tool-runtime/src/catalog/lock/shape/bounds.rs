@@ -92,7 +92,7 @@ fn bound(view: &View<'_>, keyword: &str, excluding: &str, is_least: bool) -> Opt
     let sign = |exact: Exact| if is_least { exact } else { exact.negated() };
     let read = |keyword: &str| view.get(keyword).and_then(Exact::of).map(sign);
     let excluded = read(excluding).map(|exact| match exact {
-        // Above 0 is from 1 on, for integers.
+        // For integers, above 0 means 1 or more.
         Exact::Integer(number) if view.is_integer() => (Exact::Integer(number.saturating_add(1)), false),
         exact => (exact, true),
     });

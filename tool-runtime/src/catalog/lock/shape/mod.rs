@@ -1,6 +1,6 @@
 //! Compares two schemas by the values that fit them, for values that are taken and for values that are shown.
 //!
-//! Bounded: a comparison looks at a number of places, and says so when there are more.
+//! Bounded: a comparison looks at a number of places, and reports when there are more.
 
 mod bounds;
 mod members;
@@ -83,34 +83,34 @@ const RULES: [&str; 25] = [
     "uniqueItems",
 ];
 
-/// What the values of a schema are for.
+/// The use of a schema's values.
 #[derive(Clone, Copy)]
 pub(super) enum Use<'a> {
     /// A model writes them.
     Input,
-    /// A model or a client reads them; of all members those that the allowlist names, or any.
+    /// A model or a client reads them: the members that the allowlist names, or all without one.
     Output(Option<&'a [String]>),
 }
 
-/// What happened to the values that fit.
+/// The change in the set of values that fit.
 #[derive(Clone, Copy, PartialEq)]
 enum Shift {
     Narrower,
     Wider,
     /// Some no longer fit, and others do.
     Other,
-    /// Nobody can tell.
+    /// The change cannot be judged.
     Unknown,
-    /// A member that nobody has to know of was added.
+    /// A member that is not required was added.
     Added,
     Removed,
-    /// What is left out means something else.
+    /// An absent member means something else.
     Default,
-    /// Words.
+    /// Titles, descriptions and examples.
     Text,
     /// A keyword that no rule is known for.
     Foreign,
-    /// Nothing that counts.
+    /// A difference without an effect.
     Same,
 }
 
@@ -158,12 +158,12 @@ struct Comparison<'a, 'c> {
     clean: HashSet<(usize, usize)>,
     places: usize,
     found: usize,
-    /// How often a pair was met inside itself, and taken to be clean.
+    /// How often a pair was met inside itself, and assumed to be clean.
     assumed: usize,
-    /// The member that is compared could not be left out before.
+    /// The compared member was required before.
     was_required: bool,
     kept: usize,
-    /// The gravest difference of those that are not kept.
+    /// The gravest of the differences that are not kept.
     beyond: Option<LockVerdict>,
     changes: &'c mut Vec<LockChange>,
 }
@@ -281,7 +281,7 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// What identifies a schema within documents that do not move.
+/// The identity of a schema: its address, because the documents do not move.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema) as usize
 }

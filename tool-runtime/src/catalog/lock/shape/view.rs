@@ -10,10 +10,10 @@ use crate::text::pointer;
 /// The longest chain of references that is followed from one place.
 const MAX_CHAIN: usize = 32;
 
-/// Keywords that say nothing about which values fit.
+/// Keywords without an effect on the values that fit.
 pub(super) const TEXTS: [&str; 6] = ["title", "description", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// Keywords that are no rule of the place where they are written.
+/// Keywords that set no rule at the place where they are written.
 pub(super) const ELSEWHERE: [&str; 6] = ["$comment", "$defs", "$id", "$ref", "$schema", "definitions"];
 
 pub(super) const STRING: u8 = 16;
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
         self.types() & NUMBER == INTEGER
     }
 
-    /// The values of `enum`, or that of `const`, as far as `type` has them.
+    /// The values of `enum`, or that of `const`, limited to those that `type` allows.
     pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
         let mut values: Vec<_> = match (self.get("enum"), self.get("const")) {
             (Some(Value::Array(values)), None) => values.iter().collect(),
@@ -165,7 +165,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Valu
     (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
 }
 
-/// The schema behind references without words of their own.
+/// The schema behind references that have no keywords of their own.
 pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut found = schema;
     for _ in 0..MAX_CHAIN {
