@@ -48,7 +48,7 @@ pub(super) fn whole(text: &str) -> String {
 }
 
 impl Keys {
-    /// Takes the next piece, adds to `out` what is known to be safe.
+    /// Takes the next piece, adds the text that is known to be safe to `out`.
     pub(super) fn push(&mut self, text: &str, out: &mut String) {
         text.chars().for_each(|next| self.next(next, out));
     }

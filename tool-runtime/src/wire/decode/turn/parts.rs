@@ -170,7 +170,7 @@ impl Layout {
         })
     }
 
-    /// Sets what is carried with a part and returns the bytes that are carried in all.
+    /// Sets the carried data of a part and returns the bytes of all carried data.
     pub(super) fn carry(&mut self, part: usize, new: Carried, bound: BoundTo) -> usize {
         if let Some((_, carried)) = self.parts.get_mut(part) {
             self.carried_bytes += new.json().len();

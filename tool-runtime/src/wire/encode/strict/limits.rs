@@ -1,4 +1,4 @@
-//! What providers limit about schemas: the size of strict requests, names of properties, circles.
+//! Limits of providers on schemas: the size of strict requests, names of properties, circles.
 
 use std::collections::BTreeSet;
 

@@ -107,7 +107,7 @@ impl Node {
         Some(entries.remove(at).1)
     }
 
-    /// What a local reference (`#` and a JSON pointer) names.
+    /// The target of a local reference (`#` and a JSON pointer).
     pub(super) fn resolve(&self, reference: &str) -> Option<&Self> {
         pointer::split(reference.strip_prefix('#')?)?.try_fold(self, |node, step| match node {
             Self::Object(_) => node.get(&step),

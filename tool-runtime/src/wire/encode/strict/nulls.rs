@@ -78,7 +78,7 @@ fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
         })
 }
 
-/// The schema itself, what it refers to, and its branches.
+/// The schema itself, the schemas that it refers to, and its branches.
 fn shapes<'a>(schema: &'a Node, root: &'a Node, hops: usize) -> Vec<&'a Node> {
     let mut found = vec![schema];
     let Some(hops) = hops.checked_sub(1) else { return found };

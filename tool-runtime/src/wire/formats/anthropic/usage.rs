@@ -85,9 +85,10 @@ impl Counts {
         self.usage()
     }
 
-    /// The counts of the message and what the passes have beyond them. Anthropic documents that the message sums up the
-    /// passes of the model that answers ("Advisor tool", usage), without those of compaction (`BetaUsage.iterations` in
-    /// its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All of them are paid.
+    /// The counts of the message and the additional counts of the passes. Anthropic documents that the message sums up
+    /// the passes of the model that answers ("Advisor tool", usage), without those of compaction
+    /// (`BetaUsage.iterations` in its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All
+    /// of them are paid.
     fn usage(&self) -> Usage {
         let mut usage = self.message;
         let [input, read, write, output] = self.passes;

@@ -76,7 +76,7 @@ impl PartialArguments {
         self.open == 0
     }
 
-    /// Adds a value. One whose place is unknown or taken is refused; one that says nothing is skipped (R6).
+    /// Adds a value. One whose place is unknown or taken is refused; an empty one is skipped (R6).
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
         let Some(new) = value.came()? else { return Ok(()) };
         let mut node = &mut self.root;

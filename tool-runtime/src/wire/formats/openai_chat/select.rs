@@ -77,7 +77,7 @@ impl Selector {
         Some(call)
     }
 
-    /// A server that sends a call twice means it once.
+    /// Drops repeats: a server that sends a call twice means one call.
     pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
         for (first, second) in std::mem::take(&mut self.shared) {
             turn.drop_repeat(first, second);
