@@ -33,6 +33,7 @@ pub(crate) fn parts(sentence: &str) -> Vec<Part> {
             continue;
         }
         let inside = braces.strip_prefix('{');
+        // A name ends at the next brace of either kind, so that an unclosed `{` is reported alone.
         let name = inside.and_then(|inside| inside.get(..inside.find(['{', '}'])?));
         let closed = name.filter(|name| braces.get(name.len() + 1..).is_some_and(|rest| rest.starts_with('}')));
         let length = closed.map_or(1, |name| name.len() + 2);
@@ -75,6 +76,7 @@ pub(crate) fn renamed<'n>(sentence: &str, mut rename: impl FnMut(&str) -> Option
     let mut written = String::new();
     for part in parts(sentence) {
         match part {
+            // Parts hold single braces; the sentence doubles them.
             Part::Text(text) => written.push_str(&text.replace('{', "{{").replace('}', "}}")),
             Part::Name(name, _) => {
                 let (argument, below) = split(&name);

@@ -39,6 +39,7 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
             now = punct.as_char();
             match now {
                 '<' => depth += 1,
+                // Not the `>` of `->` or `=>`.
                 '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
                 ',' | ';' if depth == 0 => {
                     if now == ';' {
@@ -64,8 +65,8 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
     pieces
 }
 
-/// Whether a token begins the next piece although the comma before it is missing: in `name = "a__b" effect =
-/// read_only`, the word `effect`.
+/// Whether a token begins the next piece although the comma before it is missing: `effect` in
+/// `name = "a__b" effect = read_only`.
 fn is_next_key(current: &[TokenTree], token: &TokenTree, next: Option<&TokenTree>, known: &[&str]) -> bool {
     let TokenTree::Ident(word) = token else { return false };
     let behind_value =

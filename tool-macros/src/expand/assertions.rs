@@ -56,6 +56,7 @@ fn of_arguments(tool: &Checked) -> TokenStream {
         }
     }
     let required = tool.require_any.iter().filter_map(|index| tool.arguments.get(*index));
+    // An argument with a default may be left out, whatever its type.
     for argument in required.filter(|argument| argument.default.is_none()) {
         assert(&argument.ty, "assert_optional");
     }

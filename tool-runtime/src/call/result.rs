@@ -1,4 +1,4 @@
-//! [`ToolExecResult`]: what the gate returns for one call.
+//! [`ToolExecResult`]: the gate's result for one call.
 
 mod document;
 

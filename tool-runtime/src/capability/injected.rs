@@ -1,4 +1,4 @@
-//! The traits that decide what a tool may borrow, and under which effect.
+//! The traits that decide which types a tool may borrow, and under which effect.
 
 use std::any::TypeId;
 

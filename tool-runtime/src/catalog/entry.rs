@@ -94,7 +94,8 @@ impl Entry {
             found.add(CatalogProblemKind::Redaction, message);
         }
         if !spec.name.is_discovered() && spec.redaction.allow.iter().any(|path| path == ERROR) {
-            let message = "`$error` names a server's error text; write `ToolError::safe(..)` for a text that a model may read";
+            let message =
+                "`$error` names a server's error text; write `ToolError::safe(..)` for a text that a model may read";
             found.add(CatalogProblemKind::Redaction, message);
         }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {

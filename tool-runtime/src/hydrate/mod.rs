@@ -1,7 +1,7 @@
 //! Hydration: parse, validate, instantiate. A provider's call becomes a [`Hydrated`] tool or located errors.
 //!
 //! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
-//! so what the schema accepts is what the tool is built from.
+//! so the tool is built from exactly the value that the schema accepted.
 
 mod frozen;
 mod mistakes;

@@ -266,7 +266,7 @@ fn is_index(segment: &str) -> bool {
         || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Follows a pointer through the properties and items of a schema. `None` where the schema leaves open what is there.
+/// Follows a pointer through the properties and items of a schema. `None` where the schema leaves the place open.
 /// The error carries the nearest pointer.
 fn resolve<'a>(
     document: &'a serde_json::Value,

@@ -70,6 +70,7 @@ impl Call {
                     && (seen.read() == call.read()
                         || seen.fingerprint() == call.fingerprint() && seen.effective() == call.effective())
             }
+            // An earlier process left only the digest.
             Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.digest(),
         }
     }

@@ -36,6 +36,7 @@ impl ToolPolicy {
     /// Writes the properties of the run that rules can read. Cedar policies see everything except attributes that none
     /// of them reads; tables see only the values that they name.
     fn tell_apart(&self, context: &PolicyContext<'_>, key: &mut Key) {
+        // Cedar policies can read all of these properties, so with them every value counts.
         let (data, all) = (self.data(), self.data().cedar.is_some());
         let read = self.data().cedar.as_ref().map(CedarRules::attributes);
         match context.caller {

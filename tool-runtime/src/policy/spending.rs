@@ -120,9 +120,9 @@ impl Spending {
         Self(Arc::new(Shared { budgets, places, books: Mutex::default() }))
     }
 
-    /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, and to its share of
-    /// that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full or
-    /// refused.
+    /// Holds the amounts that a call may use, before it is dispatched. Time is cut to the rest of the run's, and to its
+    /// share of that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full
+    /// or refused.
     ///
     /// `None` if there are no budgets: such calls are only counted when they end.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Option<Reservation>, BudgetExceeded> {
@@ -147,7 +147,7 @@ impl Spending {
         Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
-    /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
+    /// Holds the amounts that a call of a graph may use. Its time is part of the time that the call of the graph holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);

@@ -88,7 +88,7 @@ impl<L: AllInjected> FutureProbe<L> {
 
 /// The answers for all other types. Their mistakes are reported elsewhere, once.
 pub trait Otherwise {
-    /// The schema says something.
+    /// The schema is not empty.
     const SAYS_SOMETHING: bool = true;
     /// No capabilities.
     const HOLDS: Holds<()> = Holds(PhantomData);

@@ -91,6 +91,7 @@ fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Optio
         } else if let Some(member) = members(schema).and_then(|members| members.get(segment)) {
             next.extend(alternatives(member));
         }
+        // `null` only makes an object optional; any other scalar is a second form of an enum.
         text |= is_scalar(schema) && schema.get("type").is_none_or(|ty| ty != "null");
     }
     if next.is_empty() {
@@ -193,7 +194,7 @@ mod tests {
             ("by_name", "add `.*`"),
             ("by_name.ada", "write `*`"),
             ("by_number", "add `.*`"),
-            ("any", "says nothing"),
+            ("any", "whose schema is empty"),
             ("pair", "names a tuple"),
             ("$", "names an object"),
             ("inner.deep[].y", "arrays are passed through: write `inner.deep.y`"),

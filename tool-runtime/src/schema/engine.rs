@@ -19,6 +19,7 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
 /// Returns whether a part of a document takes a value. `None` if the part cannot be compiled on its own.
 pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<bool> {
     let mut schema = part.as_object()?.clone();
+    // A part has the dialect of its document, and may refer to the document's definitions.
     for key in ["$schema", "$defs", "definitions"] {
         if let Some(shared) = document.get(key) {
             schema.entry(key).or_insert_with(|| shared.clone());
@@ -84,6 +85,7 @@ fn is_plain_member(name: &str, value: &Value) -> bool {
     }
     match value {
         Value::Object(members) => members.iter().all(|(name, value)| is_plain_member(name, value)),
+        // Items have no name; the empty one is not a keyword.
         Value::Array(items) => items.iter().all(|item| is_plain_member("", item)),
         _ => true,
     }

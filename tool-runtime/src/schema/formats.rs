@@ -1,4 +1,4 @@
-//! Formats and the bounds they stand for: `format: uint32` is schemars' own, `minimum` and `maximum` are everyone's.
+//! Formats and the bounds they imply: `format: uint32` is schemars' own, every validator has `minimum` and `maximum`.
 
 use serde_json::{Map, Number, Value};
 

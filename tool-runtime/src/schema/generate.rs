@@ -20,7 +20,7 @@ const MAX_SCHEMAS: u64 = 2_000;
 /// Where references of generated schemas point.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Writes the schema of a type. Not a parameter: what compiles schemas is itself compiled once, not once a tool.
+/// Writes the schema of a type. Not a type parameter, so that the code around it is compiled once, not for each tool.
 pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
 
 /// Compiles the schema of a tool's arguments into the supported subset.

@@ -81,6 +81,7 @@ impl<'a> Document<'a> {
         }
         let mut owner = owner;
         if let Some(Value::String(id)) = members.get("$id") {
+            // Draft-07 writes an anchor as `"$id": "#name"`.
             if let Some(anchor) = id.strip_prefix('#') {
                 self.anchors.insert((owner, anchor), schema);
             } else {
@@ -122,6 +123,7 @@ impl<'a> Document<'a> {
             let Some(reference) = schema.get(key) else { continue };
             let reference = reference.as_str()?;
             targets.push(self.resolve(owner, reference)?);
+            // A dynamic reference may lead to any anchor of its name, depending on the way to it.
             if let (true, Some(name)) = (key == "$dynamicRef", reference.rsplit('#').next()) {
                 targets.extend(self.dynamic.get(name).into_iter().flatten().map(|schema| Target::Schema(schema)));
             }
@@ -184,6 +186,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         let Value::Object(members) = schema else { return 1 };
         match self.known.get(&address(schema)) {
             Some(Some(known)) => return *known,
+            // It is being counted: a reference back to it adds no schema.
             Some(None) => return 0,
             None => {}
         }
@@ -196,6 +199,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         for target in self.document.referred(members) {
             schemas = schemas.saturating_add(match target {
                 Target::Schema(target) => self.count(target, depth + 1),
+                // About as many as a meta-schema has.
                 Target::BuiltIn => 100,
             });
         }

@@ -80,6 +80,7 @@ impl Walk {
         merge::fold_constants(schema);
         let private = formats::drop_private(schema);
         if self.lowering == Lowering::Arguments {
+            // `const` is outside the subset; an `enum` of one value means the same.
             if let Some(constant) = schema.remove("const") {
                 schema.insert("enum".to_owned(), Value::Array(vec![constant]));
             }
@@ -95,6 +96,7 @@ impl Walk {
             merge::add_null(schema);
         }
         if self.lowering == Lowering::Arguments {
+            // Checked after `null` was added, because the default may be `null`.
             self.check_default(schema);
         }
     }
@@ -160,6 +162,7 @@ impl Walk {
         }
         if has_type(schema, "array") {
             match schema.get("items") {
+                // An array that is always empty needs no schema for its items.
                 None if schema.get("maxItems") == Some(&0.into()) => {}
                 None => self.untyped(),
                 Some(Value::Bool(_)) => self.untyped_in("items"),

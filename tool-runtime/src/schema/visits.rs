@@ -96,6 +96,7 @@ impl<'a> Visits<'a, '_> {
             for (label, target) in edges {
                 weighted.push((label, self.count(target, levels - 1)?));
             }
+            // `worst_member` compares each pair of edges; such a step is cheap, so sixteen count as one.
             self.spend(weighted.len().saturating_mul(weighted.len()) / 16)?;
             worst = worst_member(&weighted);
         }
@@ -109,6 +110,7 @@ impl<'a> Visits<'a, '_> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.here.get(&address(schema)) {
             Some(Some(_)) => return Ok(()),
+            // It is being gathered: its references lead back to it without entering a member.
             Some(None) => return Err(Stop::Loop),
             None => {}
         }
@@ -127,6 +129,7 @@ impl<'a> Visits<'a, '_> {
         for position in subschemas(members) {
             let label = match (position.keyword, position.name, position.index) {
                 ("properties", Some(name), _) => Label::Key(name),
+                // A pattern may match any name, so it counts for each of them.
                 ("patternProperties", ..) => Label::OtherKeys(None),
                 ("additionalProperties" | "unevaluatedProperties", ..) => Label::OtherKeys(named),
                 ("prefixItems" | "items", _, Some(index)) => Label::Item(index),
@@ -134,6 +137,7 @@ impl<'a> Visits<'a, '_> {
                 ("additionalItems", ..) => Label::OtherItems(listed("items")),
                 ("contains", ..) => Label::OtherItems(0),
                 ("propertyNames", ..) => Label::KeyText,
+                // These apply to no value by themselves.
                 ("$defs" | "definitions" | "contentSchema", ..) => continue,
                 _ => {
                     beside.push(position.schema);

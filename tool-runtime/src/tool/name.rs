@@ -76,7 +76,7 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// Takes a legal name as it stands, with or without a namespace: a name in a document, or one that a server
+    /// Takes a legal name unchanged, with or without a namespace: a name in a document, or one that a server
     /// published.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ pub(super) fn texts(spec: &ToolSpec) -> [String; FIELDS] {
     texts
 }
 
-/// The namespace of a name, and what follows it.
+/// The namespace of a name, and the rest of it.
 fn split(name: &str) -> (&str, &str) {
     match name.split_once("__") {
         Some((prefix, rest)) if is_discovered(name) => rest.split_once("__").unwrap_or((prefix, rest)),

@@ -67,6 +67,7 @@ impl Index {
                 scores[posting.slot as usize] += word.worth * frequency / (SATURATION + frequency);
             }
         }
+        // A tool that the query names wins over every score.
         named.into_iter().for_each(|slot| scores[slot] = f64::INFINITY);
         let ranked = scores.into_iter().enumerate().filter(|(slot, score)| *score > 0.0 && among(*slot));
         let mut ranked: Vec<_> = ranked
@@ -77,6 +78,7 @@ impl Index {
             })
             .collect();
         let order = |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name));
+        // Selecting is linear, so that only the chosen tools are sorted.
         if ranked.len() > most {
             ranked.select_nth_unstable_by(most - 1, order);
             ranked.truncate(most);
@@ -104,6 +106,7 @@ impl Index {
             };
             for pair in found.windows(2) {
                 let [first, second] = pair else { continue };
+                // Two function words side by side say little about a tool.
                 if weight(first) < 1.0 && weight(second) < 1.0 {
                     continue;
                 }

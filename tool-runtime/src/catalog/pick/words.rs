@@ -25,6 +25,7 @@ pub(super) struct Word {
 /// Names in camel case and snake case come apart, and so do letters and digits. Scripts without spaces between words
 /// become overlapping pairs of characters. Compatible forms of a character (full-width letters, ligatures) are one.
 pub(super) fn words(text: &str) -> Vec<Word> {
+    // NFKC makes full-width letters and ligatures equal to plain ones; ASCII has none of them.
     let normal: Cow<'_, str> = if text.is_ascii() { text.into() } else { text.nfkc().collect::<String>().into() };
     let mut splitter = Splitter { found: Vec::new(), stemmer: Stemmer::new(Algorithm::English) };
     let mut rest = normal.as_ref();
@@ -116,6 +117,7 @@ impl Splitter {
     fn pairs(&mut self, run: &str) {
         let ends: Vec<_> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
         let mut take = |pair: &str| self.found.push(Word { folded: pair.to_owned(), stem: pair.to_owned() });
+        // A single character forms no pair, so it is kept alone.
         if ends.len() == 2 {
             take(run);
         }
@@ -128,6 +130,7 @@ fn is_border(before: char, char: char, next: Option<char>) -> bool {
     if is_combining_mark(char) {
         return false;
     }
+    // `HTTPServer` splits before `Server`, but `IDs` stays whole.
     let ends_capitals = || next.is_some_and(|next| next.is_lowercase() && next != 's');
     char.is_numeric() != before.is_numeric()
         || (char.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && ends_capitals())))

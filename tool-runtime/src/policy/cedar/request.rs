@@ -107,6 +107,7 @@ impl Ready {
         }
         let asked = denies(&request, &sets.ask, &entities, false);
         Ok(asked.map(|rule| {
+            // A policy that fails here denies: its failure must not become a question.
             let failed = rule.starts_with(FAILED);
             (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rule)
         }))
@@ -158,6 +159,7 @@ impl Ready {
         if let Some(arguments) = arguments.filter(|_| self.reads.arguments) {
             let schema = tool.input_schema.map(Schema::to_value).unwrap_or_default();
             let kind = Kind::arguments(&schema, |name| self.reads.whole || self.reads.names.contains(name));
+            // Without a record, a policy would decide on rounded or missing arguments.
             let record = kind.value(arguments).ok().flatten().ok_or(Undecided)?;
             pairs.push(("arguments".to_owned(), record));
         }
@@ -167,11 +169,13 @@ impl Ready {
 
 /// Returns the rule that denies. Without `permit`, only `forbid` policies count.
 fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<String> {
+    // Cedar reports ids in no fixed order; the rule of a decision must always be the same.
     let first = |ids: &mut dyn Iterator<Item = &PolicyId>| ids.min().map(ToString::to_string);
     let answer = Authorizer::new().is_authorized(request, policies, entities);
     let mut failed = answer.diagnostics().errors().map(|error| match error {
         cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id(),
     });
+    // Cedar skips a policy that fails. A skipped `forbid` would allow the call, so every failure denies.
     if let Some(policy) = first(&mut failed) {
         return Some(format!("{FAILED}:{policy}"));
     }

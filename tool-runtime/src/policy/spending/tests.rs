@@ -126,7 +126,7 @@ async fn calls_without_a_limit_share_what_is_left() {
     let (one, two) = (call().unwrap(), call().unwrap());
     assert_eq!((one.time(), two.time()), (Some(ms(100)), Some(ms(100))));
     drop((limited, one, two));
-    assert_eq!(spending.spent().time, ms(90), "what passed is booked, and not what was held");
+    assert_eq!(spending.spent().time, ms(90), "the time that passed is booked, not the time that was held");
 }
 
 #[test]

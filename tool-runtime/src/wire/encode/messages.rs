@@ -117,7 +117,7 @@ impl<'a> Messages<'a> {
         call.arguments()
     }
 
-    /// Reports what the repair of a history removes: results that answer no call, and second calls of one id.
+    /// Reports the removals by the repair of a history: results that answer no call, and second calls of one id.
     fn lose_orphans(&mut self, history: &[Message], pieces: &[(usize, Piece<'a>)]) {
         let mut answers = HashSet::new();
         for (at, piece) in pieces {

@@ -18,7 +18,7 @@ pub(crate) struct OfferedTools {
     names: Arc<BTreeSet<String>>,
     /// The tools that the format cannot carry.
     left_out: Vec<String>,
-    /// What comes before and after the list.
+    /// The text before and after the list.
     around: (String, String),
     /// The tools, with a comma between each two.
     list: String,

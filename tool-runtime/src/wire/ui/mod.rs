@@ -93,7 +93,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Creates an encoder for a response that continues a message, when it is known who the calls wait for.
+    /// Creates an encoder for a response that continues a message, when it is known whom each call waits for.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,

@@ -186,10 +186,12 @@ impl<'a> Comparison<'a, '_> {
         if self.open.len() > MAX_DEPTH {
             self.places = MAX_PLACES + 1;
         }
+        // By the targets of references, so that a pair of schemas is compared once, however it is reached.
         let pair = (address(behind(self.roots.0, old)), address(behind(self.roots.1, new)));
         if self.is_over() || self.clean.contains(&pair) {
             return;
         }
+        // A recursive schema meets itself. It is equal if the rest of it is, so no difference is assumed.
         if self.open.contains(&pair) {
             self.assumed += 1;
             return;
@@ -199,6 +201,7 @@ impl<'a> Comparison<'a, '_> {
         self.open.push(pair);
         self.pair(old, new, was_required);
         self.open.pop();
+        // A result that rests on such an assumption is not remembered: the open pair may still turn out to differ.
         if (found, assumed) == (self.found, self.assumed) && !self.is_over() {
             self.clean.insert(pair);
         }
@@ -276,6 +279,7 @@ impl<'a> Comparison<'a, '_> {
     /// Whether the allowlist names this place, something below it or something above it.
     fn is_shown(&self) -> bool {
         let Use::Output(Some(allowed)) = self.usage else { return true };
+        // `zip` ends with the shorter path, so a path covers the places above it and below it.
         let covers = |path: &String| path == "$" || path.split('.').zip(&self.path).all(|(one, other)| one == *other);
         !allowed.is_empty() && (self.path.is_empty() || allowed.iter().any(covers))
     }

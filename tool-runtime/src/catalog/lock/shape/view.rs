@@ -51,6 +51,8 @@ impl<'a> View<'a> {
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
+                    // Rules beside a reference apply together with those of its target, which this chain cannot
+                    // express.
                     Some(target) if !has_rules(members) => schema = target,
                     _ => {
                         view.is_opaque = true;
@@ -65,6 +67,7 @@ impl<'a> View<'a> {
     }
 
     fn checked(mut self) -> Self {
+        // A type that JSON Schema does not have, or a keyword of the wrong form, has no meaning to compare.
         let is_wrong = |value: &Value| match value {
             Value::String(name) => bits(name) == 0,
             Value::Array(names) => names.iter().any(|name| name.as_str().is_none_or(|name| bits(name) == 0)),
@@ -79,6 +82,7 @@ impl<'a> View<'a> {
 
     /// The keyword, where it is written nearest.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
+        // The chain continues inside such an `anyOf`, so it is not a rule of its own.
         let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
         self.chain.iter().filter(|members| !is_followed(members)).find_map(|members| members.get(keyword))
     }

@@ -36,7 +36,7 @@ impl Writer<'_> {
         part
     }
 
-    /// Replaces the text of a part by that of an authoritative event (S2). What was shown stays shown.
+    /// Replaces the text of a part by that of an authoritative event (S2). Text that was shown stays shown.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
         self.turn.layout.replace_text(part, text, &mut self.turn.text);
     }

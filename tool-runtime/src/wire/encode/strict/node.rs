@@ -37,6 +37,7 @@ impl Node {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
                 items.into_iter().map(|raw| Self::read(raw.get(), depth)).collect::<Option<_>>().map(Self::Array)
             }
+            // As written: reading `1.0` or a long integer as a number could change its digits.
             _ => Some(Self::Scalar(raw.to_owned())),
         }
     }

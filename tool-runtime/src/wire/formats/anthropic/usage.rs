@@ -39,7 +39,7 @@ impl Pass {
     }
 }
 
-/// What the events of one message counted.
+/// The counts of the events of one message.
 #[derive(Default)]
 pub(super) struct Counts {
     message: Usage,
@@ -58,7 +58,7 @@ impl Counts {
         self.message.provisional = false;
     }
 
-    /// Adds what an event counts and returns the tokens so far. Later counts replace earlier ones; where a gateway
+    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones; where a gateway
     /// writes zero tokens read at the end, the start's count stays.
     pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
         let message = &mut self.message;
