@@ -66,8 +66,8 @@ impl Beside {
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
         let missing = match self.unavailable {
-            1 => "is not available: a result holds no more or larger files, or it is no longer stored",
-            _ => "are not available: a result holds no more or larger files, or they are no longer stored",
+            1 => "is not available: it exceeds the number or size of files in one result, or is no longer stored",
+            _ => "are not available: they exceed the number or size of files in one result, or are no longer stored",
         };
         for (count, why) in [(self.withheld, "may not be shown"), (self.unavailable, missing)] {
             if count > 0 {

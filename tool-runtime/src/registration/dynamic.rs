@@ -163,8 +163,8 @@ impl DynamicTool {
     ///
     /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
     /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
-    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows only the leaves in the policy's `tools.NAME.redact`. The hash is that of
-    /// the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
+    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows only the leaves in the policy's `tools.NAME.redact`. The hash is
+    /// that of the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
         server: &str,
         name: &str,
@@ -229,8 +229,8 @@ impl DynamicTool {
     }
 
     /// Sets the sentences for the person who decides on a call, with the names of arguments in braces:
-    /// `Deletes the task {title}`. The first sentence with all its arguments present is shown, otherwise the last one. A
-    /// catalog refuses a name that its schema does not have, and one of a sensitive argument.
+    /// `Deletes the task {title}`. The first sentence with all its arguments present is shown, otherwise the last one.
+    /// A catalog refuses a name that its schema does not have, and one of a sensitive argument.
     pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
         self.summary = sentences.into_iter().map(Into::into).collect();
         self
