@@ -1,5 +1,5 @@
-//! Who may decide on a call that waits, and what is recorded of those who may not; each thing that changed while a call
-//! waited has a code of its own.
+//! The rules for deciding on a waiting call, the records of refused deciders, and a code for each thing that changed
+//! while a call waited.
 
 use std::time::Duration;
 use tests::DecideShown as _;
