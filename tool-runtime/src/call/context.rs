@@ -102,7 +102,7 @@ pub(crate) fn context_of(
 }
 
 impl ToolContext {
-    /// The same context, as a tool borrows it.
+    /// Returns a second handle of the context, for a tool that borrows it.
     pub(crate) fn share(&self) -> Self {
         let ContextFields { call, timeout, client } = &self.0;
         context_of(Arc::clone(call), *timeout, client.clone())

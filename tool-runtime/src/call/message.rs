@@ -1,4 +1,4 @@
-//! The sentences that a model reads when a call does not end well. They hold no values.
+//! The sentences that a model reads when a call fails or waits. They hold no values.
 
 use crate::call::Outcome;
 use crate::error::FIXED_SAFE_MESSAGE;

@@ -44,7 +44,7 @@ pub(crate) struct CompiledCatalog {
 #[derive(Default)]
 struct Tables {
     inputs: Vec<Slot>,
-    /// Of client tools alone.
+    /// The validators of clients' answers.
     answers: HashMap<usize, Slot>,
     narrowed: HashMap<usize, Arc<Projector>>,
 }

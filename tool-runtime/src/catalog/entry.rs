@@ -37,7 +37,7 @@ pub(crate) struct Entry {
     pub(crate) published: Option<Arc<dyn Published>>,
     /// The capabilities of the tool. None of them reaches further than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
-    /// Of the value, or of the prepared payload of a client tool. `None` when no allowlist was given.
+    /// The projector of the value, or of the prepared payload of a client tool. `None` without an allowlist.
     pub(crate) projector: Option<Arc<Projector>>,
     /// The schema behind `projector`; `None` for a dynamic tool that declares no output schema.
     pub(crate) payload: Option<Schema>,

@@ -21,7 +21,7 @@ pub(crate) struct ServerTools {
         expect(dead_code, reason = "the command line adds servers")
     )]
     was_listed: bool,
-    /// Those that came later, by name.
+    /// The tools that came later, by name.
     listed: OnceLock<Vec<Arc<Entry>>>,
 }
 

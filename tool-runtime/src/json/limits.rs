@@ -13,7 +13,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
+    /// For JSON that this crate wrote: any length, nested to 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
 
     /// As [`UNBOUNDED`](Self::UNBOUNDED), with the levels of a record around its values.

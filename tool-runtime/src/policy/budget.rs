@@ -29,7 +29,7 @@ pub(crate) struct Budgets {
     /// For all runs of a principal in a tenant, over all processes that share a store; one for each window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub principal: Vec<Allowance>,
-    /// For all runs of a tenant, likewise.
+    /// For all runs of a tenant, over all processes that share a store; one for each window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub tenant: Vec<Allowance>,
 }

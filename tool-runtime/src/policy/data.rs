@@ -45,10 +45,10 @@ pub(crate) struct PolicyData {
     /// Tools and graphs that are added and removed for one principal.
     #[serde(deserialize_with = "parse::table_map")]
     pub principals: BTreeMap<String, Grant>,
-    /// The same for principals that have a value of an attribute: `attributes.NAME.VALUE`.
+    /// Tools and graphs for principals that have a value of an attribute: `attributes.NAME.VALUE`.
     #[serde(deserialize_with = "parse::table_maps")]
     pub attributes: BTreeMap<String, BTreeMap<String, Grant>>,
-    /// The same for one tenant, and for a role within it.
+    /// Tools and graphs for one tenant, and for a role within it.
     #[serde(deserialize_with = "parse::table_map")]
     pub tenants: BTreeMap<String, TenantGrant>,
     /// Limits by caller: `direct` (the agent loop or the application), `graph` (any graph that runs as a tool),
@@ -147,7 +147,7 @@ pub(crate) struct TenantGrant {
     /// Tools denied in any case.
     #[serde(deserialize_with = "parse::names")]
     pub denied_tools: BTreeSet<String>,
-    /// The same for a role in this tenant.
+    /// Tools and graphs that a role in this tenant adds and removes.
     #[serde(deserialize_with = "parse::table_map")]
     pub roles: BTreeMap<String, Grant>,
 }

@@ -184,7 +184,7 @@ impl Compiled {
     }
 }
 
-/// The rule that lets the tool in, or the denial.
+/// Returns the rule that admits the tool, or the denial.
 fn admitted_by(
     compiled: &Compiled,
     context: &PolicyContext<'_>,

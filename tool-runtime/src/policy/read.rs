@@ -58,7 +58,7 @@ fn from_toml(value: &toml::Value) -> Tree<'_> {
         toml::Value::Integer(number) => Tree::Int(*number),
         toml::Value::Float(number) => Tree::Float(*number),
         toml::Value::Boolean(flag) => Tree::Bool(*flag),
-        // serde sees a date as a table, and a policy has none.
+        // serde reads a TOML date as a table, and a policy has no dates.
         toml::Value::Datetime(_) => Tree::Object(Vec::new()),
         toml::Value::Array(items) => Tree::Array(items.iter().map(from_toml).collect()),
         toml::Value::Table(members) => {

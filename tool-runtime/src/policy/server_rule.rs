@@ -22,10 +22,10 @@ pub(crate) struct ServerRule {
     /// The time that one call may take, in milliseconds, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// The size of its result, in bytes, likewise.
+    /// The size of its result, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<usize>,
-    /// The size of its arguments, in bytes, likewise.
+    /// The size of its arguments, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
 }

@@ -111,7 +111,7 @@ struct Books {
 }
 
 impl Spending {
-    /// Creates an account with no amount spent or held, for a run with so many calls at a time.
+    /// Creates an account with no amount spent or held, for a run with `parallel` calls at a time.
     #[must_use]
     pub(crate) fn new(budgets: impl IntoIterator<Item = (Holder, Allowance)>, parallel: usize) -> Self {
         // A budget without limits is dropped here, so that no call has to check it.

@@ -18,7 +18,7 @@ pub(super) type Unwritten = (usize, usize);
 pub(super) struct Fitted {
     /// The value, without marks.
     pub(super) data: String,
-    /// The same with a mark at each cut.
+    /// The value with a mark at each cut.
     pub(super) marked: String,
     pub(super) left_out: LeftOut,
 }

@@ -81,7 +81,7 @@ impl Leaf {
         Some(Self { scalar: (types != 0).then_some(Kinds { types, min, max }), items })
     }
 
-    /// Of unknown type, so values there are filtered rather than refused.
+    /// Whether the type is unknown, so that values are filtered rather than refused.
     pub(super) fn is_any(&self) -> bool {
         *self == Self::ANY
     }

@@ -26,9 +26,9 @@ pub(crate) struct Described {
     pub(crate) description: Arc<str>,
     pub(crate) summary: Vec<Arc<str>>,
     pub(crate) input: Checked,
-    /// Of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
+    /// The schema of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
     pub(crate) output: Option<Checked>,
-    /// Of a client's answer; `None` for server tools.
+    /// The schema of a client's answer; `None` for server tools.
     pub(crate) answer: Option<Checked>,
     pub(crate) effect: ToolEffect,
     /// `None` when no allowlist was given.

@@ -74,7 +74,7 @@ fn borrows(requirements: &[Requirement]) -> Value {
     found.into_iter().map(|(name, effect, kind)| json!({"effect": effect, "kind": kind, "name": name})).collect()
 }
 
-/// Turns canonical text with exact integers into that of RFC 8785, which rounds the long ones.
+/// Turns canonical text with exact integers into the text of RFC 8785, which rounds long ones.
 fn doubles(text: &str) -> Cow<'_, str> {
     // Few schemas have such a number, and reading each byte of all of them costs more than hashing them. A number that
     // is too long has a byte at one of these places.

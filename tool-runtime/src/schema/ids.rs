@@ -48,7 +48,7 @@ impl IdArguments {
         names.into_iter().collect()
     }
 
-    /// Cuts white space off both ends of each, before the schema sees them. Returns whether there was any.
+    /// Cuts white space off both ends of each id, before validation. Returns whether there was any.
     pub(crate) fn trim(&self, arguments: &mut Tree<'_>) -> bool {
         let mut trimmed = false;
         if self.looks() {
@@ -57,7 +57,7 @@ impl IdArguments {
         trimmed
     }
 
-    /// Refuses those that are blank or stand for no value.
+    /// Refuses ids that are blank or placeholders.
     pub(crate) fn check(&self, arguments: &Tree<'_>, violations: &mut Vec<Violation>) {
         // Most calls have none, and pointers are made only for those that do.
         if self.looks() && self.any_placeholder(arguments, true) {

@@ -1,4 +1,4 @@
-//! The borrowed tree as the validator library sees an instance.
+//! The borrowed tree as an instance of the validator library.
 
 use std::borrow::Cow;
 

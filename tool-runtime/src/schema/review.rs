@@ -126,7 +126,7 @@ pub fn review(name: &str, description: &str, schema: &Value) -> Review {
     verdict
 }
 
-/// The same for a schema in text form; its size and depth are checked before anything is built from it.
+/// As [`review`], for a schema in text form; its size and depth are checked before anything is built from it.
 #[must_use]
 pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
     match parse_foreign(schema) {

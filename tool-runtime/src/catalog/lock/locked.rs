@@ -20,7 +20,7 @@ pub(super) struct Locked {
     pub(super) description: Vec<String>,
     pub(super) input_schema: Value,
     pub(super) output_schema: Value,
-    /// Of the payload for a client, for a tool that a client executes.
+    /// The schema of the payload for a client; `None` for a tool that no client executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) payload_schema: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

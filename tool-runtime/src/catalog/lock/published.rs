@@ -1,4 +1,4 @@
-//! The same verdicts for a definition that a server published.
+//! The verdicts of a lock for definitions that a server published.
 
 use std::collections::BTreeSet;
 

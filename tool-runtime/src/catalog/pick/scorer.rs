@@ -12,8 +12,8 @@ use crate::tool::ToolSpec;
 /// Ranks tools for a query in place of the built-in ranking: with embeddings, or by a user's earlier choices. Implement
 /// it with [`macro@async_trait`].
 ///
-/// A scorer that is late, fails, panics or gives an invalid answer does not fail the request: the built-in
-/// ranking is used, and the failure is reported to the operators' sink.
+/// A scorer that is late, fails, panics or gives an invalid answer does not fail the request: the built-in ranking is
+/// used, and the failure is reported to the operators' sink.
 ///
 /// ```
 /// use std::error::Error;

@@ -42,9 +42,9 @@ struct Ready {
 
 /// Policies by what they may do to a call.
 struct Sets {
-    /// Those that permit, and those that forbid.
+    /// Policies that permit, and policies that forbid.
     decide: PolicySet,
-    /// Those that forbid until a person approves.
+    /// Policies that forbid until a person approves.
     ask: PolicySet,
 }
 

@@ -175,7 +175,7 @@ impl<'a> Part<'a> {
 }
 
 impl Source<'_> {
-    /// Its address; of an image that of the page that shows it.
+    /// Its address; for an image, the address of the page that shows it.
     pub(super) fn address(&self) -> &str {
         if self.uri.get().is_empty() { self.page.get() } else { self.uri.get() }
     }
