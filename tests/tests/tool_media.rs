@@ -176,7 +176,7 @@ async fn a_record_holds_type_size_and_hash() {
     assert_eq!(media.as_object().unwrap().len(), 3);
     // What is read of the record says that the file is gone.
     let recorded = rig.run.recorded(&"c".into()).await.unwrap().unwrap();
-    assert!(recorded.media().is_empty() && recorded.to_model().contains("no longer here"), "{}", recorded.to_model());
+    assert!(recorded.media().is_empty() && recorded.to_model().contains("no longer stored"), "{}", recorded.to_model());
 }
 
 #[tokio::test]

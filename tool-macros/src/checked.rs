@@ -88,7 +88,7 @@ pub(crate) enum Form {
 /// A function tool.
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
-    /// The signature without what only the macro reads.
+    /// The signature without the attributes that only the macro reads.
     pub(crate) sig: Signature,
     pub(crate) body: TokenStream,
     /// In the author's order.
@@ -97,11 +97,11 @@ pub(crate) struct Function {
     pub(crate) is_blocking: bool,
 }
 
-/// What the function is called with.
+/// A value that the function is called with.
 pub(crate) enum Passed {
     /// An argument of this name.
     Argument(Ident),
-    /// What the runtime injects: the type behind the `&`.
+    /// An injected value: the type behind the `&`.
     Injected(Box<Type>),
 }
 
@@ -109,7 +109,7 @@ impl Checked {
     /// Lowers a tool that broke no rule.
     ///
     /// # Errors
-    /// Returns the tool if something is missing, which its rules have reported.
+    /// Returns the tool if something is missing. A rule has reported it.
     pub(crate) fn new(mut tool: Tool) -> Result<Self, Box<Tool>> {
         let required = (tool.attr.name.value(), tool.attr.effect.value(), tool.attr.redact.value());
         let (Some(name), Some(effect), Some(redact)) = required else { return Err(Box::new(tool)) };
@@ -178,7 +178,7 @@ fn function(tool: &Tool, callable: &Callable) -> Option<Function> {
 }
 
 impl Function {
-    /// The types behind the `&` of what is injected, in order.
+    /// The types of injected values, without their `&`, in order.
     pub(crate) fn injected(&self) -> impl DoubleEndedIterator<Item = &Type> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Passed::Injected(target) => Some(&**target),

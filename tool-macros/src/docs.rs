@@ -1,4 +1,4 @@
-//! Doc comments as text: a model reads what the author wrote.
+//! Doc comments as text, which models read as descriptions.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -36,7 +36,7 @@ impl Docs {
         self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
-    /// Returns an expression for the text: one leading space a line removed, blank lines at both ends removed.
+    /// Returns an expression for the text, without the leading space of each line and the blank lines at both ends.
     pub(crate) fn to_expr(&self) -> TokenStream {
         if self.parts.iter().all(|part| matches!(part, Part::Text(_))) {
             let lines: Vec<String> = self.parts.iter().filter_map(Part::text).map(dedent).collect();

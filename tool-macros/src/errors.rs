@@ -1,4 +1,4 @@
-//! The one collector of everything that is wrong with an item, so that an author reads all of it together.
+//! Collects every mistake of an item, so that an author reads all of them at once.
 
 use std::fmt::Display;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// Collects mistakes. Dropping it before they were read is a bug of the macro, and panics.
+/// Collects mistakes. Dropping it unread is a bug of the macro, and panics.
 pub(crate) struct Errors {
     collected: Option<syn::Error>,
 }
@@ -54,7 +54,7 @@ impl Errors {
 
 impl Drop for Errors {
     fn drop(&mut self) {
-        // A mistake that nobody reads would let a wrong item compile.
+        // An unreported mistake would let a wrong item compile.
         assert!(self.collected.is_none() || thread::panicking(), "the mistakes of an item were not reported");
     }
 }

@@ -1,5 +1,5 @@
-//! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that
-//! someone who is still typing it reads the compiler's errors and none of ours.
+//! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that an
+//! author who is still typing it reads the compiler's errors and none of ours.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -10,12 +10,12 @@ use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
 pub(crate) enum Item {
     Function(Function),
     Struct(ItemStruct),
-    /// Kept as it is; the text says what to write instead, at the tokens.
+    /// Kept unchanged; the text, reported at the tokens, says what to write instead.
     Other {
         blame: TokenStream,
         message: &'static str,
     },
-    /// Kept as it is; the syntax error was reported.
+    /// Kept unchanged; the syntax error was reported.
     Unreadable,
 }
 
@@ -65,7 +65,7 @@ fn with_named_fields(item: ItemStruct) -> Item {
     Item::Other { blame, message }
 }
 
-/// An item that is kept without being understood, without the attributes that only the macro would have read.
+/// Returns an item that cannot be a tool, without the attributes that only the macro reads.
 pub(crate) fn without_helpers(item: TokenStream) -> TokenStream {
     strip(item, &["arg", "serde", "schemars"], &|group| {
         let in_parameters = group.delimiter() == Delimiter::Parenthesis;
@@ -97,7 +97,7 @@ fn strip(tokens: TokenStream, helpers: &[&str], inside: &dyn Fn(&Group) -> Group
     out
 }
 
-/// Returns the first token behind attributes and visibility, which shows the kind of the item.
+/// Returns the first token after attributes and visibility, which shows the kind of the item.
 pub(crate) fn keyword(item: &TokenStream) -> Option<TokenStream> {
     fn behind(input: ParseStream<'_>) -> syn::Result<TokenTree> {
         input.call(Attribute::parse_outer)?;

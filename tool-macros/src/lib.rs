@@ -1,7 +1,7 @@
 //! The attribute macros of `tool-runtime`: `#[tool]` and `#[capability]`. Their documentation is on the re-exports.
 //!
 //! Tokens become data (`attr`, `item`, `model`), rules turn the data into a tool without mistakes (`check`, `checked`),
-//! and expansion writes that (`expand`). The author's item is never lost, whatever is wrong with it.
+//! and expansion turns that into tokens (`expand`). The author's item is always emitted, even with mistakes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
 #![allow(clippy::large_enum_variant, reason = "one value of each lives for one expansion")]

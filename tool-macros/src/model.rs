@@ -1,4 +1,4 @@
-//! The tool as plain data: what the attribute and the item say together, and the tokens to blame.
+//! The tool as plain data: the facts from the attribute and the item, with the tokens to blame.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::spanned::Spanned;
@@ -30,9 +30,9 @@ pub(crate) enum Form {
     Struct(Box<ItemStruct>),
 }
 
-/// A function, its parameters sorted out.
+/// A function with its parameters classified.
 pub(crate) struct Callable {
-    /// The signature without what only the macro reads.
+    /// The signature without the attributes that only the macro reads.
     pub(crate) sig: Signature,
     pub(crate) body: TokenStream,
     pub(crate) parameters: Vec<Parameter>,
@@ -133,7 +133,7 @@ fn parameter(
 ) -> Parameter {
     let FnArg::Typed(typed) = input else { return Parameter::Unusable(input.clone()) };
     let attr = attr::argument(&typed.attrs, true, errors);
-    // `#[cfg]` goes too: a rule refuses it, and the body would only fail once more without the parameter.
+    // `#[cfg]` is removed too: a rule refuses it, and a missing parameter would cause a second error in the body.
     typed.attrs.clone_from(&attr.kept);
     if let Type::Reference(reference) = peel(&typed.ty) {
         let target = peel(&reference.elem).clone();
@@ -186,11 +186,11 @@ pub(crate) fn output_span(output: &Type) -> Span {
     shown.unwrap_or(output).span()
 }
 
-/// Returns whether a type is spelled `Option<Option<..>>`: a field that tells `null` from absence.
+/// Returns whether a type is spelled `Option<Option<..>>`: a field that distinguishes `null` from absence.
 ///
 /// serde decides by an attribute of the field whether it may be absent, and attributes are written before types are
-/// known, so only the spelling can be asked. It selects `nullable`, whose signature checks the type. Behind an alias,
-/// `null` and absence both read as `None`, as they do everywhere else.
+/// known, so only the spelling is available. It selects `nullable`, whose signature checks the type. Behind an alias,
+/// `null` and absence both read as `None`, as in every other `Option`.
 pub(crate) fn is_nested_option(ty: &Type) -> bool {
     let inner = |ty| match last_segment(ty)? {
         (name, mut types) if name == "Option" => types.next(),

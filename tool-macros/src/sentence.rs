@@ -9,7 +9,7 @@ use syn::LitStr;
 pub(crate) enum Part {
     /// Text, as it is read.
     Text(String),
-    /// The name of an argument; behind a dot, of a member of it.
+    /// The name of an argument, or `argument.member`.
     Name(String, Range<usize>),
     /// Braces that cannot be read, and why.
     Broken(&'static str, Range<usize>),
@@ -33,6 +33,7 @@ pub(crate) fn parts(sentence: &str) -> Vec<Part> {
             continue;
         }
         let inside = braces.strip_prefix('{');
+        // A name ends at the next brace of either kind, so that an unclosed `{` is reported alone.
         let name = inside.and_then(|inside| inside.get(..inside.find(['{', '}'])?));
         let closed = name.filter(|name| braces.get(name.len() + 1..).is_some_and(|rest| rest.starts_with('}')));
         let length = closed.map_or(1, |name| name.len() + 2);
@@ -65,7 +66,7 @@ pub(crate) fn names(sentence: &str) -> impl Iterator<Item = (String, Range<usize
     })
 }
 
-/// The argument and what follows it, of `argument.member`.
+/// Splits `argument.member` at the first dot.
 pub(crate) fn split(name: &str) -> (&str, &str) {
     name.split_at(name.find('.').unwrap_or(name.len()))
 }
@@ -75,6 +76,7 @@ pub(crate) fn renamed<'n>(sentence: &str, mut rename: impl FnMut(&str) -> Option
     let mut written = String::new();
     for part in parts(sentence) {
         match part {
+            // Parts hold single braces; the sentence doubles them.
             Part::Text(text) => written.push_str(&text.replace('{', "{{").replace('}', "}}")),
             Part::Name(name, _) => {
                 let (argument, below) = split(&name);
@@ -86,12 +88,12 @@ pub(crate) fn renamed<'n>(sentence: &str, mut rename: impl FnMut(&str) -> Option
     written
 }
 
-/// Returns the span of a place in a literal, if the compiler gives one and the literal is written without escapes.
-/// Otherwise that of the literal.
+/// Returns the span of a place in a literal if the compiler provides one and the literal has no escapes; otherwise the
+/// span of the literal.
 pub(crate) fn span(literal: &LitStr, place: &Range<usize>) -> Span {
     let token = literal.token();
     let plain = token.to_string() == format!("\"{}\"", literal.value());
-    // The text begins behind the quote.
+    // The text begins after the quote.
     let inside = plain.then(|| token.subspan(place.start + 1..=place.end)).flatten();
     inside.unwrap_or_else(|| literal.span())
 }

@@ -23,7 +23,7 @@
 ///     fn now(&self) -> i64;
 /// }
 ///
-/// /// Somebody's calendar, on another service.
+/// /// A user's calendar at another service.
 /// #[capability(effect = external_side_effect, kind = "calendar")]
 /// #[async_trait]
 /// pub trait Calendar {
@@ -43,8 +43,9 @@
 ///
 /// # Supertraits
 ///
-/// A tool can call whatever a supertrait offers. So a capability builds on other capabilities, which reach no further
-/// than it declares, and on `Debug`, `Display`, `Error`, `Any` and auto traits; every other supertrait is refused.
+/// A tool can call every method of a supertrait. A capability therefore builds on other capabilities, whose effects
+/// reach no further than its own, and on `Debug`, `Display`, `Error`, `Any` and auto traits; every other supertrait is
+/// refused.
 ///
 /// # Generic traits
 ///
@@ -108,7 +109,7 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Structs
 ///
-/// A struct with named fields is the validated arguments, and [`ToolComponent`](crate::ToolComponent) says how it runs and what it borrows:
+/// A struct with named fields is the validated arguments, and [`ToolComponent`](crate::ToolComponent) defines how it runs and what it borrows:
 /// `Cap<dyn Trait>`, and `Cap<Connection<dyn Trait>>` of a trait with a kind. `#[tool]` implements `Deserialize` and
 /// `JsonSchema` for it; other derives are the author's.
 ///
@@ -157,11 +158,11 @@ pub use tool_runtime_macros::capability;
 /// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
-/// | `max_result_bytes` | the largest result, in bytes; of a longer output the items that do not fit are left out and counted |
+/// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
-/// | `validate` | a function that checks the typed arguments, see below; it is also asked about arguments that break bounds of the schema, so that a model reads all its mistakes at once |
+/// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |
@@ -178,10 +179,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`); `{{` and `}}` are
-/// braces. Of a list, the first sentence whose arguments are all given is shown, or the last one. The values are those
-/// that the tool would get, bounded and on one line, and texts are quoted; an argument that is left out is `(not given)`.
-/// Sensitive arguments cannot be named. A sentence has at most 200 characters.
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`); `{{` and `}}`
+/// are braces. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
+/// are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that is left out
+/// reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
 ///
 /// ## Hooks
 ///

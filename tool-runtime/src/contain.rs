@@ -1,4 +1,4 @@
-//! Containing panics of authors' code: a panic ends where it is caught, its payload included.
+//! Contains panics of authors' code, including those of a payload's destructor.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,7 @@ use crate::text::cut;
 /// The longest message of a panic that is kept, in bytes.
 const MESSAGE_BYTES: usize = 2048;
 
-/// Runs code that may panic; `None` when it did.
+/// Runs code that may panic; returns `None` if it did.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     attempted(work).ok()
 }
@@ -21,7 +21,7 @@ pub(crate) fn attempted<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(message)
 }
 
-/// Makes and awaits a future that may panic: while it is made, polled or dropped. `Err` holds the message of the panic.
+/// Makes and awaits a future whose creation, polling or drop may panic. `Err` holds the message of the panic.
 pub(crate) async fn awaited<'a, T>(
     make: impl FnOnce() -> Pin<Box<dyn Future<Output = T> + Send + 'a>>,
 ) -> Result<T, String> {

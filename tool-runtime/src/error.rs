@@ -1,4 +1,4 @@
-//! What a tool returns when it fails, [`ToolError`], and what parsing a name returns, [`ParseError`].
+//! The errors of tools, [`ToolError`], and of parsing names, [`ParseError`].
 //!
 //! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
 //! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
@@ -19,8 +19,8 @@ pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept
 
 /// The failure of a tool, made by its author.
 ///
-/// Any [`std::error::Error`] converts into one with `?`. Its text stays with the operators; what a model may
-/// read is only what [`ToolError::safe`] or [`ToolError::with_safe`] says.
+/// Any [`std::error::Error`] converts into one with `?`. Its text is for operators only; a model reads only the
+/// sentence set with [`ToolError::safe`] or [`ToolError::with_safe`].
 ///
 /// ```
 /// use tool_runtime::ToolError;
@@ -40,7 +40,7 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// What an error is to the gate. Tools make [`ErrorKind::Tool`] only; the others are those of sources.
+/// The gate's classification of an error. Tools make [`ErrorKind::Tool`] only; sources of tools make the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
 pub(crate) enum ErrorKind {
@@ -50,13 +50,13 @@ pub(crate) enum ErrorKind {
     Reported,
     /// The connection broke off after the call was sent.
     Lost,
-    /// The server did not answer in the time that it had.
+    /// The server did not answer in time.
     TimedOut,
     /// The server refused the credentials of the account, and did nothing.
     Unauthorized,
-    /// The server answered, but not with what its definition says.
+    /// The server's answer does not fit its definition.
     Invalid,
-    /// The server answered with more than is read.
+    /// The server's answer exceeds the size limit.
     TooLarge,
 }
 
@@ -88,8 +88,9 @@ impl ToolError {
         Self { code: Some(code.into()), safe: None, source: None, kind: ErrorKind::Tool }
     }
 
-    /// A failure whose text is for operators only: of an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any error or
-    /// a text. Of an error that is not `Send + Sync`, pass on the text: `ToolError::internal(error.to_string())`.
+    /// A failure whose text is for operators only, from an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any other
+    /// error or a text. For an error that is not `Send + Sync`, pass its text:
+    /// `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
     }
@@ -137,8 +138,8 @@ impl ToolError {
         self.safe.as_deref().unwrap_or(FIXED_SAFE_MESSAGE)
     }
 
-    /// What operators may read: the source and its causes, at most 32 of them and 16 KiB together; empty without a
-    /// source. It can hold values, so it goes to no log by itself.
+    /// Returns the text for operators: the source and its causes, at most 32 of them and 16 KiB together; empty without
+    /// a source. It can hold values, so it is never logged automatically.
     #[must_use]
     pub fn detail(&self) -> String {
         self.source.as_ref().map(|source| chain(&*source.error)).unwrap_or_default()
@@ -174,7 +175,7 @@ fn write_chain(text: &mut Bounded, error: &(dyn Error + 'static)) {
     }
 }
 
-/// Refuses what is too long, so that an endless text ends.
+/// A writer that fails at the limit, which ends an endless text.
 struct Bounded(String);
 
 impl fmt::Write for Bounded {
@@ -198,20 +199,20 @@ impl fmt::Debug for ToolError {
     }
 }
 
-// `ToolError` itself does not implement `Error`: that is what lets every `Error` convert into it with `?`.
+// `ToolError` itself does not implement `Error`; otherwise this would overlap with `impl From<T> for T`.
 impl<E: ErrorSource> From<E> for ToolError {
     fn from(source: E) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
     }
 }
 
-/// What `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
+/// An error that `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`?` cannot convert `{Self}` into a `ToolError`",
     label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`; if it is not `Send + Sync`, `.map_err(|error| ToolError::internal(error.to_string()))?`",
     note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
-#[doc(hidden)] // Only diagnostics name it: what counts is that a type is an error.
+#[doc(hidden)] // It appears in diagnostics only; authors implement `Error`.
 pub trait ErrorSource: Error + Send + Sync + 'static {}
 
 #[diagnostic::do_not_recommend]
@@ -222,7 +223,7 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
     message = "`{Self}` cannot be the error of a tool",
     label = "neither `ToolError` nor a `std::error::Error`",
     note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text",
-    note = "of an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass on the text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
+    note = "for an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass its text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
 )]
 #[doc(hidden)] // For the signature of `#[tool]` functions, which take any error that `?` takes.
 pub trait IntoToolError {

@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! The modules, along the way of a call:
+//! The modules, in the order in which a call passes them:
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -44,11 +44,11 @@
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
 //! | [`media`] | images, audio and files, with their checks |
 //! | [`hydrate`] | parse, validate, instantiate |
-//! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
+//! | [`policy`], [`capability`](mod@capability) | the rules for calls, and the resources that tools borrow |
 //! | [`runner`] | the gate: `runner/gate/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
 //! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
-//! | [`error`] | what tools return when they fail, and why a text could not be parsed |
+//! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
 //!
@@ -92,7 +92,7 @@ mod text;
 pub mod tool;
 pub mod wire;
 
-// The module that expansions name; its own name carries the version of both packages.
+// The module that expansions refer to. Its name contains the version of both packages.
 tool_runtime_macros::__private_module!();
 #[doc(hidden)]
 pub use private::definition_of as __definition_of;

@@ -1,4 +1,4 @@
-//! For tests: a preset runner for tools, which is no way round the gate, and [`conformance`] for stores.
+//! A preset runner for tests of tools, whose calls pass the same gate as in production, and [`conformance`] for stores.
 
 use crate::capability::Capabilities;
 use crate::catalog::ToolCatalog;

@@ -60,7 +60,7 @@ impl Service {
     }
 }
 
-// Neither tokens nor chats belong into a log.
+// Neither tokens nor chats belong in a log.
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("runner", &self.runner).field("agent", &self.agent).finish_non_exhaustive()

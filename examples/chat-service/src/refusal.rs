@@ -19,7 +19,7 @@ pub(crate) enum Refusal {
     Unauthorised,
     /// The body names no chat.
     NoChat,
-    /// The body is not what a chat UI posts, or it claims what cannot be.
+    /// The body does not have the form that a chat UI posts, or makes a claim that cannot be true.
     Chat(ChatError),
     /// A decision or an answer does not fit the call that waits, or the decider may not decide.
     Unfit(ResumeError),

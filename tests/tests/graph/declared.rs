@@ -94,11 +94,14 @@ fn a_policy_names_graphs_that_exist_where_they_belong() {
     let text = problems("budgets.graphs.reseacher.calls = 1");
     assert!(text.contains("`budgets.graphs.reseacher`: there is no graph `reseacher`"), "{text}");
     let text = problems("budgets.graphs.researcher.bytes = 10");
-    assert!(text.contains("`budgets.graphs.researcher.bytes`: a call holds as many bytes"), "{text}");
+    assert!(text.contains("`budgets.graphs.researcher.bytes`: a call reserves the size limit"), "{text}");
     assert_eq!(problems("budgets.graphs.researcher.turns = 3"), "");
     for (policy, expected) in [
         ("[budgets.graphs.researcher]", "this budget limits nothing"),
-        ("[budgets.graphs.researcher]\nwindow = '1h'\ncalls = 1", "this budget has no `window`"),
+        (
+            "[budgets.graphs.researcher]\nwindow = '1h'\ncalls = 1",
+            "`window` is for the budgets of a principal or a tenant",
+        ),
         ("[budgets.graphs.researcher]\nturn = 1", "unknown"),
     ] {
         let text = ToolPolicy::from_toml(policy).unwrap_err().to_string();

@@ -140,6 +140,10 @@ const STUMBLES: &[(&str, &str)] = &[
     ("what is no", "what is not a"),
     ("that is no", "that is not a"),
     ("text is no", "text is not a"),
+    ("is no part of", "is not part of"),
+    ("belong into", "belong in"),
+    ("of those who", "of the people who, of callers that, .."),
+    ("what would be right", "the expected value"),
 ];
 
 /// Whether the phrase is in the line, as words of its own and not as code.

@@ -1,5 +1,5 @@
-//! Who may decide on a call that waits, and what is recorded of those who may not; each thing that changed while a call
-//! waited has a code of its own.
+//! The rules for deciding on a waiting call, the records of refused deciders, and a code for each thing that changed
+//! while a call waited.
 
 use std::time::Duration;
 use tests::DecideShown as _;
@@ -96,7 +96,7 @@ async fn whoever_may_decide_is_recorded_with_what_was_shown() {
 fn rules_about_deciders_decide_something() {
     for (rules, expected) in [
         ("[approvals]\nrole = [\"x\"]", "unknown field `role`"),
-        ("[approvals]\nroles = []", "nobody has one of no roles"),
+        ("[approvals]\nroles = []", "an empty list admits nobody"),
         ("[approvals.tools.waiting__chang]\nown_calls = true", "there is no tool `waiting__chang`"),
         ("[approvals.tools.waiting__change]", "this decides nothing; write `own_calls` or `roles`"),
         ("[approvals.effects.changes]\nown_calls = true", "changes"),

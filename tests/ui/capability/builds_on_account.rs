@@ -6,7 +6,7 @@ trait Mail {
     fn unread(&self) -> u32;
 }
 
-/// Could be bound once for everybody.
+/// could be bound once for all calls.
 #[capability(effect = read_only)]
 trait Everybody: Mail {}
 

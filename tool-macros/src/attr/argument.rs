@@ -1,5 +1,5 @@
-//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` under which
-//! schema and parser still say the same.
+//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` that keep schema
+//! and parser in agreement.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
@@ -11,16 +11,16 @@ use crate::docs::Docs;
 use crate::errors::Errors;
 use crate::names::nearest;
 
-/// What the attributes of one argument say.
+/// The parsed attributes of one argument.
 pub(crate) struct ArgumentAttr {
     pub(crate) docs: Docs,
     pub(crate) default: Key<DefaultValue>,
     pub(crate) sensitive: Key<()>,
     pub(crate) evidence: Key<LitStr>,
     pub(crate) rename: Key<LitStr>,
-    /// What goes to the derives: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
+    /// Attributes for the derives: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
     pub(crate) derived: Vec<Attribute>,
-    /// What stays on a parameter.
+    /// Attributes that stay on a parameter.
     pub(crate) kept: Vec<Attribute>,
     /// `#[cfg(..)]` and `#[cfg_attr(..)]`, for a rule to refuse.
     pub(crate) conditional: Vec<Attribute>,
@@ -43,8 +43,8 @@ const SERDE_KEYS: [&str; 2] = ["rename", "default"];
 const SCHEMARS_KEYS: [&str; 11] =
     ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
 
-/// Reads the attributes of one argument. Attributes of others are kept for fields, whose item may carry other
-/// derives, and reported for parameters, where no other attribute has a meaning.
+/// Reads the attributes of one argument. Foreign attributes are kept on fields, because the item may carry other
+/// derives, and reported on parameters, where they have no meaning.
 pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Errors) -> ArgumentAttr {
     let mut out = ArgumentAttr {
         docs: Docs::of(attrs),
@@ -122,7 +122,7 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
     }
 }
 
-/// Says why a serde key cannot be used on an argument, and what to write.
+/// Reports a serde key that an argument cannot have, with the alternative.
 fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     let instead = match key {
         "flatten" => "write the fields as arguments, or nest them in an object of their own",
@@ -167,7 +167,7 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
         ),
         "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
         "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
-            .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; let the type say it")),
+            .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; give the argument a type that expresses it")),
         _ => {
             unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors);
         }
@@ -184,7 +184,7 @@ pub(super) fn list(attr: &Attribute, shape: &str, known: &[&str], errors: &mut E
 }
 
 impl ArgumentAttr {
-    /// Returns the first thing that only an argument from the model can have.
+    /// Returns the first attribute that only an argument from the model can have.
     pub(crate) fn of_arguments_only(&self) -> Option<TokenStream> {
         let key = |ident: &Ident| ident.to_token_stream();
         None.or_else(|| self.default.key().map(key))

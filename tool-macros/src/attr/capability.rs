@@ -6,10 +6,10 @@ use syn::{LitStr, Path};
 use crate::attr::{Key, Reach, effect, krate, pieces, unknown_key};
 use crate::errors::Errors;
 
-/// What `#[capability(..)]` says.
+/// The parsed `#[capability(..)]`.
 #[derive(Default)]
 pub(crate) struct CapabilityAttr {
-    /// All of it: the place of what is missing.
+    /// The whole attribute, at which missing keys are reported.
     pub(crate) tokens: TokenStream,
     pub(crate) effect: Key<Reach>,
     pub(crate) kind: Key<LitStr>,

@@ -7,7 +7,7 @@ use crate::attr::duplicate_key;
 use crate::errors::Errors;
 use crate::names::{RenameRule, one_of};
 
-/// What the item's own attributes say.
+/// The parsed attributes of the item.
 #[derive(Default)]
 pub(crate) struct Container {
     pub(crate) rename_all: Option<RenameRule>,

@@ -31,7 +31,7 @@ impl<T> Key<T> {
         };
     }
 
-    /// Marks a key that was written with a typo: it is reported as that, and not as missing.
+    /// Marks a key that was written with a typo, so that it is not also reported as missing.
     pub(crate) fn misspelt(&mut self) {
         if self.is_absent() {
             *self = Self::Unreadable;

@@ -24,10 +24,10 @@ pub(crate) use container::{Container, container};
 pub(crate) use key::Key;
 pub(crate) use pieces::{Piece, pieces};
 
-/// What `#[tool(..)]` says.
+/// The parsed `#[tool(..)]`.
 #[derive(Default)]
 pub(crate) struct ToolAttr {
-    /// All of it: the place of what is missing.
+    /// The whole attribute, at which missing keys are reported.
     pub(crate) tokens: TokenStream,
     pub(crate) name: Key<LitStr>,
     pub(crate) title: Key<LitStr>,
@@ -50,7 +50,7 @@ pub(crate) struct ToolAttr {
     pub(crate) krate: Key<Path>,
 }
 
-/// The word behind `effect`.
+/// The value of `effect`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     ReadOnly,
@@ -58,14 +58,14 @@ pub(crate) enum Reach {
     External,
 }
 
-/// The word behind `execution`.
+/// The value of `execution`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Server,
     Client,
 }
 
-/// The word behind `no_schema_mode`.
+/// The value of `no_schema_mode`.
 #[derive(Clone, Copy)]
 pub(crate) enum NoSchemaMode {
     RejectEffects,
@@ -186,7 +186,7 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
     attr
 }
 
-/// What to write for a key that other libraries have.
+/// Returns the alternative to a key that other libraries have.
 fn habit(key: &str) -> Option<&'static str> {
     Some(match key {
         "description" | "desc" | "doc" => "the doc comment of the item is the description",
@@ -272,7 +272,7 @@ fn bytes(piece: &Piece, errors: &mut Errors) -> Option<LitInt> {
     }
 }
 
-/// Reports a key that does not exist, and returns the one that was probably meant.
+/// Reports a key that does not exist, and returns the likely intended one.
 pub(crate) fn unknown_key<'a>(piece: &Piece, owner: &str, known: &[&'a str], errors: &mut Errors) -> Option<&'a str> {
     let key = piece.key_text();
     let meant = nearest(&key, known);

@@ -39,6 +39,7 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
             now = punct.as_char();
             match now {
                 '<' => depth += 1,
+                // Not the `>` of `->` or `=>`.
                 '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
                 ',' | ';' if depth == 0 => {
                     if now == ';' {
@@ -64,8 +65,8 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
     pieces
 }
 
-/// Whether a token begins the next piece although no comma is before it: in `name = "a__b" effect = read_only`, the
-/// word `effect`.
+/// Whether a token begins the next piece although the comma before it is missing: `effect` in
+/// `name = "a__b" effect = read_only`.
 fn is_next_key(current: &[TokenTree], token: &TokenTree, next: Option<&TokenTree>, known: &[&str]) -> bool {
     let TokenTree::Ident(word) = token else { return false };
     let behind_value =
@@ -205,7 +206,7 @@ impl Piece {
         (is_readable || !parsed.is_empty()).then_some(parsed)
     }
 
-    /// `key = word`, the word being one of a few.
+    /// `key = word`, with a word from a fixed list.
     pub(crate) fn choice<T: Copy>(&self, what: &str, choices: &[(&str, T)], errors: &mut Errors) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let word: Ident = self.value(&one_of(&words), errors)?;
@@ -220,7 +221,7 @@ impl Piece {
     }
 }
 
-/// The second token, if the first is an item of its own and so is the second: in `["a" "b"]`, `"b"`.
+/// The second token, if both the first and the second are items: in `["a" "b"]`, `"b"`.
 fn behind_first<T: Parse>(item: &TokenStream) -> Option<TokenTree> {
     let is_item = |token: &TokenTree| syn::parse2::<T>(token.to_token_stream()).is_ok();
     let mut tokens = item.clone().into_iter();

@@ -17,23 +17,24 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
         errors.at(
             &argument.ident,
             format_args!(
-                "missing doc comment on the argument `{}`, which the model fills in; what the runtime injects is borrowed: `&dyn Trait`",
+                "missing doc comment on the argument `{}`, which the model fills in; injected values are borrowed: `&dyn Trait`",
                 plain(&argument.ident)
             ),
         );
     }
 }
 
-/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>` and `ToolContext` are injected, and so they are borrowed.
+/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>` and `ToolContext` are injected, so parameters borrow
+/// them.
 pub(super) fn injected_owned(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         if let Some(borrowed) = injected_type(tool, argument) {
-            errors.at(&argument.ty, format_args!("what the runtime injects is borrowed; write `&{borrowed}`"));
+            errors.at(&argument.ty, format_args!("injected values are borrowed; write `&{borrowed}`"));
         }
     }
 }
 
-/// Returns what the runtime injects in place of an owned parameter that it could only inject.
+/// Returns the borrowed type to write for an owned parameter that only the runtime can provide.
 fn injected_type(tool: &Tool, argument: &Argument) -> Option<String> {
     let (Form::Function(_), Type::Path(path)) = (&tool.form, &argument.ty) else { return None };
     let last = path.path.segments.last()?;
@@ -71,12 +72,12 @@ pub(super) fn pattern_argument(tool: &Tool, errors: &mut Errors) {
 pub(super) fn impl_trait_argument(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         if let Some(tokens) = find_impl(&argument.ty) {
-            errors.at(tokens, "an argument is built from JSON, so its type has a name; write the type");
+            errors.at(tokens, "an argument is built from JSON and needs a named type; write the type");
         }
     }
     for borrowed in tool.borrowed() {
         if let Some(tokens) = find_impl(&borrowed.target) {
-            errors.at(tokens, "what the runtime injects is a trait object; write `&dyn` for `&impl`");
+            errors.at(tokens, "an injected value is a trait object; write `&dyn` for `&impl`");
         }
     }
 }
@@ -92,7 +93,7 @@ pub(super) fn borrowed_inside(tool: &Tool, errors: &mut Errors) {
 pub(super) fn mutable_borrow(tool: &Tool, errors: &mut Errors) {
     for borrowed in tool.borrowed() {
         if let Some(mutability) = &borrowed.reference.mutability {
-            errors.at(mutability, "several calls share what the runtime injects; write `&` for `&mut`");
+            errors.at(mutability, "several calls share an injected value; write `&` for `&mut`");
         }
     }
 }
@@ -128,7 +129,7 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
     let mut seen: HashMap<&str, &syn::Ident> = HashMap::new();
     for argument in &tool.arguments {
         let Some(first) = seen.insert(&argument.wire, &argument.ident) else { continue };
-        // Two parameters of one name are the compiler's to report.
+        // The compiler reports two parameters of the same name.
         if plain(first) != plain(&argument.ident) {
             let blame = argument
                 .attr
@@ -171,7 +172,7 @@ pub(super) fn find_borrow(ty: &Type) -> Option<TokenStream> {
     })
 }
 
-/// Returns the first token, at any depth, that a rule is about, with the one behind it.
+/// Returns the first token, at any depth, that a rule refuses. The rule also sees the token after it.
 fn find(tokens: TokenStream, is_it: &mut impl FnMut(&TokenTree, Option<&TokenTree>) -> bool) -> Option<TokenStream> {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

@@ -103,12 +103,12 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
             errors.at(
                 name,
                 format_args!(
-                    "the tool part behind `{namespace}__` is empty; write `{namespace}__{}`",
+                    "the tool part after `{namespace}__` is empty; write `{namespace}__{}`",
                     snake(&tool.ident)
                 ),
             );
         }
-        // No name in a reserved namespace is right.
+        // No name in a reserved namespace is allowed, so no correction of it is suggested.
         Some((namespace, part)) if part.contains("__") && namespace != "mcp" && namespace != "graph" => {
             let single = part.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
             errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{single}`"));
@@ -206,7 +206,7 @@ pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
-    // An `execution` that could not be read may well have meant the client.
+    // An unreadable `execution` may have been meant as `client`.
     if !matches!(tool.attr.execution, Key::Absent | Key::Given(_, Place::Server)) {
         return;
     }
@@ -222,7 +222,7 @@ pub(super) fn no_schema_without_mode(tool: &Tool, errors: &mut Errors) {
     if let Some(key) = tool.attr.allow_no_schema.key()
         && tool.attr.no_schema_mode.is_absent()
     {
-        errors.at(key, "`allow_no_schema` runs unvalidated calls; say under which condition: `no_schema_mode = reject_effects` or `approve_each`");
+        errors.at(key, "`allow_no_schema` runs unvalidated calls; write the condition: `no_schema_mode = reject_effects` or `approve_each`");
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
 /// Refuses every bound that the expansion does not read as a supertrait: its effect could not be compared with the
 /// declared one.
 pub(super) fn unread_bound(item: &ItemTrait, errors: &mut Errors) {
-    const MESSAGE: &str = "this bound cannot be compared with the declared effect; write what the capability builds on as `trait Reader: Writer`, and leave every other bound out";
+    const MESSAGE: &str = "this bound cannot be compared with the declared effect; write supertraits as `trait Reader: Writer`, and remove every other bound";
     if !item.generics.params.is_empty() {
         return;
     }
@@ -69,7 +69,7 @@ pub(super) fn mutable_self(item: &ItemTrait, errors: &mut Errors) {
         {
             errors.at(
                 mutability,
-                "several calls share an adapter; write `&self`, and keep what changes behind a lock inside the adapter",
+                "several calls share an adapter; write `&self`, and keep mutable state behind a lock inside the adapter",
             );
         }
     }
@@ -98,8 +98,8 @@ fn type_predicates(item: &ItemTrait) -> impl Iterator<Item = &PredicateType> {
     })
 }
 
-/// Whether a predicate says something of `Self`. The compiler sees through parentheses, and through the invisible group
-/// that a `$ty:ty` of `macro_rules!` leaves.
+/// Whether a predicate bounds `Self`. The compiler sees through parentheses, and through the invisible group that a
+/// `$ty:ty` of `macro_rules!` leaves.
 fn bounds_self(predicate: &PredicateType) -> bool {
     let is_self =
         matches!(peel(&predicate.bounded_ty), Type::Path(path) if path.qself.is_none() && path.path.is_ident("Self"));

@@ -17,10 +17,10 @@ use crate::checked::Checked;
 use crate::errors::Errors;
 use crate::model::Tool;
 
-/// Reports everything that is wrong with a tool and can be seen in its tokens. Types are checked by the expansion.
+/// Reports every mistake that is visible in a tool's tokens. The expansion checks types.
 ///
 /// # Errors
-/// Returns the tool as it is if there was any mistake, now or while its tokens were read.
+/// Returns the tool unchanged if there is a mistake, found here or while its tokens were read.
 pub(crate) fn check(tool: Tool, errors: &mut Errors) -> Result<Checked, Box<Tool>> {
     rules(&tool, errors);
     if errors.is_empty() { Checked::new(tool) } else { Err(Box::new(tool)) }
@@ -82,7 +82,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     argument::same_wire_name(tool, errors);
 }
 
-/// Reports everything that is wrong with a capability trait, and returns whether tools can borrow it all the same.
+/// Reports every mistake of a capability trait, and returns whether tools can still borrow it.
 pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) -> bool {
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);

@@ -9,7 +9,7 @@ use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
 use crate::model::{Form, Parameter, Tool};
 
-/// As many as the runtime's tuples hold.
+/// The length of the runtime's longest tuple of capabilities.
 const MAX_CAPABILITIES: usize = 8;
 
 pub(super) fn missing_docs(tool: &Tool, errors: &mut Errors) {
@@ -78,7 +78,7 @@ pub(super) fn borrowed_output(tool: &Tool, errors: &mut Errors) {
     let Form::Function(function) = &tool.form else { return };
     let Some(output) = &function.output else { return };
     if let Some(tokens) = find_impl(output) {
-        errors.at(tokens, "the output of a tool has a schema, so its type has a name; write the type");
+        errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");
     } else if let Some(tokens) = find_borrow(output) {
         errors.at(tokens, "the output of a tool is owned; write `String` for `&str`, `Vec<T>` for `&[T]`");
     }

@@ -33,10 +33,7 @@ pub(super) fn summary_too_long(tool: &Tool, errors: &mut Errors) {
 pub(super) fn summary_not_plain(tool: &Tool, errors: &mut Errors) {
     for text in sentences(tool) {
         if let Some(bad) = text.value().chars().find(|&one| is_hidden(one)) {
-            errors.at(
-                text,
-                format_args!("the sentence holds {bad:?}; write it on one line, in characters that are seen"),
-            );
+            errors.at(text, format_args!("the sentence holds {bad:?}; write it on one line, in visible characters"));
         }
     }
 }
@@ -67,7 +64,7 @@ pub(super) fn summary_unknown(tool: &Tool, errors: &mut Errors) {
                 continue;
             }
             let at = sentence::span(text, &place);
-            // A hook and a caller of the tool say `type` for `r#type`.
+            // An author may have written the name on the wire; a sentence takes the name in the code.
             let by_wire = tool.arguments.iter().find(|argument| argument.wire == name);
             match by_wire.map(|argument| plain(&argument.ident)).as_deref().or_else(|| nearest(name, &known)) {
                 Some(meant) => errors.span(at, format_args!("there is no argument `{name}`; did you mean `{meant}`?")),
@@ -103,7 +100,10 @@ pub(super) fn summary_unreachable(tool: &Tool, errors: &mut Errors) {
     for text in sentences(tool) {
         let names: BTreeSet<_> = sentence::names(&text.value()).map(|(name, _)| name).collect();
         if before.iter().any(|one| one.is_subset(&names)) {
-            errors.at(text, "a sentence above is shown whenever this one could be: it names no other arguments; write this one first");
+            errors.at(
+                text,
+                "this sentence is never shown, because an earlier one needs no other arguments; write this one first",
+            );
         }
         before.push(names);
     }

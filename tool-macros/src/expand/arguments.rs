@@ -1,4 +1,4 @@
-//! The arguments as a struct of the macro's own, which carries the derives: the author's item keeps its own.
+//! The arguments as a generated struct with the derives; the author's item keeps only its own.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -25,7 +25,7 @@ pub(super) fn arguments(tool: &Checked) -> TokenStream {
 }
 
 fn derives(schema: Schema) -> TokenStream {
-    // Attributes take paths as text; `__rt` stands for every path, `$crate::..` included.
+    // Attributes take paths as text. The alias `__rt` replaces the author's path, which may be `$crate::..`.
     match schema {
         Schema::Derived => quote! {
             #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]

@@ -1,4 +1,4 @@
-//! What only the compiler knows of a tool, asserted at the author's types.
+//! Assertions at the author's types, for facts that only the compiler knows.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::checked::{Checked, Execution, Form, Schema};
 use crate::expand::declaration::effect;
 use crate::expand::spans::{at, generated};
 
-/// `fn __assertions() { .. }`. It comes before what it asserts is needed for, so that its errors are read first.
+/// `fn __assertions() { .. }`. It precedes the code that needs the asserted traits, so that its errors are read first.
 pub(super) fn assertions(tool: &Checked) -> TokenStream {
     let arguments = of_arguments(tool);
     let output = match &tool.form {
@@ -56,6 +56,7 @@ fn of_arguments(tool: &Checked) -> TokenStream {
         }
     }
     let required = tool.require_any.iter().filter_map(|index| tool.arguments.get(*index));
+    // An argument with a default may be left out, whatever its type.
     for argument in required.filter(|argument| argument.default.is_none()) {
         assert(&argument.ty, "assert_optional");
     }

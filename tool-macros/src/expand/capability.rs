@@ -25,14 +25,15 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
         let mistakes = errors.into_tokens();
         return item.into_iter().chain(mistakes).collect();
     };
-    // With a mistake in the attribute the trait can still be borrowed, or every tool would be an error too.
+    // With a mistake in the attribute the trait can still be borrowed; otherwise every tool that uses it would fail
+    // too.
     let hidden = check_capability(&attr, &parsed, &mut errors).then(|| implementation(&attr, &parsed));
     let item = with_bounds(parsed);
     let mistakes = errors.into_tokens();
     quote!(#item #hidden #mistakes)
 }
 
-/// A capability is shared between calls on all threads.
+/// Adds `Send + Sync + 'static`, because calls on all threads share a capability.
 fn with_bounds(mut item: ItemTrait) -> ItemTrait {
     let place = at(&item.ident);
     if item.colon_token.is_none() {
@@ -48,7 +49,7 @@ fn with_bounds(mut item: ItemTrait) -> ItemTrait {
 
 fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
     let private = private(attr.krate.value());
-    // A capability whose effect is missing or unreadable does not compile, whatever is written for it here.
+    // A capability whose effect is missing or unreadable does not compile, so any effect serves here.
     let effect = declaration::effect(attr.effect.value().copied().unwrap_or(Reach::ReadOnly));
     let (name, text) = (generated(&item.ident), plain(&item.ident));
     let place = at(&item.ident);

@@ -78,7 +78,7 @@ fn declaration(tool: &Checked) -> TokenStream {
     }
 }
 
-/// What few tools say. Fields that are not written cost the compiler nothing.
+/// The fields that few tools set. Fields that are not written cost no compile time.
 fn rest(tool: &Checked) -> Vec<TokenStream> {
     let timeout = tool.timeout.map(|timeout| {
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);

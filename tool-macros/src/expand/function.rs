@@ -1,4 +1,4 @@
-//! A function tool: the function as written, a marker of its name, and how it is called.
+//! A function tool: the function as written, a marker type of the same name, and the code that calls it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -16,8 +16,8 @@ pub(super) fn item(tool: &Checked, function: &Function) -> TokenStream {
     quote!(#item #marker)
 }
 
-/// The function with the lints off that the attribute's own rules break: the arguments of a tool are owned, it has as
-/// many as its schema, it returns a `Result`, and its doc comment is written for a model.
+/// The function, with the lints allowed that the rules of `#[tool]` break: owned arguments, as many as the schema has,
+/// a returned `Result`, and a doc comment written for a model.
 pub(super) fn as_written(attrs: &[Attribute], vis: &Visibility, sig: &Signature, body: &TokenStream) -> TokenStream {
     quote! {
         #(#attrs)*
@@ -31,7 +31,7 @@ pub(super) fn as_written(attrs: &[Attribute], vis: &Visibility, sig: &Signature,
     }
 }
 
-/// A type of the function's name, which `definition!` resolves. Its errors are read under the name.
+/// A type of the function's name, which `definition!` resolves. Errors about it appear at the name.
 pub(super) fn marker(vis: &Visibility, sig: &Signature) -> TokenStream {
     let name = generated(&sig.ident);
     quote_spanned! {at(&sig.ident)=>
@@ -51,7 +51,7 @@ pub(super) fn impls(tool: &Checked, function: &Function) -> TokenStream {
 fn component(tool: &Checked, function: &Function) -> TokenStream {
     let effect = effect(tool.effect);
     let requirements = function.injected().map(|target| {
-        // The syntax selects the wording of the error; traits decide.
+        // The syntax selects only the wording of the error; traits decide whether there is one.
         let probe = if matches!(target, Type::TraitObject(_)) { "of_trait" } else { "of_type" };
         let probe = Ident::new(probe, at(target));
         quote_spanned!(at(target)=> __rt::BorrowProbe::<#target>::#probe::<#target, #effect>)

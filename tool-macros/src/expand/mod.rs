@@ -54,7 +54,7 @@ fn checked(tool: Tool, errors: &mut Errors) -> TokenStream {
     }
 }
 
-/// Everything, for a tool without mistakes.
+/// The whole expansion of a tool without mistakes.
 fn whole(tool: &Checked) -> TokenStream {
     let private = private(tool.krate.as_ref());
     let (item, form) = match &tool.form {

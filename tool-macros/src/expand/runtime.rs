@@ -4,14 +4,14 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Ident, Path};
 
-/// The name of the module. It carries the version, so that macros and runtime of different releases do not compile
-/// together, and nobody depends on what is in it.
+/// The name of the module. It contains the version, so that macros and runtime of different releases do not compile
+/// together and other crates do not rely on its contents.
 pub(super) fn module_name() -> Ident {
     let version = env!("CARGO_PKG_VERSION").replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
     format_ident!("__private{version}", span = Span::call_site())
 }
 
-/// The module, for the runtime's own root.
+/// The declaration of the module at the runtime's root.
 pub(crate) fn module() -> TokenStream {
     let name = module_name();
     quote! {

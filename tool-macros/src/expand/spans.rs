@@ -1,4 +1,4 @@
-//! Spans of generated tokens: at the author's tokens, where errors are read, but resolved as the macro's own.
+//! Spans of generated tokens: located at the author's tokens, where errors appear, but resolved as the macro's own.
 
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;

@@ -1,4 +1,4 @@
-//! What we generate, reviewed like code: `tests/expand/<case>.in.rs` expands to `tests/expand/<case>.rs`.
+//! The generated code, reviewed like code: `tests/expand/<case>.in.rs` expands to `tests/expand/<case>.rs`.
 //!
 //! `REFRESH_EXPANSIONS=1` writes the files anew; read the diff.
 
@@ -83,13 +83,13 @@ fn expansions_are_as_reviewed() {
 fn another_path_of_the_runtime_replaces_every_one() {
     for (path, input) in inputs() {
         let is_renamed = input.attr.to_string().contains("crate");
-        // What is not a tool is passed through and names nothing.
+        // An item that is not a tool passes through and does not name the module.
         let is_tool = !path.ends_with("wrong_item.in.rs");
         assert_eq!(pretty(&input).contains("tool_runtime"), is_tool && !is_renamed, "{}", path.display());
     }
 }
 
-/// Someone is still typing: every beginning of every attribute and item, and each of their tokens left out.
+/// Half-typed input: every beginning of every attribute and item, and each of them without one token.
 #[test]
 fn nothing_that_is_half_typed_panics() {
     for (_, input) in inputs() {

@@ -30,6 +30,7 @@ pub(super) fn item(tool: &Tool) -> TokenStream {
         Form::Struct(_) => tool.generics.clone(),
     };
     let (generics, arguments, clause) = generics.split_for_impl();
+    // Never called: the mistakes keep the crate from compiling.
     let named = quote! {
         #[automatically_derived]
         impl #generics #private::Named for #name #arguments #clause {

@@ -26,5 +26,5 @@ impl ::tool_runtime::__private::Named for add {
     "tool name `add` has no namespace; write `core__add`"
 }
 ::core::compile_error! {
-    "missing doc comment on the argument `right`, which the model fills in; what the runtime injects is borrowed: `&dyn Trait`"
+    "missing doc comment on the argument `right`, which the model fills in; injected values are borrowed: `&dyn Trait`"
 }

@@ -1,4 +1,4 @@
-//! [`ArgumentChange`]: what differs between two readings of one call's arguments.
+//! [`ArgumentChange`]: a difference between two readings of one call's arguments.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ pub struct ArgumentChange {
     pub kind: ArgumentChangeKind,
     /// The place, as a JSON Pointer. Empty for a repair, which is about the text as a whole.
     pub pointer: String,
-    /// What was there; `None` if it was left out.
+    /// The value before; `None` if it was absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<JsonText>,
-    /// What is there now; `None` if it is gone.
+    /// The value after; `None` if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<JsonText>,
 }

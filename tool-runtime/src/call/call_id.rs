@@ -1,4 +1,4 @@
-//! [`CallId`]: what tells the calls of a run apart.
+//! [`CallId`]: the id of a call within its run.
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone)]
 pub struct CallId(Text);
 
-/// Each call makes four copies of its id. One of a usual length takes neither an allocation nor a count of references for
-/// that: OpenAI's have 29 bytes, Anthropic's 30, generated ones 37.
+/// Each call copies its id four times. An id of the usual length is stored inline, without an allocation or a reference
+/// count: OpenAI's have 29 bytes, Anthropic's 30, generated ones 37.
 #[derive(Clone)]
 enum Text {
     Short(ArrayString<SHORT_BYTES>),
@@ -63,7 +63,7 @@ impl CallId {
     }
 }
 
-// An id hashes and compares as its text, so that a map of ids can be asked with one.
+// An id hashes and compares as its text, so that a map of ids can be searched by text.
 impl Borrow<str> for CallId {
     fn borrow(&self) -> &str {
         self.as_str()
@@ -140,7 +140,7 @@ impl Serialize for CallId {
 
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // An id that was written is read as it was.
+        // A stored id is read back unchanged, even an empty one.
         Cow::<str>::deserialize(deserializer).map(|id| Self::of(&id))
     }
 }
@@ -165,7 +165,7 @@ mod tests {
                 assert!(id > CallId::new("!") && id != CallId::new(&format!("{text}x")));
             }
         }
-        // One that was written is read as it was; only a new one without text gets another.
+        // A stored id is read back unchanged; only a new, empty one is replaced.
         assert_eq!(serde_json::from_str::<CallId>(r#""""#).unwrap().as_str(), "");
         assert!(CallId::new("").is_generated() && CallId::generate() != CallId::generate());
     }

@@ -1,4 +1,4 @@
-//! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
+//! [`ToolContext`]: the context of a call, for its tool. Only the runner makes one.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,11 +13,11 @@ use crate::capability::injected::{Directly, Injected};
 use crate::tool::level::ReadOnly;
 use crate::tool::{Digested, Hash, ToolName};
 
-/// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
+/// The context of a call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(ContextFields);
 
-/// The call as it was hydrated, and what ends it. A context with fields of its own would be one more allocation for every
-/// call, and references to count in both.
+/// The hydrated call, its deadline and its cancellation. Fields of its own would cost every call an allocation and more
+/// reference counts.
 struct ContextFields {
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,
@@ -27,7 +27,7 @@ struct ContextFields {
 
 /// A call with its arguments, as its context sees it.
 pub(crate) trait HydratedCall: Digested {
-    /// Its id, which its record has too: no call runs that has another one there.
+    /// Its id, which is also in its record: a call with another id there does not run.
     fn id(&self) -> &CallId;
 
     /// The tool that was called.
@@ -36,11 +36,11 @@ pub(crate) trait HydratedCall: Digested {
     /// The run that hydrated it.
     fn run(&self) -> &RunFields;
 
-    /// What ends it from outside.
+    /// Its deadline and its cancellation.
     fn ends(&self) -> &Ends;
 }
 
-/// What is the same for all calls of a run, so that they share it.
+/// The fields that all calls of a run share.
 #[derive(Default)]
 pub(crate) struct RunFields {
     pub(crate) run_id: Arc<str>,
@@ -52,15 +52,15 @@ pub(crate) struct RunFields {
     pub(crate) cancellation: Arc<CancellationToken>,
 }
 
-/// What ends a piece of work from outside. Most of it is ready at once and needs neither: a token of its own costs an
-/// allocation and three locks, a deadline the clock.
+/// The deadline and the cancellation of a piece of work, made on first use. Most work is ready at once and needs
+/// neither: a token costs an allocation and three locks, a deadline reads the clock.
 #[derive(Default)]
 pub(crate) struct Ends {
     deadline: OnceLock<Option<Instant>>,
     token: OnceLock<CancellationToken>,
 }
 
-/// The same, and what they are made of.
+/// [`Ends`] with the values from which they are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     timeout: Option<Duration>,
@@ -78,19 +78,19 @@ impl<'a> Bounds<'a> {
         self.timeout
     }
 
-    /// Begins to count when it is asked for the first time.
+    /// Returns the deadline, which counts from the first use.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         *self.ends.deadline.get_or_init(|| Instant::now().checked_add(self.timeout?))
     }
 
-    /// Fires when the work is to end.
+    /// Returns the token that fires when the work must end.
     pub(crate) fn token(&self) -> &'a CancellationToken {
         self.ends.token.get_or_init(|| self.parent.child_token())
     }
 }
 
-/// The context of a call that may take this long. `client` is the token of the client that made it, if it is not the
-/// run's that ends it.
+/// The context of a call that may take this long. `client` is the token of the client that made the call, which
+/// replaces the run's.
 ///
 /// Not an associated function: the compiler would suggest one to a tool that tries to make a context.
 pub(crate) fn context_of(
@@ -102,7 +102,7 @@ pub(crate) fn context_of(
 }
 
 impl ToolContext {
-    /// The same context, as a tool borrows it.
+    /// Returns a second handle of the context, for a tool that borrows it.
     pub(crate) fn share(&self) -> Self {
         let ContextFields { call, timeout, client } = &self.0;
         context_of(Arc::clone(call), *timeout, client.clone())
@@ -156,7 +156,8 @@ impl ToolContext {
         self.0.call.run().principal.as_deref()
     }
 
-    /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
+    /// Returns when the runner stops waiting. The limit counts from the first call of this method or the tool's first
+    /// wait.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.bounds().deadline()
@@ -174,7 +175,7 @@ impl ToolContext {
         Bounds::new(*timeout, client.as_ref().unwrap_or(&call.run().cancellation), call.ends())
     }
 
-    /// A key for services that do the same work once: 64 hexadecimal digits.
+    /// Returns a key for services that do the same work once: 64 hexadecimal digits.
     ///
     /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when the call is
     /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
@@ -184,7 +185,7 @@ impl ToolContext {
         self.ledger_key().to_string()
     }
 
-    /// The key under which the ledger knows the call.
+    /// Returns the call's key in the ledger.
     pub(crate) fn ledger_key(&self) -> Hash {
         let party = (self.tenant(), self.principal());
         ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.digest())
@@ -220,7 +221,7 @@ impl ToolContext {
     }
 }
 
-/// The key under which the ledger knows a call of a tenant and a principal with effective arguments of this digest.
+/// Returns the key in the ledger for a call of a tenant and a principal whose effective arguments have this digest.
 pub(crate) fn ledger_key(
     (tenant, principal): (Option<&str>, Option<&str>),
     run_id: &str,
@@ -229,7 +230,7 @@ pub(crate) fn ledger_key(
     arguments: Hash,
 ) -> Hash {
     let mut text = Vec::with_capacity(256);
-    // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
+    // Each part follows its length, so that different lists never give the same bytes; `None` differs from empty.
     for part in [tenant, principal, Some(run_id), Some(tool.as_str()), Some(call_id.as_str())] {
         text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
         text.extend_from_slice(part.unwrap_or_default().as_bytes());

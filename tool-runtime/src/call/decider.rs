@@ -1,4 +1,4 @@
-//! [`Decider`]: who decides on a call that waits.
+//! [`Decider`]: the person who decides on a waiting call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::text::{is_name, sentence};
 /// The longest reason of a decider, in bytes.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Who decides on a call that waits, as the application authenticated them, and why.
+/// A person who decides on a waiting call, as the application authenticated them, with their reason.
 ///
-/// The policy says who may decide (`[approvals]`). Without a rule it is anybody of the run's tenant but the principal
-/// that the run acts for. A decider without a name, or whose name has invisible or control characters, may not decide.
-/// The decision's record keeps the decider.
+/// The policy admits deciders (`[approvals]`). Without a rule, everyone in the run's tenant may decide except the
+/// principal that the run acts for. A decider without a name, or whose name has invisible or control characters, may
+/// not decide. The decision's record keeps the decider.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -36,30 +36,30 @@ pub struct Decider {
 }
 
 impl Decider {
-    /// A decider without a tenant and without roles.
+    /// Creates a decider without a tenant and without roles.
     pub fn new(principal: impl Into<Arc<str>>) -> Self {
         Self { principal: principal.into(), tenant: None, roles: Vec::new(), reason: None }
     }
 
-    /// Sets the tenant. It has to be the tenant of the run.
+    /// Sets the tenant, which must be the tenant of the run.
     pub fn tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// Adds a role that the policy may ask for.
+    /// Adds a role that the policy may require.
     pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// Sets why they decide so, for the record; the model does not read it. At most 2,048 bytes are kept.
+    /// Sets the reason for the decision, for the record; the model does not read it. At most 2,048 bytes are kept.
     pub fn because(mut self, reason: &str) -> Self {
         self.reason = Some(sentence(reason, MAX_REASON_BYTES).into());
         self
     }
 
-    /// Returns who decides.
+    /// Returns the principal who decides.
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.principal
@@ -82,14 +82,14 @@ impl Decider {
         &self.roles
     }
 
-    /// Returns why they decide so.
+    /// Returns the reason for the decision.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 }
 
-// The reason is what somebody wrote.
+// The reason is free text, which stays out of logs.
 impl fmt::Debug for Decider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decider")

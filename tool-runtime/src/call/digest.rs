@@ -1,7 +1,7 @@
-//! [`ArgumentDigest`]: stands for arguments in records, made with a [`DigestKey`] that only the store's owner has.
+//! [`ArgumentDigest`]: the keyed hash of arguments in records. Only the store's owner has the [`DigestKey`].
 //!
-//! A plain hash of arguments gives a sensitive one away: all other arguments stand beside it, and the values that a PIN
-//! or a date of birth can have are tried in a second.
+//! A plain hash would give away a sensitive argument: the record shows all other arguments, and every PIN or date of
+//! birth can be tried within a second.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -38,11 +38,11 @@ pub struct ArgumentDigest {
 }
 
 impl ArgumentDigest {
-    /// In a record that is not whole yet.
+    /// The placeholder in an incomplete record.
     pub(crate) const NONE: Self = Self { key: None, digest: Hash([0; 32]) };
 
-    /// Returns the id of the key, eight hexadecimal digits, from which the key does not follow. `None` for a plain hash in
-    /// a record that was written before digests had keys.
+    /// Returns the id of the key, eight hexadecimal digits that do not reveal the key. `None` for a plain hash in a
+    /// record that was written before digests had keys.
     #[must_use]
     pub fn key_id(&self) -> Option<String> {
         self.key.map(|id| KeyId(id).to_string())
@@ -51,7 +51,7 @@ impl ArgumentDigest {
 
 /// The key of [`ArgumentDigest`]s: 32 random bytes. Its `Debug` shows its id only.
 ///
-/// A store keeps one of its own. An application that wants the key apart from the records gives the runner one with
+/// A store keeps its own. To keep the key apart from the records, give the runner one with
 /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key).
 ///
 /// ```
@@ -65,7 +65,8 @@ impl ArgumentDigest {
 pub struct DigestKey([u8; 32]);
 
 impl DigestKey {
-    /// Takes 32 bytes of a source of randomness for cryptography. They are not stretched: a password is no key.
+    /// Creates a key from 32 bytes of a cryptographic source of randomness. They are not stretched, so pass no
+    /// password.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -84,14 +85,14 @@ impl DigestKey {
         Self(Hash::sha256(random.concat()).0)
     }
 
-    /// Returns what stands for arguments, or for a text of the model, with this hash.
+    /// Returns the digest of arguments, or of a model's text, with this plain hash.
     pub(crate) fn digest(&self, plain: Hash) -> ArgumentDigest {
         ArgumentDigest { key: Some(self.id_bytes()), digest: self.code("arguments", &plain.0) }
     }
 
-    /// Returns the authentication code of bytes. No two purposes share one.
+    /// Returns the authentication code of bytes, which differs for each purpose.
     pub(crate) fn code(&self, purpose: &str, bytes: &[u8]) -> Hash {
-        // Keys of every length are taken, so there is always one.
+        // HMAC accepts keys of every length, so this does not fail.
         let Ok(mut code) = Hmac::<Sha256>::new_from_slice(&self.0) else { return Hash([0; 32]) };
         for part in [purpose.as_bytes(), &[0], bytes] {
             code.update(part);

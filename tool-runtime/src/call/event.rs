@@ -1,4 +1,4 @@
-//! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
+//! [`Event`]: an event of a running run, and [`EventSink`], which takes the events.
 
 mod debug;
 mod document;
@@ -22,7 +22,7 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// Reasoning of the model, as far as its provider marks it as showable.
+    /// Reasoning of the model that its provider marks as showable.
     #[non_exhaustive]
     ReasoningDelta {
         /// The text.
@@ -51,7 +51,7 @@ pub enum Event {
     /// Data of the application for its own UI.
     #[non_exhaustive]
     Data {
-        /// What the data is; the UI chooses how to show it by this name.
+        /// The kind of the data, by which the UI chooses how to show it.
         name: String,
         /// Data with the same name and id replaces what was shown before; `None` for data that replaces nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,10 +90,10 @@ pub enum Event {
         /// The arguments with the sensitive ones masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
-        /// What the call would do, in the sentence of the tool's author; `None` if the tool has no sentence.
+        /// The sentence of the tool's author about this call; `None` if the tool has no sentence.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
-        /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
+        /// The differences between the tool's arguments and the model's text: defaults, trimmed ids, repairs.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ArgumentChange>,
         /// Names that were looked up for values among the arguments.
@@ -104,7 +104,7 @@ pub enum Event {
         /// The prepared payload of a client tool; `None` for an approval.
         #[serde(skip_serializing_if = "Option::is_none")]
         prepared: Option<JsonText>,
-        /// The question that the call asks: a decision on it carries it.
+        /// The question that a decision on the call must carry.
         question: Question,
     },
     /// A call ended. Exactly one per call.
@@ -117,17 +117,17 @@ pub enum Event {
         /// The arguments with the sensitive ones masked; `None` if they could not be read.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
         /// The projected value; `None` unless the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<JsonText>,
-        /// What went wrong; `None` if the outcome is [`Outcome::Ok`].
+        /// The error; `None` if the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<SafeError>,
         /// Whether the tool began to run.
         executed: bool,
-        /// How much of the output was left out of the value, so that it fits the limit of the tool.
+        /// The amount of output that was omitted to keep the value within the tool's limit.
         #[serde(skip_serializing_if = "LeftOut::is_none")]
         left_out: LeftOut,
     },
@@ -139,10 +139,10 @@ pub enum Event {
         id: CallId,
         /// The name of the graph.
         name: String,
-        /// What happened.
+        /// The event in the graph.
         event: Box<Event>,
     },
-    /// What the model consumed.
+    /// The model's consumption of tokens.
     #[non_exhaustive]
     Usage {
         /// Tokens read.
@@ -162,7 +162,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "is_false")]
         estimated: bool,
     },
-    /// Something worth showing a person.
+    /// A status message for people.
     #[non_exhaustive]
     Status {
         /// The text.
@@ -179,7 +179,7 @@ pub enum Event {
     /// The turn is over. Exactly one.
     #[non_exhaustive]
     Done {
-        /// Why it is over.
+        /// The reason why it is over.
         reason: String,
     },
 }

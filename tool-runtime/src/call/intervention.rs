@@ -5,15 +5,16 @@ use serde::{Deserialize, Serialize};
 use crate::call::ArgumentChange;
 use crate::text::{plain, pointer, sentence};
 
-/// The most arguments that a model reads the change of; the others are counted.
+/// The most changed arguments that a model reads; further ones are counted.
 const MOST: usize = 16;
 
 /// The most characters of an argument's name, and bytes of its value, in the sentence.
 const NAME: usize = 64;
 const VALUE: usize = 512;
 
-/// A person's part in a call that went on: its model would otherwise take the arguments for its own, or the value for the
-/// tool's. The call in the history stays as the model wrote it, because providers sign it; the result says what differs.
+/// A person's change to a call that continued. Without it, the model would take the arguments for its own, or the value
+/// for the tool's. The call in the history stays as the model wrote it, because providers sign it; the result states
+/// the difference.
 ///
 /// ```
 /// use tool_runtime::call::{Intervention, ToolExecResult};
@@ -31,7 +32,7 @@ pub enum Intervention {
     /// The tool got other arguments than the model wrote: these places differ. Sensitive values are masked. At most 64
     /// are listed.
     Edited(Vec<ArgumentChange>),
-    /// The value is a person's. The tool did not run.
+    /// A person supplied the value. The tool did not run.
     Answered,
 }
 

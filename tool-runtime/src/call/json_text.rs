@@ -1,4 +1,4 @@
-//! [`JsonText`]: JSON that was read or written before, and is not read again to be passed on.
+//! [`JsonText`]: JSON that was checked once and is passed on without parsing it again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 /// The name under which `serde_json` serialises its raw text.
 pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 
-/// One JSON value as text: arguments, results, and what is shown of them. Cheap to clone.
+/// One JSON value as text: arguments, results, and their forms for display. Cheap to clone.
 ///
 /// It is written into other JSON as it is. Text from elsewhere comes through a [`RawValue`], which is checked when it is
 /// read.
@@ -28,7 +28,7 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 pub struct JsonText(Arc<str>);
 
 impl JsonText {
-    /// Takes text that this crate wrote or parsed. Parsing it again to make a `RawValue` of it cost a fifth of a small
+    /// Takes text that this crate wrote or parsed. Parsing it again for a `RawValue` would cost a fifth of a small
     /// call.
     pub(crate) fn known(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())

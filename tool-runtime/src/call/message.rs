@@ -1,4 +1,4 @@
-//! The sentences that a model reads when a call does not end well. They hold no values.
+//! The sentences that a model reads when a call fails or waits. They hold no values.
 
 use crate::call::Outcome;
 use crate::error::FIXED_SAFE_MESSAGE;
@@ -25,7 +25,7 @@ impl Outcome {
             Self::ApprovalMismatch => {
                 "The approval does not belong to this call, or the call no longer fits the run. It did not run."
             }
-            Self::ApprovalExpired => "Nobody approved the call in time. It did not run.",
+            Self::ApprovalExpired => "The call was not approved in time. It did not run.",
             Self::ClientRequired => "The call waits for the client to execute it.",
             Self::BudgetExceeded => "The budget of this run is used up. The call did not run.",
             Self::ConnectionUnavailable => {

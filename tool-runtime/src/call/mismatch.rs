@@ -1,21 +1,21 @@
-//! [`Mismatch`]: what does not fit between a call that waits and a decision on it.
+//! [`Mismatch`]: the reason why a decision does not fit a waiting call.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What differs between a call as it was suspended and what would finish it now, or why a decider may not decide on it.
+/// The difference between a suspended call and its continuation, or the reason why a decider may not decide on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// The tool is gone, or its definition is another.
+    /// The tool is gone, or its definition changed.
     Definition,
-    /// The policy is another.
+    /// The policy changed.
     Policy,
-    /// The stored arguments are others than their digest says, or read differently.
+    /// The stored arguments do not match their digest, or read differently.
     Arguments,
-    /// The run has a role that it did not have, or lacks one that the call needs.
+    /// The run gained a role, or lacks one that the call needs.
     Roles,
     /// The principal of the run has other attributes.
     Attributes,
@@ -33,7 +33,7 @@ pub enum Mismatch {
     NotPending,
     /// The decider is the principal that the run acts for.
     OwnCall,
-    /// The decider has no role that the policy asks for.
+    /// The decider has no role that the policy requires.
     DeciderRole,
     /// The decider is of another tenant.
     DeciderTenant,

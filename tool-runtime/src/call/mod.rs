@@ -1,4 +1,4 @@
-//! What a call is: its id and arguments, its context, its outcome, the result, the record and the events.
+//! The types around a call: its id and arguments, context, outcome, result, record and events.
 
 mod argument_change;
 mod call_id;

@@ -1,4 +1,4 @@
-//! [`NamedArgument`]: what the application calls a value that an argument refers to.
+//! [`NamedArgument`]: the application's name for a value among the arguments.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::text::{plain, quoted};
 /// The most characters of a name.
 const MOST: usize = 80;
 
-/// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It is
-/// no part of the arguments: it helps a person to decide, and nothing is compared with it.
+/// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It
+/// is not part of the arguments: it only helps a person to decide.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -20,13 +20,13 @@ pub struct NamedArgument {
     /// Its name: one line of at most 80 characters. `None` if there is none, or if the look-up failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the look-up failed, so that nobody knows if there is a name.
+    /// Whether the look-up failed, so that it is unknown whether there is a name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }
 
 impl NamedArgument {
-    /// What a look-up gave; `Err` if it failed.
+    /// Creates one from the result of a look-up; `Err` if it failed.
     pub(crate) fn new(pointer: String, found: Result<Option<String>, ()>) -> Self {
         let failed = found.is_err();
         Self { pointer, name: found.ok().flatten().map(|name| plain(&name, MOST)), failed }

@@ -1,4 +1,4 @@
-//! [`Outcome`]: how a call ended, or what it waits for. Exhaustive, with stable codes.
+//! [`Outcome`]: how a call ended, or why it waits. Exhaustive, with stable codes.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Outcome {
     ValidationError,
     /// The type refused arguments that the schema took: a defect of the tool.
     InstantiateFailed,
-    /// A size or depth limit of hydration was passed.
+    /// The arguments exceed a size or depth limit of hydration.
     LimitExceeded,
     /// The model's turn was cut off or failed, so no call of it runs.
     IncompleteCall,
@@ -44,7 +44,7 @@ pub enum Outcome {
     ConnectionFailed,
     /// A read-only tool took too long.
     Timeout,
-    /// A tool with effects was interrupted: what it did is not known.
+    /// A tool with effects was interrupted; it is unknown whether it took effect.
     OutcomeUnknown,
     /// A read-only tool was cancelled, or any tool before it began.
     Cancelled,
@@ -133,7 +133,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What interrupted a tool after it began.
+/// The interruption of a tool that had begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -144,14 +144,14 @@ pub enum Cause {
     Cancelled,
     /// It panicked.
     Panicked,
-    /// Its process is gone, or lost its hold on the call.
+    /// Its process died, or lost the lease of the call.
     Lost,
-    /// An earlier attempt at the call broke off and had no effect, and the outside system lets it have none any more.
+    /// An earlier attempt broke off without an effect, and the outside system refuses it from now on.
     Prevented,
 }
 
 impl Cause {
-    /// The outcome for a tool of this effect: only a read-only tool can simply have failed.
+    /// Returns the outcome for a tool of this effect: only for a read-only tool is an interruption a plain failure.
     #[must_use]
     pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {

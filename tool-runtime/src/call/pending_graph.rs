@@ -1,4 +1,4 @@
-//! [`PendingGraph`]: what a graph waits for.
+//! [`PendingGraph`]: the call for which a graph waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Question, SafeError};
 
-/// The call that a graph made and that waits for a person. The call of the graph waits with it, and a decision on the one
-/// is a decision on the other.
+/// A graph's call that waits for a person. The call of the graph waits with it, and a decision on one is a decision on
+/// both.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -21,24 +21,24 @@ pub struct PendingGraph {
     pub call_id: CallId,
     /// The question that it asks.
     pub(crate) question: Question,
-    /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
+    /// The arguments with the sensitive ones masked. `None` if the store could not be read.
     pub shown_arguments: Option<JsonText>,
-    /// What the call would do, in the sentence of the tool's author. `None` if the tool has no sentence.
+    /// The sentence of the tool's author about this call. `None` if the tool has no sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that were looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// What the tool gets that the model of the graph did not write like this.
+    /// The differences between the tool's arguments and the text of the graph's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The rule of the policy that asked for a person. `None` if the store could not be asked.
+    /// The rule of the policy that required approval. `None` if the store could not be read.
     pub rule: Option<String>,
-    /// Why the last decision did not fit, so that it can be corrected. `None` if there was none.
+    /// Why the last decision was refused, so that it can be corrected. `None` if there was none.
     pub refused: Option<SafeError>,
     /// The run of the graph.
     pub run_id: Arc<str>,
-    /// All calls of the graph that wait; each is decided in its turn. The store knows them, so the document need not.
+    /// All waiting calls of the graph; each is decided in its turn. The store has them, so the document omits them.
     #[serde(skip)]
     pub(crate) waiting: Vec<CallId>,
     /// Whether an effect of the graph may have begun.
@@ -47,7 +47,7 @@ pub struct PendingGraph {
     pub(crate) document: Arc<str>,
 }
 
-// Arguments and what the graph read stay out of logs.
+// The graph's arguments and data stay out of logs.
 impl fmt::Debug for PendingGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingGraph")

@@ -39,14 +39,14 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question that a call asks with these parts.
+    /// Creates the question of a call from these parts.
     pub(crate) fn of(call_id: &CallId, parts: &impl Serialize) -> Self {
         // Writing ids, times and JSON text does not fail; if it did, the question would fit no call.
         let text = serde_json::to_vec(&("question", call_id, parts)).unwrap_or_default();
         Self { call_id: call_id.clone(), digest: Hash::sha256(text) }
     }
 
-    /// A question of a call of which only its record is known: no waiting call asks it.
+    /// A placeholder for a call of which only the record is known; it matches no waiting call.
     pub(crate) fn unknown(call_id: &CallId) -> Self {
         Self::of(call_id, &())
     }

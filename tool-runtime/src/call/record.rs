@@ -13,7 +13,7 @@ use crate::call::{
 use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
 
-/// What is kept of one call. Holds projected results and masked arguments only.
+/// The record of one call. Holds projected results and masked arguments only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolInvocationRecord {
@@ -31,15 +31,15 @@ pub struct ToolInvocationRecord {
     pub changes: Vec<ArgumentChange>,
     /// The projected result; `None` if there is none.
     pub result: Option<JsonText>,
-    /// How much of the output was left out of the result, so that it fits the limit of the tool.
+    /// The amount of output that was omitted to keep the result within the tool's limit.
     #[serde(default, skip_serializing_if = "LeftOut::is_none")]
     pub left_out: LeftOut,
-    /// The files that left the tool beside the result.
+    /// The files that the tool returned beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<RecordedMedia>,
     /// How it ended, or a suspension while it is open.
     pub outcome: Outcome,
-    /// What interrupted it, for `outcome_unknown`; `None` otherwise.
+    /// The cause of the interruption, for `outcome_unknown`; `None` otherwise.
     pub cause: Option<Cause>,
     /// The author's code inside `execution_error`; `None` if the author gave none.
     pub tool_code: Option<String>,
@@ -70,15 +70,15 @@ pub struct ToolInvocationRecord {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// Who made the call.
+    /// The source of the call.
     pub caller: Caller,
-    /// What the policy said, with the rule that said it; `None` if it was not asked.
+    /// The policy's decision with its rule; `None` if no decision was made.
     pub decision: Option<Decision>,
     /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<Box<RecordedRepair>>,
-    /// A person's part in it; `None` if it went on as the model made it.
+    /// A person's change to the call; `None` if it continued as the model made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervention: Option<Box<Intervention>>,
     /// The grant that would have let it run if its decider could still decide; `None` if there was none.
@@ -86,7 +86,7 @@ pub struct ToolInvocationRecord {
     pub void_grant: Option<Box<VoidGrant>>,
 }
 
-/// A grant that covered a call and did not count, because its decider may not decide on such a call any more.
+/// A grant that covered a call but did not count, because its decider may no longer decide on such calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VoidGrant {
@@ -114,7 +114,7 @@ impl From<&Media> for RecordedMedia {
     }
 }
 
-/// A broken rule, without what would be right and without the value.
+/// A broken rule, without the expected value and the actual one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedViolation {
@@ -130,15 +130,15 @@ impl From<&Violation> for RecordedViolation {
     }
 }
 
-/// The one repair of a call's arguments, as a record has it.
+/// The one repair of a call's arguments, in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedRepair {
     /// The repairer.
     pub repairer: String,
-    /// Stands for the text before.
+    /// The digest of the text before.
     pub before: ArgumentDigest,
-    /// Stands for the text after.
+    /// The digest of the text after.
     pub after: ArgumentDigest,
 }
 
@@ -165,12 +165,12 @@ pub enum RecordedArguments {
     Unread {
         /// Their length in bytes.
         length: usize,
-        /// Stands for their bytes.
+        /// The digest of their bytes.
         digest: ArgumentDigest,
     },
 }
 
-/// Who made a call.
+/// The source of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -189,13 +189,13 @@ pub enum Caller {
     },
 }
 
-/// What a run did.
+/// The totals of a run's calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
     /// Calls by their outcome.
     pub calls: BTreeMap<Outcome, u64>,
-    /// The time the calls took together, in milliseconds, by the clock of the runner.
+    /// The total time of the calls, in milliseconds, by the clock of the runner.
     pub latency_ms: u64,
     /// Bytes of projected results.
     pub result_bytes: u64,

@@ -1,4 +1,4 @@
-//! [`ToolExecResult`]: what the gate returns for one call.
+//! [`ToolExecResult`]: the gate's result for one call.
 
 mod document;
 
@@ -65,7 +65,7 @@ pub(crate) struct Delivered {
 #[derive(Clone)]
 pub(crate) struct Failed {
     pub(crate) error: SafeError,
-    /// The model was never offered the tool, so it reads the refusal as it reads an unknown name.
+    /// The model was never offered the tool, so it reads the same refusal as for an unknown name.
     pub(crate) concealed: bool,
     /// For operators. It can hold values, so no log, record or event has it.
     pub(crate) detail: Option<Arc<str>>,
@@ -80,20 +80,21 @@ impl ToolExecResult {
         Self { call_id, executed, intervention: None, body: Body::Failed(Box::new(failed)) }
     }
 
-    /// A person had a part in the call.
+    /// Adds a person's change to the call.
     #[inline]
     pub(crate) fn with_intervention(mut self, intervention: Option<Box<Intervention>>) -> Self {
         self.intervention = intervention;
         self
     }
 
-    /// A failure of this outcome, described by one sentence.
+    /// Creates a failure of this outcome, described by one sentence.
     pub(crate) fn unfinished(call_id: CallId, outcome: Outcome, executed: bool, message: &str) -> Self {
         let error = SafeError::new(outcome, message);
         Self::failed(call_id, executed, Failed { error, concealed: false, detail: None })
     }
 
-    /// `outcome` is one of the two suspensions. A tool whose client executes has prepared the call.
+    /// Creates the result of a waiting call. `outcome` is one of the two suspensions. A client tool has prepared the
+    /// call.
     pub(crate) fn suspended(
         call_id: CallId,
         outcome: Outcome,
@@ -111,7 +112,7 @@ impl ToolExecResult {
         &self.call_id
     }
 
-    /// Returns how the call ended, or what it waits for.
+    /// Returns how the call ended, or why it waits.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
@@ -121,8 +122,7 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the question that a call which waits asks: a decision on it carries it. `None` for every other
-    /// result.
+    /// Returns the question that a decision on the waiting call must carry. `None` for every other result.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.body {
@@ -144,22 +144,21 @@ impl ToolExecResult {
         self.executed
     }
 
-    /// Returns a person's part in the call: edited arguments, or an answer in the tool's place. The model reads it with the
-    /// result. `None` if the call went on as the model made it.
+    /// Returns a person's change to the call: edited arguments, or an answer in the tool's place. The model reads it
+    /// with the result. `None` if the call continued as the model made it.
     #[must_use]
     pub fn intervention(&self) -> Option<&Intervention> {
         self.intervention.as_deref()
     }
 
-    /// A person's part in a result, as the model reads it. `None` for a call that did not run: the person's change had
-    /// no effect.
+    /// Returns a person's change as the model reads it. `None` for a call that did not run: the change had no effect.
     #[inline]
     pub(crate) fn remark(&self) -> Option<String> {
         self.intervention().filter(|_| self.is_ok() || self.executed).map(Intervention::sentence)
     }
 
-    /// Returns the projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this
-    /// is the payload that the client executes. `None` for failures and for calls that wait for an approval.
+    /// Returns the projected value as JSON, for UIs, telemetry and records. For a suspended client call this is the
+    /// payload that the client executes. `None` for failures and for calls that wait for an approval.
     #[must_use]
     pub const fn value(&self) -> Option<&JsonText> {
         match &self.body {
@@ -169,7 +168,7 @@ impl ToolExecResult {
         }
     }
 
-    /// What was delivered; `None` unless the outcome is [`Outcome::Ok`].
+    /// The delivered value; `None` unless the outcome is [`Outcome::Ok`].
     pub(crate) const fn as_delivered(&self) -> Option<&Delivered> {
         if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None }
     }
@@ -181,8 +180,8 @@ impl ToolExecResult {
         self.beside().map_or(&[], |beside| &beside.media)
     }
 
-    /// Returns how much of the tool's output was left out of [`value`](Self::value), so that it fits the limit of the tool.
-    /// The value itself has no mark of it, and still matches the output schema.
+    /// Returns the counts of output that was omitted to keep [`value`](Self::value) within the tool's limit. The value
+    /// itself has no mark of the omission, and still matches the output schema.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.beside().map_or_else(LeftOut::default, |beside| beside.left_out)
@@ -197,8 +196,7 @@ impl ToolExecResult {
         self.beside().filter(|beside| beside.is_shown).map_or(&[], |beside| &beside.media)
     }
 
-    /// The notes beside a value, for everyone who reads it: a person's part in it, missing files, items left out, and a
-    /// warning.
+    /// The notes beside a value, for all its readers: a person's change, missing files, omitted items, and a warning.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
         let note = self.beside().map(|beside| beside.note().trim().to_owned());
@@ -213,7 +211,7 @@ impl ToolExecResult {
         matches!(&self.body, Body::Failed(failed) if failed.concealed)
     }
 
-    /// Returns what went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
+    /// Returns the error, or the reason why the call waits, safe for a model. `None` if the outcome is [`Outcome::Ok`].
     #[must_use]
     pub const fn error(&self) -> Option<&SafeError> {
         match &self.body {
@@ -226,7 +224,7 @@ impl ToolExecResult {
     /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a connection
     /// was not available. `None` where it would only repeat [`error`](Self::error).
     ///
-    /// It can hold values: the application decides where it may go; no record, event, span or log has it.
+    /// It can hold values: the application decides who may read it; no record, event, span or log has it.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         match &self.body {
@@ -284,7 +282,7 @@ impl ToolExecResult {
 }
 
 impl Delivered {
-    /// A value that everyone sees, without anything beside it.
+    /// A value for everyone, without attachments.
     pub(crate) const fn shown(shown: JsonText) -> Self {
         Self { shown, model: None, warning: None, beside: None }
     }
@@ -313,7 +311,7 @@ impl Delivered {
     }
 }
 
-// What only the model or only operators may read stays out.
+// Data for the model alone or operators alone stays out.
 impl fmt::Debug for ToolExecResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolExecResult")

@@ -19,14 +19,14 @@ pub struct SafeError {
     /// The broken rules, where the arguments are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
-    /// What differs between the call as it was suspended and now, for [`Outcome::ApprovalMismatch`]. The model does not
-    /// read it. `None` if only what was given for the call is wrong.
+    /// The difference between the call as it was suspended and now, for [`Outcome::ApprovalMismatch`]. The model does
+    /// not read it. `None` if only the decision or the answer is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<Mismatch>,
 }
 
 impl SafeError {
-    /// A failure that one sentence describes.
+    /// Creates a failure that one sentence describes.
     pub(crate) fn new(error_code: Outcome, message: &str) -> Self {
         Self { error_code, tool_code: None, safe_message: message.to_owned(), errors: Vec::new(), mismatch: None }
     }

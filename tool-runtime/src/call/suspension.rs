@@ -1,8 +1,8 @@
-//! [`Suspension`]: whom a call waits for.
+//! [`Suspension`]: the event that a suspended call waits for.
 
 use serde::{Deserialize, Serialize};
 
-/// What a suspended call waits for.
+/// The event that a suspended call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

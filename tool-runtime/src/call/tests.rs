@@ -30,7 +30,7 @@ fn calls_cross_a_queue() {
         let (again, _) = reads_back(&call);
         assert_eq!(again, call);
     }
-    // What was cut off stays so.
+    // An incomplete call stays incomplete.
     assert!(!reads_back(&whole.clone().incomplete()).0.is_complete());
     let mut document = serde_json::to_value(&whole).unwrap();
     document.as_object_mut().unwrap().remove("complete");
@@ -113,7 +113,7 @@ fn events_cross_a_process() {
     for (kind, event) in &events {
         let (_, document) = reads_back(event);
         assert_eq!(document["type"], *kind);
-        // Every field that the document has is needed or read: without one it is refused, or reads as another event.
+        // Every field of the document is needed: without it the document is refused, or reads as another event.
         for field in document.as_object().unwrap().keys().filter(|field| *field != "type") {
             let mut without = document.clone();
             without.as_object_mut().unwrap().remove(field);

@@ -1,4 +1,4 @@
-//! [`ToolCall`]: what a model asked for, as a decoder assembled it. None of it has been validated.
+//! [`ToolCall`]: a model's call as a decoder assembled it, before any validation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::CallId;
 use crate::text::cut;
 
-/// The longest name of a tool that records and events repeat, in bytes. Call ids up to this are repeated even if the
-/// policy takes none as long.
+/// The longest name of a tool that records and events repeat, in bytes. Call ids up to this length are repeated even if
+/// the policy's limit is lower.
 pub(crate) const SHOWN_BYTES: usize = 128;
 
 /// A name that a model wrote, as records and events repeat it: cut at a character boundary.
@@ -18,13 +18,13 @@ pub(crate) fn shown(name: &str) -> String {
     cut(name, SHOWN_BYTES).to_owned()
 }
 
-/// Who made the id of a call.
+/// The source of a call's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IdSource {
-    /// It came over the wire.
+    /// The provider sent it.
     Provider,
-    /// No usable one came.
+    /// This library made it, because the provider sent none that is usable.
     Generated,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Arguments {
     }
 }
 
-/// Where a call came from.
+/// The origin of a call on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Origin {
@@ -89,16 +89,16 @@ pub struct Origin {
 pub struct ToolCall {
     /// Stable from start to result.
     pub id: CallId,
-    /// Who made the id.
+    /// The source of the id.
     pub(crate) id_source: IdSource,
-    /// The name as the model wrote it; empty when it wrote none.
+    /// The name as the model wrote it; empty if it wrote none.
     pub name: String,
     /// The arguments as they arrived.
     pub arguments: Arguments,
     complete: bool,
     /// The request forced another tool: the call is outside its `tool_choice`.
     pub outside_choice: bool,
-    /// Where it came from.
+    /// Its origin on the wire.
     pub origin: Origin,
     /// The provider's own JSON for the call. It is never serialized, so no document contains it.
     #[serde(skip)]
@@ -135,7 +135,7 @@ impl ToolCall {
         self
     }
 
-    /// Whether the provider made the id; otherwise none came that could be used, and this library made it.
+    /// Whether the provider made the id. Otherwise it sent no usable one, and this library made it.
     #[must_use]
     pub fn has_provider_id(&self) -> bool {
         self.id_source == IdSource::Provider

@@ -17,9 +17,9 @@ pub struct Violation {
     pub pointer: String,
     /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
     pub keyword: String,
-    /// What would be right.
+    /// The expected value.
     pub expected: String,
-    /// What to do, where there is something better to say than `expected`.
+    /// Advice, if there is better advice than `expected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Violation {
         Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -7,9 +7,9 @@ use crate::capability::Secret;
 /// hands it out for one call.
 ///
 /// A server that needs it is configured with
-/// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). The broker is asked for each call, with the
-/// account that the run maps to the kind, the principal and the tenant, so it refreshes a token when that is due, and one
-/// that was revoked stops at the next call. The token goes to that server alone.
+/// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). The broker runs for each call, with the
+/// account that the run maps to the kind, the principal and the tenant. It can refresh a token when that is due, and a
+/// revoked token fails at the next call. The token goes to that server alone.
 ///
 /// ```
 /// use std::sync::Arc;

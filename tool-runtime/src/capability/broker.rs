@@ -16,7 +16,7 @@ use crate::capability::requirement::Requirement;
 /// to run, within the tool's timeout.
 ///
 /// One account may serve several traits: two traits with the same kind separate readers from writers, and
-/// [`ConnectionRequest::wants`] says which of them the tool borrows.
+/// [`ConnectionRequest::wants`] returns which of them the tool borrows.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,7 +58,7 @@ pub trait ConnectionBroker: Send + Sync {
     /// Resolves one id for one call.
     ///
     /// # Errors
-    /// The account is unknown, belongs to somebody else, or cannot be opened.
+    /// The account is unknown, belongs to someone else, or cannot be opened.
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError>;
 }
 
@@ -69,7 +69,7 @@ impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
     }
 }
 
-/// What a broker is asked when a tool is about to run.
+/// The request to a broker when a tool is about to run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectionRequest<'a> {
@@ -77,11 +77,11 @@ pub struct ConnectionRequest<'a> {
     pub kind: &'static str,
     /// The account that the run maps to this kind.
     pub id: &'a ConnectionId,
-    /// Who the run acts for.
+    /// The principal that the run acts for.
     pub principal: Option<&'a str>,
     /// The tenant of the run; a broker refuses an id of another tenant.
     pub tenant: Option<&'a str>,
-    /// The tool that asks.
+    /// The tool that borrows the connection.
     pub tool: &'a str,
     /// The connection that the tool borrows.
     pub(crate) wanted: &'a Requirement,
@@ -124,8 +124,8 @@ impl fmt::Debug for ConnectionHandle {
     }
 }
 
-/// Why a connection is not available. Operators learn which; the model learns whether there is something for the user
-/// to connect (`connection_unavailable`) or the service failed (`connection_failed`).
+/// The reason why a connection is not available. Operators see the variant; the model sees only whether the user can
+/// connect an account (`connection_unavailable`) or the service failed (`connection_failed`).
 ///
 /// ```
 /// use std::error::Error;

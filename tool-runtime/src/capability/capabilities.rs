@@ -37,7 +37,7 @@ struct Binding {
     value: Arc<dyn Any + Send + Sync>,
 }
 
-/// The bound of [`Capabilities::with`], which has an answer of its own to a forgotten turbofish.
+/// The bound of [`Capabilities::with`], with its own message for a forgotten turbofish.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is an adapter, not a capability",
     label = "adapters are bound to a `#[capability]` trait",

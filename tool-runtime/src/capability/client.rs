@@ -1,8 +1,8 @@
-//! What a tool may ask of the client that made its call: [`Progress`], [`Notices`], [`Elicit`] and [`Sample`].
+//! Services of the client that made a call: [`Progress`], [`Notices`], [`Elicit`] and [`Sample`].
 //!
-//! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Where nobody
-//! offers them, progress and notices go nowhere and a question fails with [`ClientError::Unsupported`]. An application
-//! may bind adapters of its own, which then serve every call that no client serves.
+//! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Without
+//! such a client, progress and notices are dropped and a question fails with [`ClientError::Unsupported`]. An
+//! application may bind adapters of its own, which then serve every call that no client serves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::capability;
 use crate::capability::Capabilities;
 
-/// Tells the caller how far a call is. It carries numbers only, so it needs no allowlist.
+/// Reports the progress of a call to its caller. It carries numbers only, so it needs no allowlist.
 ///
 /// ```
 /// use tool_runtime::capability::Progress;
@@ -30,12 +30,12 @@ use crate::capability::Capabilities;
 /// ```
 #[capability(effect = read_only)]
 pub trait Progress {
-    /// Reports how much is done, and how much there is to do if that is known, in any unit. A number that is not larger
-    /// than the one before is left out, and so are numbers that follow one another within 20 ms.
+    /// Reports the amount that is done and, if known, the total, in any unit. A number that is not larger than the one
+    /// before is left out, and so are numbers that follow one another within 20 ms.
     fn report(&self, done: f64, total: Option<f64>);
 }
 
-/// Sends lines of a log to the caller. A line is written in the source, so that it holds no values.
+/// Sends lines of a log to the caller. A line is a literal of the source, so it holds no values.
 #[capability(effect = read_only)]
 pub trait Notices {
     /// Sends a line, if the caller wants lines of this level.
@@ -44,7 +44,7 @@ pub trait Notices {
 
 /// Asks the person at the client to fill in a form.
 ///
-/// What is asked leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`.
+/// The question leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`.
 ///
 /// ```
 /// use serde_json::json;
@@ -56,7 +56,7 @@ pub trait Notices {
 /// async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
 ///     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
 ///     let answer = elicit.ask("In which name?", &form).await.map_err(|error| {
-///         ToolError::code("no_name").with_safe("Nobody said in which name to book.").with_source(error)
+///         ToolError::code("no_name").with_safe("The booking needs a name.").with_source(error)
 ///     })?;
 ///     Ok(answer["name"].as_str().unwrap_or_default().to_owned())
 /// }
@@ -64,8 +64,8 @@ pub trait Notices {
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Elicit {
-    /// Asks, and returns what was filled in. It fits the form, a JSON Schema of an object whose members are strings,
-    /// numbers, booleans and choices. A form must not ask for secrets.
+    /// Asks, and returns the answer. It fits the form, a JSON Schema of an object whose members are strings, numbers,
+    /// booleans and choices. A form must not ask for secrets.
     ///
     /// # Errors
     /// The client does not offer forms, the person declined, or the answer does not fit the form.
@@ -74,31 +74,31 @@ pub trait Elicit {
 
 /// Asks the client's model.
 ///
-/// What is asked leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`. What the
-/// model answers is untrusted text.
+/// The prompt leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`. The
+/// answer is untrusted text.
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Sample {
-    /// Sends one message of a user, and returns the text of the answer, of at most so many tokens.
+    /// Sends one message of a user, and returns the text of the answer, of at most `max_tokens` tokens.
     ///
     /// # Errors
-    /// The client does not offer its model, somebody declined, or the answer has no text.
+    /// The client does not offer its model, the request was declined, or the answer has no text.
     async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError>;
 }
 
-/// Why a client did not answer a question. It holds nothing of question or answer.
+/// Why a client did not answer a question. It holds no text of the question or the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
     /// There is no client, or it does not offer this.
     Unsupported,
-    /// The person said no.
+    /// The person declined.
     Declined,
     /// The person closed the question, or the client failed.
     Cancelled,
     /// The form is not one that a client can show.
     Form,
-    /// The answer is not what was asked for.
+    /// The answer does not fit the question.
     Answer,
 }
 
@@ -109,14 +109,14 @@ impl fmt::Display for ClientError {
             Self::Declined => "the person at the client declined",
             Self::Cancelled => "the client gave no answer",
             Self::Form => "the form is not an object of strings, numbers, booleans and choices",
-            Self::Answer => "the client's answer is not what was asked for",
+            Self::Answer => "the client's answer does not fit the question",
         })
     }
 }
 
 impl std::error::Error for ClientError {}
 
-/// Nobody at the other end.
+/// The absent client: reports are dropped, questions fail.
 struct Nobody;
 
 impl Progress for Nobody {
@@ -141,7 +141,7 @@ impl Sample for Nobody {
     }
 }
 
-/// What every runner starts with: calls without a client.
+/// The bindings that every runner starts with: those of calls without a client.
 pub(crate) fn without_client() -> Capabilities {
     let nobody = Arc::new(Nobody);
     Capabilities::new()

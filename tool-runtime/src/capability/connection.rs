@@ -1,4 +1,4 @@
-//! Connections: what a tool borrows when it needs an account of the person it works for.
+//! Connections: access to an account of the principal, which a tool borrows for one call.
 //!
 //! A run maps each kind to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into a handle when the tool is
 //! about to run. Neither ids nor credentials are in arguments, policies, events or records.
@@ -32,7 +32,7 @@ pub trait ConnectionKind: Injected {
 /// ```
 /// use tool_runtime::{Call, Cap, Connection, ToolComponent, ToolError, capability, tool};
 ///
-/// /// Somebody's calendar.
+/// /// A user's calendar.
 /// #[capability(effect = read_only, kind = "calendar")]
 /// trait Calendar { fn next(&self) -> String; }
 ///

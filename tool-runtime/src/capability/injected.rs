@@ -1,4 +1,4 @@
-//! The traits that decide what a tool may borrow, and under which effect.
+//! The traits that decide which types a tool may borrow, and under which effect.
 
 use std::any::TypeId;
 
@@ -6,7 +6,7 @@ use crate::capability::Cap;
 use crate::capability::requirement::{Requirement, Source};
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
-/// What a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
+/// A type that a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
 /// [`ToolContext`](crate::ToolContext). Written by the macro only.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
@@ -21,7 +21,7 @@ pub trait Injected: Send + Sync + 'static {
     /// The name in messages.
     const NAME: &'static str;
 
-    /// Where the runner takes it from.
+    /// Returns where the runner takes it from.
     #[must_use]
     fn source() -> Source {
         Source::Capability
@@ -57,7 +57,7 @@ impl<C: ?Sized> Borrow<C> for Directly {}
 /// A type whose [`Injected::Borrowing`] (`Self`) lets an application bind an adapter to `C`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` has a kind: its adapters are opened for each call",
-    label = "cannot be bound once for everybody",
+    label = "cannot be bound once for all calls",
     note = "return `ConnectionHandle::new::<{C}>(adapter)` from a `ConnectionBroker`, and name the account with `RunOptions::connection`"
 )]
 pub trait Bind<C: ?Sized>: sealed::Borrow {}
@@ -114,7 +114,7 @@ macro_rules! allowed_in {
 
 each_tuple!(allowed_in);
 
-/// What decides. No other crate can name these traits, so none can add to them.
+/// The deciding traits. No other crate can name them, so none can implement them.
 mod sealed {
     use super::{Directly, ExternalSideEffect, ReadOnly, StateChange};
 

@@ -1,4 +1,4 @@
-//! What tools may reach: capabilities, connections and secrets. Tools borrow them; only the runner hands them out.
+//! Capabilities, connections and secrets. Tools borrow them; only the runner hands them out.
 
 #[cfg(feature = "mcp-client")]
 mod bearer;

@@ -1,4 +1,4 @@
-//! [`NameLookup`]: what an application calls a value that an argument refers to.
+//! [`NameLookup`]: the application's names for values among the arguments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::error::ToolError;
 /// for example.
 ///
 /// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
-/// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it is asked once when a call is suspended, for each of at
-/// most eight values, all of them within two seconds. The name is kept with the call that waits and shown beside the
-/// value, as looked up; it does not belong to the arguments, and a look-up that fails or takes too long delays no
-/// call and stops none.
+/// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it runs once when a call is suspended, for at most
+/// eight values, all of them within two seconds. The name is stored with the waiting call and shown beside the value,
+/// as looked up. It is not part of the arguments, and a look-up that fails or takes too long neither stops nor delays
+/// the call.
 ///
-/// The arguments come from a model. Answer with what the principal and the tenant of the request may see, and change
-/// nothing.
+/// The arguments come from a model. Return only names that the principal and the tenant of the request may see, and
+/// change nothing.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -40,11 +40,11 @@ pub trait NameLookup: Send + Sync {
     /// characters of it.
     ///
     /// # Errors
-    /// It is not known whether there is a name. The person is told so, and operators read the error.
+    /// The look-up failed. The person sees that the name is not available, and operators read the error.
     async fn name(&self, request: &NameRequest<'_>) -> Result<Option<String>, ToolError>;
 }
 
-/// A value whose name is wanted, and for whom.
+/// A value whose name is wanted, and the principal for whom.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct NameRequest<'a> {

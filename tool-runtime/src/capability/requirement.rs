@@ -1,4 +1,4 @@
-//! [`Requirement`]: what has to be bound before a tool can run.
+//! [`Requirement`]: a value that must be bound before a tool can run.
 
 use std::any::TypeId;
 
@@ -15,7 +15,7 @@ pub enum Source {
     Context,
 }
 
-/// One thing that has to be bound before a tool can run.
+/// A value that must be bound before a tool can run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Requirement {

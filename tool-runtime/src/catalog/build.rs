@@ -11,7 +11,7 @@ use crate::registration::{DynamicTool, Registration, ToolServer};
 use crate::text::nearest;
 use crate::tool::is_discovered;
 
-/// Gathers tools. What is gathered is checked by [`build`](Self::build).
+/// Gathers tools; [`build`](Self::build) checks them.
 #[derive(Default)]
 #[must_use]
 pub struct CatalogBuilder {
@@ -64,7 +64,7 @@ impl CatalogBuilder {
         self
     }
 
-    /// Takes a server, and its tools when it lists them if it has not yet.
+    /// Adds a server. Its tools follow when it lists them, if it has not yet.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn server(mut self, server: Gathered) -> Self {
         self.servers.push(server);
@@ -98,7 +98,7 @@ impl CatalogBuilder {
         Ok(ToolCatalog::new(entries, &self.servers))
     }
 
-    /// Chosen and linked ones, sorted, so that messages come in one order.
+    /// Returns the chosen and the linked ones, sorted so that messages have a fixed order.
     fn registrations(&self, problems: &mut Vec<CatalogProblem>) -> Vec<Registration> {
         let mut found = self.chosen.clone();
         if self.linked {
@@ -131,7 +131,7 @@ fn namespace(registration: &Registration) -> &'static str {
 
 #[cfg(all(feature = "cli", feature = "mcp-client"))]
 impl ToolCatalog {
-    /// A catalog that was just built, with the tools of a source in addition.
+    /// Returns a newly built catalog with the tools of a source added.
     pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, CatalogError> {
         let mut problems = Vec::new();
         let mut entries: Vec<_> = self.entries.into_iter().filter_map(Arc::into_inner).collect();
@@ -159,7 +159,7 @@ fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, probl
     }
 }
 
-/// Equal for names that a model would take for each other: those that differ only in case or in `-` and `_`.
+/// Equal for names that a model would confuse: those that differ only in case or in `-` and `_`.
 pub(crate) fn look_alike(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }

@@ -1,4 +1,4 @@
-//! [`CompiledCatalog`]: what one runner compiles of a catalog. Several runners share a catalog, each with a validator
+//! [`CompiledCatalog`]: one runner's compiled form of a catalog. Several runners share a catalog, each with a validator
 //! and a policy of its own, so none of this belongs to the catalog.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub enum ValidatorMode {
     Lazy,
 }
 
-/// Compiled by the first caller that asks.
+/// Compiled on first use.
 type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, Box<SchemaProblem>>)>;
 
 /// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
@@ -32,19 +32,19 @@ pub(crate) struct CompiledCatalog {
     validator: Arc<dyn Validator>,
     pub(crate) name: Arc<str>,
     pub(crate) version: Arc<str>,
-    /// Both, as records show them.
+    /// Name and version, as records show them.
     pub(crate) label: Arc<str>,
     policy: ToolPolicy,
     fixed: Tables,
-    /// Of the servers whose tools came after the catalog was built, each made by the first call that needs it.
+    /// The tables of servers whose tools came after the catalog was built, each made by the first call that needs it.
     deferred: Vec<(Arc<ServerTools>, OnceLock<Tables>)>,
 }
 
-/// The parts by the positions of their tools.
+/// The compiled parts, by the positions of their tools.
 #[derive(Default)]
 struct Tables {
     inputs: Vec<Slot>,
-    /// Of client tools alone.
+    /// The validators of clients' answers.
     answers: HashMap<usize, Slot>,
     narrowed: HashMap<usize, Arc<Projector>>,
 }
@@ -112,7 +112,7 @@ impl CompiledCatalog {
                 let before = problems.len();
                 self.policy.check_tool(entry.spec.name.as_str(), &entry.spec, &mut problems);
                 if problems.len() > before {
-                    // Where building a runner would be an error, the tool has no allowlist and does not run.
+                    // When a runner is built this is an error; here the tool loses its allowlist and does not run.
                     tables.narrowed.remove(&entry.index);
                 }
             }
@@ -123,8 +123,7 @@ impl CompiledCatalog {
         }))
     }
 
-    /// Checks arguments, and adds what is wrong with them. `None` if the schema cannot be checked, which is logged when it is
-    /// found out.
+    /// Checks arguments, and adds their violations. `None` if the schema does not compile, which is logged once.
     pub(crate) fn check(
         &self,
         entry: &Entry,
@@ -138,7 +137,7 @@ impl CompiledCatalog {
             ValidatorMode::Lazy,
         );
         let (mode, compiled) = slot;
-        // The validator may be the application's.
+        // An application's validator may panic.
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(arguments)))??;
         if checked.is_err() {
             wrong.extend(violations(checked)?);
@@ -146,7 +145,7 @@ impl CompiledCatalog {
         Some(*mode)
     }
 
-    /// Checks what a client sent back. `None` if the schema cannot be checked.
+    /// Checks a client's answer. `None` if the schema cannot be checked.
     pub(crate) fn check_answer(&self, entry: &Entry, answer: &Tree<'_>) -> Option<Vec<Violation>> {
         let schema = &entry.answer.as_ref()?.schema;
         let (_, compiled) =
@@ -155,7 +154,7 @@ impl CompiledCatalog {
         violations(checked)
     }
 
-    /// Checks a value against a schema of no tool. A schema that cannot be checked refuses every value.
+    /// Checks a value against a schema that belongs to no tool. A schema that cannot be checked refuses every value.
     pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
         let checked = caught(|| self.validator.compile(schema).ok().map(|compiled| compiled.check(value))).flatten();
         match checked.and_then(violations) {
@@ -165,14 +164,14 @@ impl CompiledCatalog {
         }
     }
 
-    /// What of the tool's own value may be shown: its output, or what it prepared for a client. `None` without any
+    /// Returns the projector for the tool's own value: its output, or the payload for a client. `None` without an
     /// allowlist: then the tool does not run.
     pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
         let narrowed = self.tables(entry)?.narrowed.get(&entry.index).filter(|_| entry.answer.is_none());
         narrowed.or(entry.projector.as_ref())
     }
 
-    /// What of the value that ends a call may be shown: the tool's output, or the client's result.
+    /// Returns the projector for the value that ends a call: the tool's output, or the client's result.
     pub(crate) fn shown<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
         let Some(answer) = &entry.answer else { return self.projector(entry) };
         self.tables(entry)?.narrowed.get(&entry.index).or(Some(&answer.projector))
@@ -224,7 +223,7 @@ fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     }
 }
 
-/// The allowlist that the policy gives to a tool without one, or what it leaves of the tool's own.
+/// Returns the policy's allowlist for a tool without one, or the tool's own as the policy narrows it.
 fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Option<Arc<Projector>> {
     let spec = &entry.spec;
     let rule = policy.tool(spec.name.as_str()).filter(|_| policy.is_as_pinned(spec))?;

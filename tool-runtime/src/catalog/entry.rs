@@ -33,17 +33,17 @@ pub(crate) struct Entry {
     pub(crate) identifiers: IdArguments,
     pub(crate) effective: Effective,
     pub(crate) behaviour: Arc<dyn Behaviour>,
-    /// What a server says of the tool now; `None` for a tool that no server can change.
+    /// The definition that the server publishes now; `None` for a tool that no server can change.
     pub(crate) published: Option<Arc<dyn Published>>,
-    /// What the tool borrows. None of it reaches further than the tool declares.
+    /// The capabilities of the tool. None of them reaches further than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
-    /// Of the value, or of the prepared payload of a client tool. `None` when no allowlist was given.
+    /// The projector of the value, or of the prepared payload of a client tool. `None` without an allowlist.
     pub(crate) projector: Option<Arc<Projector>>,
     /// The schema behind `projector`; `None` for a dynamic tool that declares no output schema.
     pub(crate) payload: Option<Schema>,
-    /// What a client answers with.
+    /// The client's answer; `None` for every other tool.
     pub(crate) answer: Option<Box<Answer>>,
-    /// What a graph says of itself; `None` for every other tool.
+    /// The declaration of a graph; `None` for every other tool.
     pub(crate) graph: Option<Box<GraphDeclaration>>,
 }
 
@@ -77,7 +77,7 @@ impl Entry {
         found.said_about_arguments(&spec);
         found.sentences(&spec);
         if spec.description.trim().is_empty() {
-            found.add(CatalogProblemKind::Description, "the description is empty; say what the tool is for");
+            found.add(CatalogProblemKind::Description, "the description is empty; write what the tool is for");
         }
         if spec.name.is_discovered() && spec.execution == Execution::Client {
             found.add(CatalogProblemKind::Execution, "its server executes it, not the client; remove `client(..)`");
@@ -94,7 +94,8 @@ impl Entry {
             found.add(CatalogProblemKind::Redaction, message);
         }
         if !spec.name.is_discovered() && spec.redaction.allow.iter().any(|path| path == ERROR) {
-            let message = "`$error` names what a server reports; write `ToolError::safe(..)` for what a model may read";
+            let message =
+                "`$error` names a server's error text; write `ToolError::safe(..)` for a text that a model may read";
             found.add(CatalogProblemKind::Redaction, message);
         }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
@@ -127,7 +128,7 @@ impl Entry {
             },
             _ => (shown, None),
         };
-        // Read once, and only for tools that may have ids or defaults: to read schemas is a good part of a build.
+        // Read once, and only for tools that may have ids or defaults: reading schemas is a large part of a build.
         let text = spec.input_schema.as_str();
         let input = LazyCell::new(|| json::parse_value(text, &Limits::UNBOUNDED).unwrap_or(Tree::Bool(true)));
         let identifiers = IdArguments::of(&spec, || &input);
@@ -152,19 +153,20 @@ impl Entry {
         })
     }
 
-    /// How long a result may be: the tool's own limit under the policy's. The same for an output, for a client's result
-    /// and for what a person answers in the tool's place.
+    /// Returns the largest size of a result: the tool's own limit under the policy's. It is the same for an output, a
+    /// client's result and a person's answer in the tool's place.
     pub(crate) fn result_bytes(&self, limits: &ToolLimits) -> usize {
         let limit = limits.result_bytes;
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
     }
 
-    /// Whether its server publishes another definition than the one that was brought in, or none.
+    /// Whether its server publishes another definition than that of the catalog, or none.
     pub(crate) fn is_drifted(&self) -> bool {
         self.published.is_some() && self.subject().pin != self.spec.pin
     }
 
-    /// The tool as the policy looks at it. What its server no longer publishes has no pin, so that no policy allows it.
+    /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin, so no policy
+    /// allows it.
     pub(crate) fn subject(&self) -> Subject<'_> {
         let mut subject = Subject::of(&self.spec);
         if let Some(server) = &self.published {
@@ -193,7 +195,7 @@ impl Problems<'_> {
         }
     }
 
-    /// A rule for an argument that does not exist would protect nothing.
+    /// Reports rules for arguments that do not exist: they would protect nothing.
     fn said_about_arguments(&mut self, spec: &ToolSpec) {
         let says = !(spec.sensitive.is_empty() && spec.evidence.is_empty() && spec.require_any.is_empty());
         if spec.no_schema.is_some() || !says {
@@ -218,7 +220,7 @@ impl Problems<'_> {
 }
 
 impl Problems<'_> {
-    /// A sentence has to say something of arguments that exist, and of none that stays hidden.
+    /// Reports sentences that name missing or sensitive arguments.
     fn sentences(&mut self, spec: &ToolSpec) {
         for sentence in &spec.summary {
             let pieces = match pieces(sentence) {

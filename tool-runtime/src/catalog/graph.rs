@@ -1,4 +1,4 @@
-//! Graphs: what follows from their tools.
+//! The properties that graphs take from their tools.
 
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind, Entry, Gathered};
@@ -8,7 +8,7 @@ use crate::tool::{Execution, ToolEffect, is_graph};
 
 /// Gives a graph the effect of the tool that reaches furthest, and their definitions.
 ///
-/// Graphs come after all other tools, so that none of them is found here: a graph does not run another.
+/// Graphs come after all other tools, so the look-up finds no graph: a graph does not run another.
 pub(super) fn bind(
     described: &mut Described,
     entries: &[Entry],
@@ -49,7 +49,7 @@ pub(super) fn bind(
                 wrong(&format!("`{shown}` is executed by the client, which a graph cannot ask; take it out"));
             }
             Some(entry) if graph.only_reads && entry.spec.effect != ToolEffect::ReadOnly => {
-                wrong(&format!("`{shown}` has effects, and a script only reads; take it out, or say `effects()`"));
+                wrong(&format!("`{shown}` has effects, and a script only reads; take it out, or declare `effects()`"));
             }
             Some(entry) => {
                 *effect = (*effect).max(entry.spec.effect);

@@ -1,4 +1,4 @@
-//! Short rules for the system prompt, rendered from the definitions: what a schema cannot express.
+//! Short rules for the system prompt, rendered from the definitions: rules that a schema cannot express.
 
 use std::collections::HashSet;
 

@@ -48,13 +48,13 @@ pub struct ToolCatalog {
     servers: Vec<Arc<ServerTools>>,
     /// Keyed, because servers name the tools that are discovered.
     index: HashMap<ToolName, usize, Keyed>,
-    /// Some argument of some tool must have been seen in the run.
+    /// Whether an argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
     /// The kinds of connections that its tools borrow.
     pub(crate) connections: BTreeSet<&'static str>,
     /// One counter for each server that can change tools of the catalog.
     counters: Vec<Arc<AtomicU64>>,
-    /// Made by the first pick, and by the first after a server came.
+    /// Made by the first pick, and again by the first after a server listed its tools.
     words: Mutex<Option<Arc<Words>>>,
 }
 
@@ -77,7 +77,7 @@ impl ToolCatalog {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        // Collected in the place of what is fifty times larger.
+        // Collecting in place keeps the room of the items before, which are fifty times larger.
         entries.shrink_to_fit();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
@@ -96,13 +96,13 @@ impl ToolCatalog {
         Self { entries, servers, index, asks_evidence, connections, counters, words: Mutex::default() }
     }
 
-    /// How often servers have changed anything that their tools are. Asked before the tools are looked at, an equal count
-    /// later says that they are still the same.
+    /// Returns how often servers have changed their tools. Read before the tools; an equal count later means that they
+    /// are still the same.
     pub(crate) fn changes(&self) -> u64 {
         self.counters.iter().fold(0, |sum, one| sum.wrapping_add(one.load(Ordering::Acquire)))
     }
 
-    /// Whether it has tools of servers, of which what may be seen changes.
+    /// Whether it has tools of servers, whose visibility can change.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn may_change(&self) -> bool {
         !self.counters.is_empty()
@@ -131,7 +131,7 @@ impl ToolCatalog {
         self.len() == 0
     }
 
-    /// All tools with where they come from, by name.
+    /// All tools with their origins, by name.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let name = |entry: &&Arc<Entry>| entry.spec.name.clone();
         let mut late: Vec<_> = self.late_entries().collect();
@@ -144,7 +144,7 @@ impl ToolCatalog {
         })
     }
 
-    /// The tools that were there when the catalog was built, by name.
+    /// The tools that the catalog was built with, by name.
     pub(crate) fn fixed_entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
@@ -154,12 +154,12 @@ impl ToolCatalog {
         self.servers.iter().filter_map(|server| server.entries()).flatten()
     }
 
-    /// The servers that tools come from.
+    /// The servers of its tools.
     pub(crate) fn servers(&self) -> &[Arc<ServerTools>] {
         &self.servers
     }
 
-    /// The server that this tool may still come from.
+    /// Returns the server that may still list this tool.
     pub(crate) fn missing(&self, name: &str) -> Option<&Arc<dyn ToolServer>> {
         let missing = self.servers.iter().find(|server| name.starts_with(server.server().prefix()))?;
         missing.entries().is_none().then(|| missing.server())
@@ -171,7 +171,7 @@ impl ToolCatalog {
         guidance::render(self.specs())
     }
 
-    /// Picks the tools whose definitions fit a query best: at first those that are always picked, then the best of the
+    /// Picks the tools whose definitions fit a query best: first those that are always picked, then the best of the
     /// others. The same catalog, query and options give the same picks on every platform.
     ///
     /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call
@@ -218,7 +218,7 @@ impl ToolCatalog {
         words.index.pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
     }
 
-    /// The words of all tools that have come.
+    /// The words of all tools that are listed so far.
     fn words(&self) -> Arc<Words> {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let come = self.servers.iter().filter(|server| server.entries().is_some()).count();
@@ -236,7 +236,8 @@ impl ToolCatalog {
         }
     }
 
-    /// Those of the named tools that `visible` lets through, or of all tools. With names, no other tool is looked at.
+    /// Returns a view of the named tools, or of all tools, that `visible` accepts. With names, no other tool is
+    /// examined.
     pub(crate) fn view(&self, named: Option<&RunTools>, visible: impl Fn(&Entry) -> bool) -> CatalogView {
         let visible = |entry: &&Arc<Entry>| visible(entry);
         CatalogView::new(match named {
@@ -249,12 +250,12 @@ impl ToolCatalog {
     }
 }
 
-/// The words of the tools of a catalog at a time. A tool that came with the catalog has its place as its slot.
+/// The words of a catalog's tools at one time. A tool that came with the catalog has its place as its slot.
 struct Words {
     index: pick::Index,
-    /// How many tools there are.
+    /// The number of tools.
     tools: usize,
-    /// The slot of the first tool of each server, by the server's place; `None` for one that had not come.
+    /// The slot of the first tool of each server, by the server's place; `None` for one that had not listed its tools.
     first: Vec<Option<usize>>,
 }
 

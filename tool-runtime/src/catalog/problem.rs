@@ -1,4 +1,4 @@
-//! [`CatalogError`]: everything that keeps tools from becoming a catalog, together.
+//! [`CatalogError`]: all the problems that prevent a catalog.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use crate::tool::Location;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CatalogProblem {
-    /// What kind of problem it is.
+    /// The kind of the problem.
     pub kind: CatalogProblemKind,
-    /// What is wrong, and what to write.
+    /// The problem, and what to write instead.
     pub message: String,
-    /// Where: both sites of a collision; empty for dynamic tools.
+    /// The places: both sites of a collision; empty for dynamic tools.
     pub locations: Vec<Location>,
 }
 
-/// What a problem is about.
+/// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CatalogProblemKind {

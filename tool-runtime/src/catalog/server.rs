@@ -21,7 +21,7 @@ pub(crate) struct ServerTools {
         expect(dead_code, reason = "the command line adds servers")
     )]
     was_listed: bool,
-    /// Those that came later, by name.
+    /// The tools that came later, by name.
     listed: OnceLock<Vec<Arc<Entry>>>,
 }
 
@@ -31,7 +31,7 @@ impl ServerTools {
         Self { place, server: Arc::clone(server), listed, was_listed: *is_listed }
     }
 
-    /// The server as it was handed over.
+    /// Returns the server as the source passed it.
     #[cfg(all(feature = "cli", feature = "mcp-client"))]
     pub(super) fn gathered(&self) -> Gathered {
         (Arc::clone(&self.server), self.was_listed)

@@ -1,4 +1,4 @@
-//! [`CatalogView`]: what the model of one run may see.
+//! [`CatalogView`]: the tools that the model of one run may see.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use crate::catalog::{Entry, guidance};
 use crate::json::{self, canonical};
 use crate::tool::{Execution, Hash, ToolSpec};
 
-/// The tools of one run. Runs that may see the same tools share them, and what is made of them is made once.
+/// The tools of one run. Runs that may see the same tools share a view, and everything derived from it is made once.
 pub struct CatalogView {
     id: u64,
     entries: Vec<Arc<Entry>>,
-    /// By name. Otherwise they are in the order in which a model was offered them.
+    /// Whether it is sorted by name. Otherwise the tools are in the order in which a model was offered them.
     sorted: bool,
     hash: OnceLock<Hash>,
     guidance: OnceLock<Box<str>>,
-    /// The same without the tool that looks for tools.
+    /// The view without the search tool.
     loaded: OnceLock<Arc<Self>>,
 }
 
@@ -33,7 +33,7 @@ impl CatalogView {
         Self { id, entries, sorted, hash: OnceLock::new(), guidance: OnceLock::new(), loaded: OnceLock::new() }
     }
 
-    /// What no other view of the process is called, so that others can keep what they make of it.
+    /// Returns an id, unique in the process, under which data derived from this view can be cached.
     pub(crate) const fn id(&self) -> u64 {
         self.id
     }
@@ -45,7 +45,7 @@ impl CatalogView {
     }
 
     /// Whether argument text may be shown while the model writes it: the tool is visible, none of it is sensitive, and
-    /// it is not executed by the client, which gets what the tool prepares in its place.
+    /// the client, which gets the prepared payload in its place, does not execute it.
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
         let open = |entry: &Entry| entry.spec.sensitive.is_empty() && entry.spec.execution != Execution::Client;
@@ -70,12 +70,12 @@ impl CatalogView {
         self.len() == other.len() && mine.zip(theirs).all(|(mine, theirs)| Arc::ptr_eq(mine, theirs))
     }
 
-    /// Those of the tools that are visible, in the given order.
+    /// Returns the named tools that are visible, in the given order.
     pub(crate) fn only<'n>(&self, names: impl Iterator<Item = &'n str>) -> Self {
         Self::of(names.filter_map(|name| self.entry(name).cloned()).collect(), false)
     }
 
-    /// All of them but the tool that looks for tools; `None` if it is none of them.
+    /// Returns the view without the search tool; `None` if the view does not have it.
     pub(crate) fn without(&self, search: &'static str) -> Option<&Arc<Self>> {
         self.entry(search)?;
         let others = || self.entries.iter().filter(|entry| entry.spec.name.as_str() != search).cloned().collect();

@@ -1,4 +1,4 @@
-//! [`Bindings`]: what the runner bound for one call.
+//! [`Bindings`]: the values that the runner bound for one call.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -9,15 +9,15 @@ use crate::capability::{Cap, Capabilities, Requirement, bound};
 
 /// Everything that one call may borrow. Made by the runner only.
 pub struct Bindings<'a> {
-    /// What the tool listed when its catalog was built: nothing else is injected.
+    /// The tool's requirements when its catalog was built; nothing else is injected.
     pub(crate) granted: &'a [Requirement],
     pub(crate) capabilities: &'a Capabilities,
-    /// What the client that made this call offers; it wins over what is bound for every call.
+    /// The capabilities that the client of this call offers; they win over those that are bound for every call.
     pub(crate) client: Option<&'a Capabilities>,
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: ToolContext,
-    /// What a graph, or the search for tools, gets of the run that calls it; `None` for every other tool.
+    /// The part of the calling run that a graph or the search for tools gets; `None` for every other tool.
     pub(crate) host: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::tool::{Execution, Location, NoSchemaMode};
 
-/// What the attribute, the doc comment and the argument attributes say. Argument names are those on the wire.
+/// The keys of the attribute, the doc comment and the argument attributes. Argument names are those on the wire.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// `name = ".."`
@@ -48,7 +48,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Says nothing. An expansion writes over it what its attribute says.
+    /// The defaults. An expansion overwrites those that its attribute sets.
     pub const SILENT: Self = Self {
         name: "",
         input: None,

@@ -1,4 +1,4 @@
-//! Lists of capabilities: what a tool holds, taken out of what the runner bound.
+//! Lists of capabilities, taken from the bindings of a call.
 
 use crate::capability::injected::{Injected, each_tuple};
 use crate::capability::{Cap, Requirement};
@@ -11,17 +11,17 @@ use crate::component::bindings::Bindings;
     note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`; a trait with a kind is `Cap<Connection<dyn Calendar>>`"
 )]
 pub trait CapabilityList: sealed::List + Sized + Send + 'static {
-    /// Whether a tool with this list can find out what became of a call. Functions cannot, so that code for it is not
-    /// compiled for them.
+    /// Whether a tool with this list can reconcile a call. Functions cannot, so the code for it is not compiled for
+    /// them.
     const MAY_RECONCILE: bool = true;
 
-    /// Returns what has to be bound before the tool can run.
+    /// Returns the values that must be bound before the tool can run.
     fn requirements() -> Vec<Requirement>;
-    /// Takes the capabilities out of what the runner bound for one call; `None` if one of them is not bound.
+    /// Takes the capabilities from the bindings of one call; `None` if one of them is not bound.
     fn bind(bindings: &Bindings<'_>) -> Option<Self>;
 }
 
-/// No other crate can name this trait, so only tuples, and what a function tool borrows, are lists.
+/// No other crate can name this trait, so only tuples and the borrowed values of function tools are lists.
 pub(crate) mod sealed {
     pub trait List {}
 }

@@ -1,4 +1,4 @@
-//! How a tool runs: what its author implements, what `#[tool]` adds, and what the runner hands to it.
+//! How a tool runs: the author's implementation, the additions of `#[tool]`, and the values from the runner.
 
 pub(crate) mod bindings;
 mod call;

@@ -1,4 +1,4 @@
-//! What `#[tool]` implements for every tool: [`Tool`], and [`Named`] for the path that names it.
+//! The traits that `#[tool]` implements for every tool: [`Tool`], and [`Named`] for the path that names it.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,11 +8,11 @@ use crate::component::ToolComponent;
 use crate::component::declaration::Declaration;
 use crate::tool::level::EffectLevel;
 
-/// What `#[tool]` adds to a component. Written by the macro only.
+/// The additions of `#[tool]` to a component. Written by the macro only.
 pub trait Tool: ToolComponent + DeserializeOwned {
     /// The declared effect.
     type Effect: EffectLevel;
-    /// What a client sends back; `()` for server tools.
+    /// The type that a client sends back; `()` for server tools.
     type Answer: JsonSchema;
     /// The constants of the attribute.
     const DECLARATION: Declaration;

@@ -1,4 +1,4 @@
-//! [`ToolComponent`]: what an author implements for a struct tool.
+//! [`ToolComponent`]: the trait that an author implements for a struct tool.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,7 @@ use crate::component::{Call, WithMedia};
 use crate::error::ToolError;
 use crate::media::Media;
 
-/// How a struct tool runs, what it returns and which capabilities it needs.
+/// The capabilities, the output and the code of a struct tool.
 ///
 /// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
 /// [`run`](ToolComponent::run) takes, so no other code can run a tool.
@@ -23,7 +23,7 @@ use crate::media::Media;
 /// #[capability(effect = read_only)]
 /// trait Clock { fn now(&self) -> i64; }
 ///
-/// /// Somebody's calendar.
+/// /// A user's calendar.
 /// #[capability(effect = read_only, kind = "calendar")]
 /// trait Calendar { fn next(&self, after: i64) -> Option<String>; }
 ///
@@ -65,21 +65,22 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// The future is dropped when the call times out or is cancelled.
     ///
     /// # Errors
-    /// Whatever the tool fails with. A model reads the code and the sentence of the error, operators read its cause.
+    /// The tool's own error. A model reads its code and its sentence, operators read its cause.
     fn run(
         self,
         capabilities: Self::Capabilities,
         call: &Call<Self>,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
-    /// Looks up the outcome of an earlier attempt at this call that began and recorded no end, because its process died
-    /// for example. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by the
-    /// arguments.
+    /// Looks up the outcome of an earlier attempt at this call that began but recorded no end, for example because its
+    /// process died. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by
+    /// the arguments.
     ///
-    /// The earlier attempt may only have been stopped, and can continue after this one has looked: a lease keeps it from
-    /// writing to the store, and nothing keeps it from the outside system but that system. So it is not enough that
-    /// there is no effect yet. [`Reconciled::Prevented`] is for a tool that has the outside system refuse the idempotency
-    /// key from now on, by cancelling it or by using it up. The key is the same for all attempts at the call.
+    /// The earlier attempt may only have been paused, and may continue after this look-up: its lost lease keeps it from
+    /// writing to the store, but only the outside system can stop an effect there. It is therefore not enough that
+    /// there is no effect yet. Return [`Reconciled::Prevented`] only if the tool has made the outside system refuse the
+    /// idempotency key from now on, by cancelling it or by using it up. The key is the same for all attempts at the
+    /// call.
     ///
     /// It runs whenever a run continues: when the gate gets the call again, in a restored conversation, when a worker
     /// takes the run over, in an engine, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call.
@@ -98,19 +99,19 @@ pub trait ToolComponent: Sized + Send + 'static {
     }
 }
 
-/// What became of a call whose end nobody saw.
+/// The outcome of a call whose end was not recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled<T> {
     /// It took effect: the call ends with this output.
     TookEffect(T),
-    /// It had no effect, and can have none any more: the outside system refuses its idempotency key from now on. The call
-    /// ends as `cancelled`, and may be made again as another call.
+    /// It had no effect and cannot have one: the outside system refuses its idempotency key from now on. The call ends
+    /// as `cancelled`, and may be made again as another call.
     Prevented,
-    /// Nobody knows, or there is no effect yet and one may still come. The call ends as `outcome_unknown`.
+    /// It is unknown, or there is no effect yet and one may still come. The call ends as `outcome_unknown`.
     Unknown,
 }
 
-// An output can hold what its allowlist leaves out.
+// An output can hold data that its allowlist leaves out.
 impl<T> fmt::Debug for Reconciled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -121,7 +122,7 @@ impl<T> fmt::Debug for Reconciled<T> {
     }
 }
 
-/// What a tool may return: owned data that serialises and has a schema, and [`WithMedia`] of such data. Implemented for
+/// The output of a tool: owned data that serialises and has a schema, or [`WithMedia`] of such data. Implemented for
 /// every such type.
 ///
 /// ```
@@ -142,7 +143,7 @@ impl<T> fmt::Debug for Reconciled<T> {
     note = "files come beside the whole output: return `WithMedia<Output>`, with no `WithMedia` inside"
 )]
 pub trait ToolOutput: Send + 'static {
-    /// What is serialised.
+    /// The part that is serialised.
     #[doc(hidden)]
     type Value: Serialize + JsonSchema + Send + 'static;
 

@@ -36,7 +36,7 @@ impl ParseError {
         Self { code, message: format!("unknown {kind}; write one of {}", names.join(", ")).into() }
     }
 
-    /// Returns a stable word for what is wrong, such as `name_too_long` or `unknown_format`.
+    /// Returns a stable word for the mistake, such as `name_too_long` or `unknown_format`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code

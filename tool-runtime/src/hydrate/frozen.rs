@@ -1,4 +1,4 @@
-//! [`Frozen`]: a call whose arguments passed every check, and the forms of them that few calls need.
+//! [`Frozen`]: a call whose arguments passed every check, with the forms of them that few calls need.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,11 +17,11 @@ pub(crate) struct Frozen {
     pub(crate) entry: Arc<Entry>,
     /// The run that hydrated it: no other run may execute it. Two runs never share this.
     pub(crate) run: Arc<RunFields>,
-    /// What it may use, as the policy said when it was hydrated.
+    /// Its limits under the policy at the time of hydration.
     pub(crate) limits: ToolLimits,
     /// The arguments with the sensitive ones masked. `None` if none is sensitive.
     pub(super) masked: Option<JsonText>,
-    /// What was done to it, for its record.
+    /// The changes to it, for its record.
     pub(crate) treatment: Treatment,
     /// The text with the arguments where it is not the call's own: a repaired one, or canonical text.
     pub(super) read: Option<Arc<str>>,
@@ -37,7 +37,7 @@ pub(crate) struct Treatment {
     pub(super) repaired: Option<Arc<str>>,
     /// The differences between the arguments and the model's text.
     pub(crate) changes: Vec<ArgumentChange>,
-    /// Whether the validator was asked.
+    /// Whether the validator ran.
     pub(crate) is_validated: bool,
     /// The validator and how long it took, for a caller that requests it.
     pub(super) used: Option<Box<ValidatorUse>>,
@@ -49,14 +49,14 @@ pub(super) struct Ready(pub(super) Option<Box<dyn Instance>>);
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // Nearly always taken: the guard against panics is for those that are not.
+        // The value was nearly always taken; only one that is left needs the guard against panics.
         if self.0.is_some() {
             discard(self.0.take());
         }
     }
 }
 
-/// The forms of arguments that are made once somebody asks.
+/// The forms of arguments that are made on demand.
 #[derive(Default)]
 pub(super) struct Forms {
     canonical: OnceLock<Arc<str>>,
@@ -67,7 +67,7 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Takes the texts while the arguments are read, for a caller or a call that is going to ask for them.
+    /// Takes the texts while the arguments are read, for a caller or a call that will need them.
     pub(super) fn of(tree: &Tree<'_>, canonical: Arc<str>, entry: &Entry) -> Self {
         let effective = entry.effective.of_arguments(tree).map(Into::into);
         Self { canonical: canonical.into(), effective: effective.into(), ..Self::default() }
@@ -98,7 +98,7 @@ impl Frozen {
         self.masked.clone().unwrap_or_else(|| JsonText::known(Arc::clone(self.text())))
     }
 
-    /// The same, to look at.
+    /// As [`masked`](Self::masked), borrowed.
     pub(super) fn masked_text(&self) -> &str {
         self.masked.as_ref().map_or(self.text(), JsonText::get)
     }
@@ -150,7 +150,7 @@ impl Digested for Frozen {
         self.fingerprint
     }
 
-    /// Two ways of writing one call, with a default spelled out or left out, are one call.
+    /// An explicit default and an absent one give the same text, because they are the same call.
     fn effective(&self) -> &str {
         let other =
             self.forms().effective.get_or_init(|| self.entry.effective.of_arguments(&self.tree()).map(Into::into));

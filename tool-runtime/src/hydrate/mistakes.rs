@@ -1,4 +1,4 @@
-//! All that is wrong with the arguments of a call, in one error, each mistake once.
+//! All mistakes in the arguments of a call, in one error, each once.
 
 use std::collections::BTreeMap;
 

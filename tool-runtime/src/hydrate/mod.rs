@@ -1,7 +1,7 @@
 //! Hydration: parse, validate, instantiate. A provider's call becomes a [`Hydrated`] tool or located errors.
 //!
 //! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
-//! so what the schema accepts is what the tool is built from.
+//! so the tool is built from exactly the value that the schema accepted.
 
 mod frozen;
 mod mistakes;
@@ -65,7 +65,7 @@ impl Hydrated {
         self.frozen.masked_text()
     }
 
-    /// What it is, and the typed value, once.
+    /// Returns the call, and on first use the typed value.
     pub(crate) fn parts(&mut self) -> (&Arc<Frozen>, Option<Box<dyn Instance>>) {
         (&self.frozen, self.instance.0.take())
     }
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Hydrated {
 pub(crate) struct Unhydrated {
     pub(crate) call: ToolCall,
     pub(crate) error: HydrationError,
-    /// What was done to it before it failed.
+    /// The changes to it before it failed.
     pub(crate) treatment: Treatment,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
     }
 }
 
-/// The same for a caller that asks where the call came from.
+/// As [`hydrate`], for a caller that requests the provenance.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let before = Provenance::of(&call);
     let hydrated = hydrate(call, Arc::clone(entry), settings);
@@ -152,8 +152,8 @@ fn stages(
         }
     };
     let trimmed = entry.identifiers.trim(&mut tree);
-    // The text is kept as the model wrote it, unless the arguments are no longer those, or it would break the lines of
-    // logs and streams.
+    // The text is kept as the model wrote it, unless the arguments were changed or line breaks in it would split the
+    // lines of logs and streams.
     let is_kept = is_line && !trimmed;
     let canonical = || Arc::<str>::from(canonical::to_text(&tree));
     if trimmed {
@@ -165,7 +165,7 @@ fn stages(
     });
     let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
     let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
-    // The ledger is going to ask for the key of a call with effects.
+    // The ledger will need the key of a call with effects.
     let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
     let (read, forms) = if is_kept && !asked {
         (treatment.repaired.clone(), OnceLock::new())
@@ -178,7 +178,7 @@ fn stages(
     Ok(Built { instance, masked, read, fingerprint: entry.effective.fingerprint(&tree), forms })
 }
 
-/// The text as a repairer leaves it, or what is wrong with it.
+/// Returns the repaired text, or the error of the original one.
 fn repair(
     text: &str,
     error: &json::ParseError,
@@ -193,7 +193,7 @@ fn repair(
     Ok(repaired)
 }
 
-/// What is wrong with arguments, with as much of them as may be shown.
+/// Returns the mistakes in arguments, with the arguments if these may be shown.
 fn without_secrets(
     mut error: HydrationError,
     sensitive: &[String],
@@ -217,7 +217,7 @@ fn validate(
     entry.identifiers.check(tree, &mut violations);
     let blank = violations.len();
     if entry.spec.no_schema.is_none() {
-        // Only who asks where a call came from is told how long it took.
+        // The time is measured only for a caller that requests the provenance.
         let started = settings.provenance.then(Instant::now);
         let mode = settings
             .compiled
@@ -230,7 +230,7 @@ fn validate(
     if !entry.spec.require_any.is_empty()
         && let Some(nothing) = semantic::check_require_any(tree, &entry.spec.require_any)
     {
-        // The schema says the same in another way.
+        // The schema states this rule as `minProperties`.
         violations.retain(|one| !(one.pointer.is_empty() && one.keyword == "minProperties"));
         violations.push(nothing);
     }
@@ -256,8 +256,8 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
 }
 
-/// The author's hook names an argument by hand. A name that the tool does not have would send the model to a place that
-/// is not there, so the violation is about the whole call instead.
+/// Moves a violation to the whole call if the author's hook names an argument that the tool does not have: the name
+/// would send the model to a missing place.
 fn located(mut violation: Violation, entry: &Entry) -> Violation {
     let known = schema::names_at(&entry.spec.input_schema, &[]);
     let first = pointer::split(&violation.pointer).map(|mut segments| segments.next());

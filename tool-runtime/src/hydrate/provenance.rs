@@ -1,4 +1,4 @@
-//! Where a hydrated call came from and what was done to it: for the caller that asks, never for records.
+//! The origin of a hydrated call and the changes to it: for the caller that requests them, never for records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
 use crate::tool::{Hash, ToolName};
 
-/// What hydration made of one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
+/// The result of hydrating one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
 #[non_exhaustive]
 pub struct HydrationResult {
     /// The hydrated tool, or why there is none.
     pub hydrated: Result<Hydrated, HydrationError>,
-    /// Where it came from.
+    /// The origin of the call and the changes to it.
     pub provenance: Provenance,
 }
 
 impl HydrationResult {
-    /// A call that is refused before its arguments are read. `message` conceals which of the reasons it was.
+    /// A call that is refused before its arguments are read. `message` conceals the exact reason.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };
         Self { hydrated: Err(error), provenance: Provenance::of(call) }
@@ -47,7 +47,7 @@ pub enum FailedStage {
     Instantiate,
 }
 
-/// Why a call could not be hydrated. Safe for a model: what it shows holds no values.
+/// Why a call could not be hydrated. Safe for a model: its text holds no values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HydrationError {
@@ -100,7 +100,7 @@ impl HydrationError {
         }
     }
 
-    /// A type that is narrower than any schema can say refuses like a schema; anything else is the tool's defect.
+    /// A type that is narrower than any schema refuses like a schema; any other refusal is a defect of the tool.
     #[cold]
     pub(super) fn unbuilt(error: &json::DeError) -> Self {
         if error.is_narrower() {
@@ -141,7 +141,7 @@ impl fmt::Debug for HydrationError {
 
 impl std::error::Error for HydrationError {}
 
-/// Where a call came from and what was done to its arguments.
+/// The origin of a call and the changes to its arguments.
 #[non_exhaustive]
 pub struct Provenance {
     /// The id of the call.
@@ -209,7 +209,7 @@ pub struct ValidatorUse {
     pub version: Arc<str>,
     /// When the schema was compiled.
     pub mode: ValidatorMode,
-    /// How long it took, compiling the schema included if this was the tool's first call in lazy mode.
+    /// Its duration, including the compilation of the schema if this was the tool's first call in lazy mode.
     pub took: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! Repair of arguments that did not parse: one attempt by a named repairer, when the policy asks for it.
+//! Repair of arguments that did not parse: one attempt by a named repairer, if the policy allows it.
 //!
-//! A repairer only rewrites text. What it gives is parsed and validated like any other.
+//! A repairer only rewrites text. The result is parsed and validated like any other text.
 
 mod scan;
 
@@ -37,13 +37,13 @@ pub const BUILT_IN: [&dyn Repairer; 4] = [&FencedJson, &DoubleEncoded, &Trailing
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct Repaired {
-    /// Who rewrote it.
+    /// The repairer.
     pub repairer: String,
-    /// What is to be parsed now.
+    /// The rewritten text.
     pub text: String,
     /// SHA-256 of the text as it arrived.
     pub before: Hash,
-    /// SHA-256 of what is parsed instead.
+    /// SHA-256 of the rewritten text.
     pub after: Hash,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Debug for Repaired {
     }
 }
 
-/// Makes the one attempt: the first repairer that knows what to do gives the text.
+/// Makes the one attempt: the first repairer that has a result gives the text.
 #[must_use]
 pub(crate) fn attempt<'r>(repairers: impl IntoIterator<Item = &'r dyn Repairer>, text: &str) -> Option<Repaired> {
     let (name, after) = repairers.into_iter().find_map(|repairer| {

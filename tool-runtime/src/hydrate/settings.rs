@@ -1,4 +1,4 @@
-//! [`Settings`]: what hydration needs from its surroundings.
+//! [`Settings`]: the limits and helpers of a hydration.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,11 +9,11 @@ use crate::hydrate::{EvidenceSet, Repairer, repair};
 use crate::json;
 use crate::policy::ToolLimits;
 
-/// What hydration needs from its surroundings.
+/// The limits and helpers of a hydration.
 pub(crate) struct Settings<'a> {
     /// The deepest nesting of arguments that is read.
     pub(crate) depth: usize,
-    /// What one call of the tool may use.
+    /// The limits of one call of the tool.
     pub(crate) of_tool: ToolLimits,
     /// The run that hydrates.
     pub(crate) run: &'a Arc<RunFields>,
@@ -22,25 +22,25 @@ pub(crate) struct Settings<'a> {
     pub(crate) lists: &'a dyn Fn(&str) -> bool,
     /// The longest call id that is taken, in bytes.
     pub(crate) call_id_bytes: usize,
-    /// Those of the application, beside the built-in ones.
+    /// The repairers of the application, in addition to the built-in ones.
     pub(crate) repairers: &'a [Arc<dyn Repairer>],
     /// Whether the policy allows one of them, by name. There is one attempt at most.
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
-    /// What was seen in this run.
+    /// The ids that this run has seen.
     pub(crate) evidence: Option<&'a Mutex<EvidenceSet>>,
-    /// Whether the caller wants to know how the call was read.
+    /// Whether the caller requests the provenance.
     pub(crate) provenance: bool,
 }
 
 impl Settings<'_> {
-    /// The one attempt: the first allowed repairer that knows what to do.
+    /// Makes the one attempt: the first allowed repairer that has a result.
     pub(super) fn repair(&self, text: &str, error: &json::ParseError) -> Option<repair::Repaired> {
         if error.kind.is_limit() {
             return None;
         }
         let own = self.repairers.iter().map(AsRef::as_ref);
         let all = own.chain(repair::BUILT_IN);
-        // A repairer may be the application's.
+        // An application's repairer may panic.
         caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
     }
 }

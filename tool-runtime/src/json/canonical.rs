@@ -13,7 +13,7 @@ use crate::tool::Hash;
 /// Room for most arguments, so that the text does not grow byte by byte.
 const ROOM: usize = 256;
 
-/// What can be written canonically: [`Tree`] and [`serde_json::Value`].
+/// A value that can be written canonically: [`Tree`] and [`serde_json::Value`].
 pub(crate) trait Canonical {
     /// The value as a tree.
     fn tree(&self) -> Cow<'_, Tree<'_>>;
@@ -39,7 +39,7 @@ pub(crate) fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
     out
 }
 
-/// The same by RFC 8785, where every number is a double: integers past 2^53 are rounded.
+/// As [`to_text`], by RFC 8785, where every number is a double: integers past 2^53 are rounded.
 #[must_use]
 pub(crate) fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(ROOM);

@@ -1,4 +1,5 @@
-//! [`Tree`] to any type. What a schema refuses is refused here too: an array is not a struct, and `null` is not a unit variant.
+//! [`Tree`] to any type. Values that a schema refuses are refused here too: an array is not a struct, and `null` is not
+//! a unit variant.
 
 mod access;
 mod error;

@@ -1,4 +1,4 @@
-//! [`ParseError`]: why a text is not what it should be, and where, without quoting it.
+//! [`ParseError`]: why a text was refused, and where, without quoting it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::text;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
-    /// What is wrong.
+    /// The kind of the mistake.
     pub kind: ParseErrorKind,
     /// In bytes from the start of the text.
     pub offset: usize,
@@ -19,7 +19,7 @@ pub struct ParseError {
     pub column: usize,
 }
 
-/// What is wrong with a text.
+/// The kind of a mistake in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -33,13 +33,13 @@ pub enum ParseErrorKind {
         /// The limit.
         limit: usize,
     },
-    /// Something else was expected.
+    /// The syntax is wrong; the text names what was expected.
     Syntax(&'static str),
     /// The text ends in the middle of a value.
     Incomplete,
     /// Something follows the value.
     Trailing,
-    /// Valid JSON, but no object.
+    /// Valid JSON, but not an object.
     NotAnObject,
     /// A property name occurs twice in one object.
     DuplicateKey,
@@ -67,7 +67,7 @@ impl ParseError {
         Self { kind, offset, line, column }
     }
 
-    /// How a call with such arguments ends.
+    /// Returns the outcome of a call with such arguments.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match self.kind {

@@ -13,10 +13,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
+    /// For JSON that this crate wrote: any length, nested to 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
 
-    /// The same, with the levels that a record has around the values in it.
+    /// As [`UNBOUNDED`](Self::UNBOUNDED), with the levels of a record around its values.
     pub(super) const RECORD: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH + 8 };
 
     pub(super) fn at_most(self) -> Self {

@@ -1,6 +1,6 @@
 //! Strict JSON in a borrowed tree: read once, checked, validated and deserialised from there.
 //!
-//! What a number means does not depend on cargo features that other crates switch on in `serde_json`.
+//! The meaning of a number does not depend on cargo features of `serde_json` that other crates enable.
 
 pub(crate) mod canonical;
 mod de;

@@ -1,4 +1,4 @@
-//! What a JSON number is: an exact integer where it can be one, a finite float otherwise.
+//! JSON numbers: exact integers where possible, finite floats otherwise.
 
 use serde_json::Number;
 
@@ -7,8 +7,8 @@ use crate::json::{ParseErrorKind, Tree};
 /// Up to here every integer is a float and every float with a fraction of zero is that integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads the integer that starts at `at`, and where it ends. `None` if there is none that begins without a zero, has at
-/// most 18 digits, and is all of its number.
+/// Reads the integer that starts at `at`, and where it ends. `None` unless the number is an integer without a leading
+/// zero and with at most 18 digits.
 #[inline]
 pub(super) fn plain(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(at) == Some(&b'-');
@@ -27,7 +27,7 @@ pub(super) fn plain(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     (is_plain && is_whole).then(|| (if negative { -value } else { value }, end))
 }
 
-/// Reads the number that starts at `at`; gives it and where it ends, or what is wrong and where.
+/// Returns the number that starts at `at` and its end, or the mistake and its place.
 pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (ParseErrorKind, usize)> {
     let bytes = text.as_bytes();
     let negative = bytes.get(at) == Some(&b'-');
@@ -46,7 +46,7 @@ pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (Par
     }
 }
 
-/// A number of another representation. What is not finite cannot come from JSON and becomes `null`.
+/// A number of another representation. One that is not finite cannot come from JSON and becomes `null`.
 pub(super) fn from_number(number: &Number) -> Tree<'static> {
     if let Some(number) = number.as_i64() {
         return Tree::Int(number);

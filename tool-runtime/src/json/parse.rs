@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::{Limits, ParseError, ParseErrorKind, Tree, duplicates, number, string};
 
-/// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
-/// arguments.
+/// The initial room for members and items: growing in steps took five allocations for ordinary arguments.
 const ROOM: usize = 16;
 
 /// Reads the arguments of a call: one JSON object with white space around it; empty text means `{}`.
@@ -19,7 +18,7 @@ pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError>
     parse_line(text, limits).map(|(tree, _)| tree)
 }
 
-/// The same, and whether the text is the object and nothing else, on one line.
+/// As [`parse`], and whether the text is the object and nothing else, on one line.
 pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
         return Ok((Tree::Object(Vec::new()), false));
@@ -50,7 +49,7 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// On an error, `at` is where it is.
+/// On an error, `at` is its place.
 struct Parser<'t> {
     text: &'t str,
     at: usize,
@@ -208,9 +207,8 @@ impl<'t> Parser<'t> {
 
     /// A string without escapes, which nearly every one is; `None` if the next value is another one.
     ///
-    /// It is returned in registers. What is returned in memory, in pieces, and copied from there as a whole has to wait for
-    /// the pieces: with `Result<Cow<str>, _>` in between, it is 2,100 instructions and a seventh of the time of a call with
-    /// 40 strings.
+    /// It is returned in registers. A `Result<Cow<str>, _>` would be written to memory in pieces and copied as a whole,
+    /// which has to wait for the pieces: 2,100 instructions and a seventh of the time of a call with 40 strings.
     #[inline]
     fn plain(&mut self) -> Option<&'t str> {
         if self.peek() != Some(b'"') {
@@ -221,7 +219,7 @@ impl<'t> Parser<'t> {
         Some(plain)
     }
 
-    /// An integer that nearly every number is, in a register; `None` if the next value is another one.
+    /// An integer, as nearly every number is, in a register; `None` if the next value is another one.
     #[inline]
     fn integer(&mut self) -> Option<i64> {
         let (integer, end) = number::plain(self.text.as_bytes(), self.at)?;
@@ -284,12 +282,12 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Moves what begins at `start` into a vector of its size.
+/// Moves the items from `start` on into a vector of their size.
 fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
     if start > 0 {
         return open.split_off(start);
     }
-    // `split_off` would give all of the room away.
+    // `split_off` would give the spare room away.
     let mut all = Vec::with_capacity(open.len());
     all.append(open);
     all

@@ -6,7 +6,7 @@ use crate::text::lex::{is_plain, plain_until};
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
-    // Room for all of it, so that no piece has to ask.
+    // Room for all of it, so that no piece has to grow the text.
     out.reserve(text.len() + 2);
     out.push('"');
     if is_plain(text.as_bytes()) {
@@ -17,12 +17,12 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes what is between the quotes. Few texts need an escape, and what writes one is kept out of the way of the others.
+/// Writes the text between the quotes. Few texts need an escape, so the code for escapes is kept apart.
 #[cold]
 fn escape(out: &mut String, text: &str) {
     let (bytes, mut from) = (text.as_bytes(), 0);
     loop {
-        // What is escaped is one byte long, so all cuts are between characters.
+        // Escaped characters are one byte long, so all cuts are between characters.
         let at = plain_until(bytes, from);
         out.push_str(text.get(from..at).unwrap_or_default());
         match bytes.get(at) {

@@ -7,15 +7,15 @@ use crate::text::lex::plain_until;
 
 type Fault = (ParseErrorKind, usize);
 
-/// Returns the string whose first character is at `start`, and which ends at the first quote. `None` if it holds an escape
-/// or what is wrong.
+/// Returns the string whose first character is at `start`, and which ends at the first quote. `None` if it holds an
+/// escape or a mistake.
 #[inline]
 pub(super) fn plain(text: &str, start: usize) -> Option<&str> {
     let end = plain_until(text.as_bytes(), start);
     text.get(start..end).filter(|_| text.as_bytes().get(end) == Some(&b'"'))
 }
 
-/// Reads a string that is not [`plain`]; gives it and where its closing quote ends.
+/// Reads a string that is not [`plain`]; returns it and the place of its closing quote.
 #[cold]
 pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let bytes = text.as_bytes();
@@ -36,7 +36,7 @@ pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize),
     }
 }
 
-/// What follows a backslash.
+/// Reads the characters after a backslash.
 fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     let plain = match bytes.get(at) {
         Some(b'u') => return unicode(bytes, at + 1),

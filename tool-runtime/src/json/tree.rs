@@ -40,7 +40,7 @@ pub enum Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Borrows a value that is known not to be nested deeply: a schema, or what was read from text.
+    /// Borrows a value that is known not to be nested deeply: a schema, or one that was read from text.
     pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -94,7 +94,7 @@ impl<'a> Tree<'a> {
         self.as_object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The same, to change it.
+    /// As [`get`](Self::get), for changes.
     #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
@@ -139,7 +139,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// This is `null`.
+    /// Whether this is `null`.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::{Media, files};
 
-/// How much of a value was left out, so that it fits the limit of its tool.
+/// The amount of a value that was omitted to keep it within the limit of its tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -43,7 +43,7 @@ impl LeftOut {
 /// The attachments of a value. It is boxed wherever a value is, because few values have any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beside {
-    /// What the model gets.
+    /// The files for the model.
     pub(crate) media: Vec<Media>,
     /// Whether everyone may see them.
     pub(crate) is_shown: bool,
@@ -62,12 +62,12 @@ impl Beside {
         (files > 0 || !left_out.is_none()).then(|| Box::new(beside))
     }
 
-    /// What the model reads of files that it does not get; empty if it gets all.
+    /// Returns the note on files that the model does not get; empty if it gets all.
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
         let missing = match self.unavailable {
-            1 => "is not available: it is larger than one result may hold, one too many, or no longer here",
-            _ => "are not available: they are more or larger than one result may hold, or no longer here",
+            1 => "is not available: it exceeds the number or size of files in one result, or is no longer stored",
+            _ => "are not available: they exceed the number or size of files in one result, or are no longer stored",
         };
         for (count, why) in [(self.withheld, "may not be shown"), (self.unavailable, missing)] {
             if count > 0 {

@@ -24,7 +24,7 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// An image, audio or a file, with its media type. Cheap to clone: clones share the bytes.
 ///
-/// The content is held to its media type: a PDF that says it is `image/png` is refused. It has at most 20 MiB.
+/// The content must match its media type: a PDF that is declared as `image/png` is refused. It has at most 20 MiB.
 ///
 /// ```
 /// use tool_runtime::media::{Media, MediaError};
@@ -64,7 +64,7 @@ pub(crate) enum Source {
 }
 
 impl Media {
-    /// Creates media from its bytes. They are copied once they passed the checks.
+    /// Creates media from its bytes. They are copied after they passed the checks.
     ///
     /// # Errors
     /// The media type is not valid or not that of the content, or there are no bytes or too many.
@@ -216,7 +216,7 @@ impl Media {
     /// SHA-256 of the content, or of the URL or id that leads to it.
     pub(crate) fn sha256(&self) -> Hash {
         match &self.source {
-            // It was decoded once, so it can be decoded again.
+            // It was decoded when it was checked, so this does not fail.
             Source::Base64(data) => Hash::sha256(STANDARD.decode(&**data).unwrap_or_default()),
             Source::Url(text) | Source::Id { id: text, .. } => Hash::sha256(&**text),
         }
@@ -245,7 +245,7 @@ pub(crate) fn decoded_len(data: &str) -> usize {
     (data.len() / 4 * 3).saturating_sub(padding)
 }
 
-// What users send stays out of logs, and so do names and URLs, which can hold a signature.
+// Content stays out of logs, and so do names and URLs, which can hold a signature.
 impl fmt::Debug for Media {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Media")

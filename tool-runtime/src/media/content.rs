@@ -8,7 +8,7 @@ const PDF: &str = "application/pdf";
 /// Readers accept a PDF whose header begins within this many bytes.
 const PDF_HEADER_WITHIN: usize = 1024;
 
-/// The media type of content that has a signature; `None` for text and for what is not recognised.
+/// The media type of content that has a signature; `None` for text and unrecognised content.
 pub(super) fn recognised(bytes: &[u8]) -> Option<&'static str> {
     let head = bytes.get(..PDF_HEADER_WITHIN).unwrap_or(bytes);
     if head.windows(5).any(|window| window == b"%PDF-") && !is_image(infer::get(bytes)) {
@@ -23,8 +23,8 @@ fn is_image(found: Option<infer::Type>) -> bool {
 
 /// Checks that the content may be of the media type.
 ///
-/// Images, PDFs and text have to be what they say. Signatures of audio and video are not reliable enough for that: such
-/// content must not be an image, a document or a program. Content that is not recognised may be of any other type.
+/// Images, PDFs and text must match. Signatures of audio and video are not reliable enough for that: such content must
+/// only not be an image, a document or a program. Unrecognised content may be of any other type.
 pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     let declared = essence(media_type);
     let found = recognised(bytes);

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// Why bytes, a URL or an id are refused as [`Media`](crate::media::Media). It holds nothing of what was refused.
+/// Why bytes, a URL or an id are refused as [`Media`](crate::media::Media). It holds no part of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MediaError {
     /// The media type is not one that RFC 6838 allows, such as `image/png`.
     Type,
-    /// The content is not what the media type says.
+    /// The content does not match the media type.
     Mismatch {
         /// The media type of the content. `None` if it is not recognised.
         found: Option<&'static str>,
@@ -52,9 +52,9 @@ impl fmt::Display for MediaError {
         match self {
             Self::Type => f.write_str("the media type is not valid; write a type and a subtype, such as `image/png`"),
             Self::Mismatch { found: Some(found) } => {
-                write!(f, "the content is not what the media type says; its own type is `{found}`")
+                write!(f, "the content does not match the media type; it is `{found}`")
             }
-            Self::Mismatch { found: None } => f.write_str("the content is not what the media type says"),
+            Self::Mismatch { found: None } => f.write_str("the content does not match the media type"),
             Self::Empty => f.write_str("the file is empty"),
             Self::TooLarge { limit } => write!(f, "the file is larger than the limit of {limit} bytes"),
             Self::Base64 => f.write_str("the data is not Base64 with padding"),

@@ -1,4 +1,4 @@
-//! Images, audio and files: what users send and tools return beside text.
+//! Images, audio and files that users send and tools return.
 //!
 //! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
 //! type, URLs other than `http` and `https`, and more than 20 MiB are refused.

@@ -30,7 +30,7 @@ pub(super) fn canonical(essence: &str) -> &str {
 pub(super) fn parse(written: &str) -> Result<String, MediaError> {
     let (essence, parameters) = written.split_once(';').unwrap_or((written, ""));
     let essence = essence.trim_matches(' ').to_ascii_lowercase();
-    // Of the marks that RFC 6838 allows, those that mean something in a URL are in no registered name.
+    // RFC 6838 also allows marks that have a meaning in URLs; no registered name has one of those.
     let is_name = |name: &str| {
         let mut bytes = name.bytes();
         bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())

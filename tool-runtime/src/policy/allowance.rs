@@ -1,4 +1,4 @@
-//! [`Allowance`]: what a run, a task of a graph, a principal or a tenant may use altogether.
+//! [`Allowance`]: the total budget of a run, a task of a graph, a principal or a tenant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::policy::parse::{self, Table};
 use crate::policy::spending::Spend;
 use crate::policy::window::Window;
 
-/// What a run, a task of a graph, a principal or a tenant may use altogether. Left out means no limit.
+/// The total budget of a run, a task of a graph, a principal or a tenant. An absent key means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Allowance {
-    /// How long it lasts before it begins again: for principals and tenants.
+    /// The period after which it starts anew; for principals and tenants only.
     #[serde(deserialize_with = "some_window", skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// Calls.
@@ -26,13 +26,13 @@ pub(crate) struct Allowance {
     /// Turns of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
-    /// The time that calls take together, in milliseconds.
+    /// The total time of calls, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// The size of all results, in bytes.
+    /// The total size of results, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Tokens that the model reads and writes together.
+    /// Tokens that the model reads and writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens that the model reads, cached ones included.
@@ -49,11 +49,11 @@ pub(crate) struct Allowance {
     pub cost: Option<f64>,
 }
 
-/// The most windows that a principal or a tenant may have budgets for. A call books on the account of each.
+/// The most windows that a principal or a tenant may have budgets for. Each call is booked for every window.
 const MOST_WINDOWS: usize = 8;
 
 impl Allowance {
-    /// Returns the first limit that `wanted` on top of what is taken would pass. All of it fits, or it is refused.
+    /// Returns the first limit that `taken` and `wanted` together would exceed, `None` if all of `wanted` fits.
     pub(crate) fn refuses(&self, taken: Spend, wanted: Spend) -> Option<Amount> {
         let passes = |limit: Option<u64>, taken: u64, wanted: u64| {
             limit.is_some_and(|limit| taken >= limit || wanted > limit - taken)
@@ -85,17 +85,17 @@ impl Allowance {
         self.time_ms.map(|limit| Duration::from_millis(limit).saturating_sub(taken.time))
     }
 
-    /// Returns the limits that hold for a model's turn: one that may make no more calls may still answer.
+    /// Returns the limits of a model's turn: without calls left, the model may still answer.
     pub(crate) const fn for_model(self) -> Self {
         Self { calls: None, time_ms: None, bytes: None, ..self }
     }
 
-    /// Returns the limits that hold for a call: one whose model may not be asked again may still make it.
+    /// Returns the limits of a call: without turns left, a call may still run.
     pub(crate) const fn for_call(self) -> Self {
         Self { turns: None, ..self }
     }
 
-    /// The least of each limit of two.
+    /// The lower of the two for each limit.
     pub(crate) fn narrower(self, other: Self) -> Self {
         Self {
             window: least(self.window, other.window),
@@ -156,7 +156,7 @@ pub(super) fn of_graphs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BT
 fn once<E: Error>(allowance: Allowance) -> Result<Allowance, E> {
     match allowance.window {
         None => Ok(allowance),
-        Some(_) => Err(E::custom("this budget has no `window`; write it for a principal or a tenant")),
+        Some(_) => Err(E::custom("`window` is for the budgets of a principal or a tenant; remove it")),
     }
 }
 
@@ -197,7 +197,7 @@ fn checked<E: Error>(all: Vec<Allowance>) -> Result<Vec<Allowance>, E> {
     for allowance in &all {
         let Some(window) = allowance.window else {
             return Err(E::custom(
-                "this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
+                "this budget has no `window`; write the period after which it starts anew, for example `window = \"1h\"`",
             ));
         };
         limits_something(allowance)?;

@@ -1,4 +1,4 @@
-//! Who may decide on calls that wait for a person.
+//! The rules for deciding on calls that wait for a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::policy::parse;
 use crate::policy::problem::PolicyProblem;
 use crate::tool::ToolEffect;
 
-/// Who may decide: in general, for an effect, and for a tool. Of one key, the most particular place that has it counts.
+/// The rules for deciders: in general, by effect and by tool. For each key, the most specific table that has it
+/// applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Approvals {
@@ -30,7 +31,7 @@ pub(crate) struct Approvals {
     pub tools: BTreeMap<String, Deciders>,
 }
 
-/// Who may decide on some calls.
+/// The rules for the deciders of some calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Deciders {
@@ -42,7 +43,7 @@ pub(crate) struct Deciders {
     pub roles: Option<BTreeSet<String>>,
 }
 
-/// What of a call matters for who may decide on it.
+/// The properties of a call on which its possible deciders depend.
 pub(crate) struct Decided<'a> {
     pub(crate) tool: &'a str,
     pub(crate) effect: ToolEffect,
@@ -51,7 +52,7 @@ pub(crate) struct Decided<'a> {
 }
 
 impl Approvals {
-    /// Why the decider may not decide. `None` if they may.
+    /// Returns why the decider may not decide, `None` if they may.
     fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
         let (own_calls, roles) = self.of(call.tool, call.effect);
         if call.principal == Some(decider.principal()) && !own_calls {
@@ -61,7 +62,7 @@ impl Approvals {
         roles.is_some_and(|roles| !has_one(roles)).then_some(Mismatch::DeciderRole)
     }
 
-    /// Whether the principal of a run may decide on its calls of a tool, and the roles of which a decider has one.
+    /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
     fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         let particular = [self.tools.get(tool), self.effects.get(&effect)];
         let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);
@@ -81,14 +82,14 @@ impl Approvals {
         particular.filter_map(|deciders| deciders.roles.as_ref()).chain(&self.roles).flatten()
     }
 
-    /// What decides nothing, or refuses everybody.
+    /// Reports tables that decide nothing or refuse every decider.
     pub(super) fn check(&self, problems: &mut Vec<PolicyProblem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
         let general = Deciders { own_calls: self.own_calls, roles: self.roles.clone() };
         let mut of = |path: String, deciders: &Deciders, is_general: bool| {
             if deciders.roles.as_ref().is_some_and(BTreeSet::is_empty) {
-                let message = "nobody has one of no roles; name at least one, or leave the key out";
+                let message = "an empty list admits nobody; add a role or remove the key";
                 problems.push(PolicyProblem::new(format!("{path}.roles"), message.to_owned()));
             }
             if !is_general && *deciders == Deciders::default() {
@@ -103,7 +104,7 @@ impl Approvals {
 
 #[cfg(feature = "cli")]
 impl ToolPolicy {
-    /// Whether the principal of a run may decide on its calls of a tool, and the roles of which a decider has one.
+    /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
     pub(crate) fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         self.data().approvals.of(tool, effect)
     }
@@ -115,7 +116,7 @@ impl ToolPolicy {
 }
 
 impl RunPolicy {
-    /// Why the decider may not decide on a call; each policy of the run has to let them. `None` if they may.
+    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
         if decider.tenant_id() != call.tenant {
             return Some(Mismatch::DeciderTenant);

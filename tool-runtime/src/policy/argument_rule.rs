@@ -1,4 +1,4 @@
-//! [`ArgumentRule`]: what an argument means for the verdict, and how that is written.
+//! [`ArgumentRule`]: a rule on one argument, and its written form.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,18 +15,18 @@ use crate::policy::rule_verdict::RuleVerdict;
 /// otherwise = "deny"
 /// ```
 ///
-/// Of an array every item counts. `then` fires when a value there meets the condition; `otherwise` fires when one does
+/// In an array, every item counts. `then` fires when a value there meets the condition; `otherwise` fires when one does
 /// not, and when the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table<Written>", into = "Written")]
 pub(crate) struct ArgumentRule {
     /// JSON Pointer (RFC 6901) into the arguments.
     pub pointer: String,
-    /// What is asked of the argument.
+    /// The condition on the argument.
     pub condition: Condition,
     /// Whether the rule fires on a match or on a mismatch.
     pub when: When,
-    /// What then happens.
+    /// The verdict when the rule fires.
     pub verdict: RuleVerdict,
 }
 
@@ -39,16 +39,16 @@ pub(crate) enum When {
     Mismatch,
 }
 
-/// What is asked of an argument.
+/// A condition on an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Condition {
-    /// It is this value. Numbers compare by value, however they are written.
+    /// Equal to this value. Numbers compare by value: `5.0` equals `5`.
     Equals(RuleValue),
-    /// It is one of these values.
+    /// Equal to one of these values.
     OneOf(Vec<RuleValue>),
-    /// It is text that begins so. Nothing is normalised: `/data/../etc` begins with `/data/`.
+    /// A text with this prefix. Nothing is normalised: `/data/../etc` begins with `/data/`.
     Prefix(String),
-    /// It is a number that is not greater.
+    /// A number that is not greater than this one.
     AtMost(f64),
 }
 
@@ -124,7 +124,7 @@ impl RuleValue {
     }
 }
 
-// `==` on floats is what is meant: a rule names one number, and 5.0 is 5.
+// Exact comparison of floats is intended: a rule names one number, and 5.0 is 5.
 #[allow(clippy::float_cmp, reason = "a rule names one exact number")]
 fn same(left: f64, right: f64) -> bool {
     left == right

@@ -1,4 +1,4 @@
-//! [`Budgets`]: what one call, one run, one task of a graph, one principal and one tenant may use, as data.
+//! [`Budgets`]: the limits of calls, runs, tasks of graphs, principals and tenants, as data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::allowance::{self, Allowance, least};
 use crate::policy::parse;
 
-/// What one call, one run, one task of a graph, one principal and one tenant may use. Written as `[budgets.default]`,
+/// The limits of calls, runs, tasks of graphs, principals and tenants. Written as `[budgets.default]`,
 /// `[budgets.tools.NAME]`, `[budgets.run]`, `[budgets.graphs.NAME]`, `[budgets.principal]` and `[budgets.tenant]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,25 +16,25 @@ pub(crate) struct Budgets {
     /// For one call of any tool.
     #[serde(deserialize_with = "parse::table")]
     pub default: ToolBudget,
-    /// For one call of this tool; what is left out comes from `default`.
+    /// For one call of this tool; absent keys come from `default`.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolBudget>,
     /// For one run.
     #[serde(deserialize_with = "allowance::of_run")]
     pub run: Allowance,
-    /// For one task of this graph, in addition to `run`: the least of both counts, and so does what the run that calls it
-    /// has left.
+    /// For one task of this graph, in addition to `run`: the lower limit applies, and so does the remaining budget of
+    /// the calling run.
     #[serde(deserialize_with = "allowance::of_graphs", skip_serializing_if = "BTreeMap::is_empty")]
     pub graphs: BTreeMap<String, Allowance>,
     /// For all runs of a principal in a tenant, over all processes that share a store; one for each window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub principal: Vec<Allowance>,
-    /// For all runs of a tenant, likewise.
+    /// For all runs of a tenant, over all processes that share a store; one for each window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub tenant: Vec<Allowance>,
 }
 
-/// What one call may use. Left out means: as for every tool, or no limit.
+/// The budget of one call. An absent key takes the value for all tools, or means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_field_names, reason = "the keys of a policy")]
@@ -50,7 +50,7 @@ pub(crate) struct ToolBudget {
     pub max_argument_bytes: Option<usize>,
 }
 
-/// What one call of a tool may use once defaults are filled in.
+/// The limits of one call of a tool, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ToolLimits {
     /// The time it may take.
@@ -62,7 +62,7 @@ pub(crate) struct ToolLimits {
 }
 
 impl ToolLimits {
-    /// The lower of both, one by one.
+    /// The lower of both for each limit.
     pub(super) fn least(self, other: Self) -> Self {
         Self {
             runtime: least(self.runtime, other.runtime),
@@ -73,7 +73,7 @@ impl ToolLimits {
 }
 
 impl Budgets {
-    /// What one call may use: what the budget of the tool says, then that of its server, then that of all tools.
+    /// Returns the limits of one call: from the budget of the tool, else of its server, else of all tools.
     pub(super) fn limits_of(&self, name: Option<&str>, server: ToolBudget, limits: &PolicyLimits) -> ToolLimits {
         let named = name.and_then(|name| self.tools.get(name)).copied().unwrap_or_default();
         let named = ToolBudget {
@@ -93,7 +93,7 @@ impl Budgets {
     }
 }
 
-/// Size limits where no budget of a tool says otherwise.
+/// Size limits, unless the budget of a tool sets its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PolicyLimits {

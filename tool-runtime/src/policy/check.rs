@@ -1,4 +1,4 @@
-//! Compares a policy with a catalog: what it names must exist.
+//! Compares a policy with a catalog: every name in it must exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,12 +10,12 @@ use crate::text::{is_name, nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
-    /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that do
-    /// not exist; tables that decide nothing; labels that no rule produces or reads; effects below the one that a tool
-    /// declares; keys for discovered tools on an authored one; paths that arguments do not have; conditions that no
-    /// argument can meet; names of roles and parties that are empty, or have outer spaces or invisible characters.
-    /// Names under `mcp__` may wait for their server. Roles, principals and tenants are declared by the policy itself.
-    /// Allowlists are checked where they are compiled.
+    /// Returns everything in the policy that does not fit an application: names of tools, tags, repairers and callers
+    /// that do not exist; tables that decide nothing; labels that no rule produces or reads; effects below the one that
+    /// a tool declares; keys for discovered tools on an authored one; paths that arguments do not have; conditions that
+    /// no argument can meet; names of roles and parties that are empty, or have outer spaces or invisible characters.
+    /// Names under `mcp__` may belong to a server that has not answered yet. Roles, principals and tenants are declared
+    /// by the policy itself. Allowlists are checked where they are compiled.
     #[must_use]
     pub fn check<'a>(
         &self,
@@ -122,7 +122,7 @@ impl ToolPolicy {
         for (kind, names) in kinds {
             for name in names.into_iter().filter(|name| !is_name(name) || name.trim() != name.as_str()) {
                 let message = format!(
-                    "{name:?} is empty, begins or ends with a space, or has characters that nobody sees; write it as the \
+                    "{name:?} is empty, begins or ends with a space, or has invisible characters; write it as the \
                      application does"
                 );
                 problems.push(PolicyProblem::new(kind.to_owned(), message));
@@ -151,8 +151,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Whether the rules for a tool are about this definition. A server that publishes another one than the policy pins
-    /// has its tool denied, and must not make the policy a wrong one.
+    /// Whether the rules for a tool apply to this definition. If a server publishes another definition than the pinned
+    /// one, its tool is denied, but the policy stays valid.
     pub(crate) fn is_as_pinned(&self, spec: &ToolSpec) -> bool {
         spec.pin.is_none() || self.tool(spec.name.as_str()).is_none_or(|rule| rule.pin == spec.pin)
     }
@@ -202,7 +202,7 @@ impl ToolPolicy {
         }))
     }
 
-    /// Every table that adds and takes away tools, with its place.
+    /// Every table that adds and removes tools, with its place.
     pub(super) fn grants(&self) -> Vec<(String, Given<'_>)> {
         fn of<'a>(key: &str, grants: &'a BTreeMap<String, Grant>) -> impl Iterator<Item = (String, Given<'a>)> {
             grants.iter().map(move |(id, grant)| (format!("{key}.{id}"), grant.given()))
@@ -266,8 +266,8 @@ fn is_index(segment: &str) -> bool {
         || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Follows a pointer through the properties and items of a schema. What the schema leaves open is taken as there:
-/// `None`. The nearest pointer comes with the error.
+/// Follows a pointer through the properties and items of a schema. `None` where the schema leaves the place open.
+/// The error carries the nearest pointer.
 fn resolve<'a>(
     document: &'a serde_json::Value,
     pointer: &str,

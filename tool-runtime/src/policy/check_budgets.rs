@@ -14,12 +14,12 @@ impl ToolPolicy {
             .chain(named)
             .map(|(path, name)| (path, self.data().limits_of(name)))
             .collect();
-        // Which tools a graph has is not known here: one whose result fits is enough.
+        // The tools of a graph are unknown here, so one tool whose result fits is enough.
         let least = calls.iter().map(|(_, limits)| limits.result_bytes as u64).min().unwrap_or_default();
         for (name, allowance) in &budgets.graphs {
             if allowance.bytes.is_some_and(|bytes| bytes > 0 && bytes < least) {
                 let message = format!(
-                    "a call holds as many bytes as its result may have, which are at least {least}; write that or more, or a \
+                    "a call reserves the size limit of its result, at least {least} bytes; write that or more, or a \
                      lower `budgets.default.max_result_bytes`"
                 );
                 problems.push(PolicyProblem::new(format!("budgets.graphs.{name}.bytes"), message));
@@ -36,7 +36,7 @@ impl ToolPolicy {
                 let result = limits.result_bytes as u64;
                 if bytes.is_some_and(|bytes| bytes < result) {
                     let message = format!(
-                        "a call holds as many bytes as its result may have, which are {result}; write that or more, or a \
+                        "a call reserves the size limit of its result, {result} bytes; write that or more, or a \
                          lower `{path}.max_result_bytes`"
                     );
                     problem("bytes", message);
@@ -44,13 +44,14 @@ impl ToolPolicy {
                 let Some(time) = time else { continue };
                 match limits.runtime.map(|runtime| runtime.as_millis()) {
                     None => {
-                        let message =
-                            format!("a call without a limit would hold all of the time; write `{path}.max_runtime_ms`");
+                        let message = format!(
+                            "a call without a time limit would reserve all of the time; write `{path}.max_runtime_ms`"
+                        );
                         problem("time_ms", message);
                     }
                     Some(longest) if u128::from(time) < longest => {
                         let message = format!(
-                            "a call holds as much time as it may take, which is {longest}; write that or more, or a \
+                            "a call reserves its time limit, {longest} ms; write that or more, or a \
                              lower `{path}.max_runtime_ms`"
                         );
                         problem("time_ms", message);

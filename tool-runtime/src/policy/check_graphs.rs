@@ -1,4 +1,5 @@
-//! Graphs that a policy names: each exists, is named where graphs are allowed, and has a budget under which it can work.
+//! Checks the graphs that a policy names: each exists, is named where graphs are allowed, and has a budget that
+//! suffices.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ impl ToolPolicy {
         let budgets = data.budgets.graphs.keys().map(|name| (format!("budgets.graphs.{name}"), name));
         for (path, name) in named.chain(budgets) {
             let graphs = tools.keys().filter_map(|name| graph_of(name));
-            // With the prefix it is the name of a tool, which is a likely mistake.
+            // `graph__NAME` is the name of the graph's tool, a likely mistake.
             let meant = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
             match meant {
                 Some(meant) => {

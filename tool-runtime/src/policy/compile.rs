@@ -69,12 +69,12 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
 }
 
 impl PolicyData {
-    /// The rule for the server that a tool is of.
+    /// Returns the rule for a tool's server.
     fn server_of(&self, tool: &str) -> Option<(&String, &ServerRule)> {
         self.servers.get_key_value(server_of(tool)?)
     }
 
-    /// What one call of this tool may use, or of any that no rule names.
+    /// Returns the limits of one call of this tool; for `None`, of any tool that no rule names.
     pub(super) fn limits_of(&self, name: Option<&str>) -> ToolLimits {
         let server = name.and_then(|name| self.server_of(name)).map(|(_, rule)| rule.budget());
         self.budgets.limits_of(name, server.unwrap_or_default(), &self.limits)
@@ -101,7 +101,7 @@ pub(super) struct Granted {
     pub(super) allow: bool,
 }
 
-/// Whom a table of the policy is about.
+/// The runs to which a table of the policy applies.
 #[derive(Debug)]
 pub(super) enum Who {
     Role(String),
@@ -112,7 +112,7 @@ pub(super) enum Who {
 }
 
 impl Who {
-    /// Whether the run is one of those.
+    /// Whether the table applies to the run.
     pub(super) fn is(&self, context: &PolicyContext<'_>) -> bool {
         let has_role = |role: &str| context.roles.iter().any(|held| **held == *role);
         match self {

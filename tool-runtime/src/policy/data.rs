@@ -33,53 +33,53 @@ pub(crate) struct PolicyData {
     /// Tools whose calls wait for a person.
     #[serde(deserialize_with = "parse::names")]
     pub require_approval_for_tools: BTreeSet<String>,
-    /// Who may decide on calls that wait.
+    /// The rules for deciders.
     #[serde(deserialize_with = "parse::table")]
     pub approvals: Approvals,
-    /// What one call and one run may spend.
+    /// Limits of calls, runs, graphs, principals and tenants.
     #[serde(deserialize_with = "parse::table")]
     pub budgets: Budgets,
-    /// What a role adds and takes away.
+    /// Tools and graphs that a role adds and removes.
     #[serde(deserialize_with = "parse::table_map")]
     pub roles: BTreeMap<String, Grant>,
-    /// What is added and taken away for one principal.
+    /// Tools and graphs that are added and removed for one principal.
     #[serde(deserialize_with = "parse::table_map")]
     pub principals: BTreeMap<String, Grant>,
-    /// What is added and taken away for principals that have a value of an attribute: `attributes.NAME.VALUE`.
+    /// Tools and graphs for principals that have a value of an attribute: `attributes.NAME.VALUE`.
     #[serde(deserialize_with = "parse::table_maps")]
     pub attributes: BTreeMap<String, BTreeMap<String, Grant>>,
-    /// What is added and taken away for one tenant, and for a role within it.
+    /// Tools and graphs for one tenant, and for a role within it.
     #[serde(deserialize_with = "parse::table_map")]
     pub tenants: BTreeMap<String, TenantGrant>,
-    /// What calls may use by where they come from: `direct` (the agent loop or the application), `graph` (any graph
-    /// that runs as a tool), `graph:NAME` (that graph).
+    /// Limits by caller: `direct` (the agent loop or the application), `graph` (any graph that runs as a tool),
+    /// `graph:NAME` (that graph).
     #[serde(deserialize_with = "parse::table_map")]
     pub callers: BTreeMap<String, Ceiling>,
-    /// What a tag of a tool means.
+    /// The verdict on calls of tools with a tag.
     #[serde(deserialize_with = "parse::unique_map")]
     pub tags: BTreeMap<String, RuleVerdict>,
-    /// Where trust labels come from and what they mean.
+    /// The sources of trust labels and their effects.
     #[serde(deserialize_with = "parse::table_map")]
     pub labels: BTreeMap<String, LabelRule>,
     /// Rules for single tools.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolRule>,
-    /// Rules for all tools of a server, where those for a tool say nothing.
+    /// Rules for all tools of a server, unless those for a tool set their own.
     #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerRule>,
-    /// Whether a call needs its record.
+    /// Whether a call may run without a stored record.
     #[serde(deserialize_with = "parse::table", skip_serializing_if = "RecordRule::is_default")]
     pub records: RecordRule,
     /// Whether malformed arguments may be repaired.
     #[serde(deserialize_with = "parse::table")]
     pub repair: RepairRule,
-    /// When repeated calls are stopped; `None` if the policy does not say it.
+    /// When repeated calls are stopped; `None` if the policy does not set it.
     #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
     pub loop_guard: Option<LoopThresholds>,
     /// The options of an MCP server over the tools.
     #[serde(deserialize_with = "parse::table", skip_serializing_if = "McpRule::is_silent")]
     pub mcp: McpRule,
-    /// Size limits where no budget of a tool says otherwise.
+    /// Size limits, unless the budget of a tool sets its own.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
     /// Policies in the Cedar language, which narrow further. Refused in a build without the feature `cedar`.
@@ -119,8 +119,7 @@ impl Default for PolicyData {
     }
 }
 
-/// What a role, a principal or an attribute adds to the allowed tools and graphs, and what it takes away. Taking away
-/// wins.
+/// The tools and graphs that a role, a principal or an attribute adds and removes. Removal wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Grant {
@@ -135,8 +134,7 @@ pub(crate) struct Grant {
     pub denied_tools: BTreeSet<String>,
 }
 
-/// What a tenant adds to the allowed tools and graphs and takes away, for everybody in it and for those who have a role
-/// there.
+/// The tools and graphs that a tenant adds and removes, for all of its principals and for those with a role there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TenantGrant {
@@ -149,12 +147,12 @@ pub(crate) struct TenantGrant {
     /// Tools denied in any case.
     #[serde(deserialize_with = "parse::names")]
     pub denied_tools: BTreeSet<String>,
-    /// What a role adds and takes away in this tenant.
+    /// Tools and graphs that a role in this tenant adds and removes.
     #[serde(deserialize_with = "parse::table_map")]
     pub roles: BTreeMap<String, Grant>,
 }
 
-/// What one table adds and takes away.
+/// The additions and removals of one table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) tools: &'a BTreeSet<String>,
@@ -175,18 +173,18 @@ impl Grant {
 }
 
 impl TenantGrant {
-    /// What everybody in the tenant gets.
+    /// The additions and removals for every principal in the tenant.
     pub(super) const fn given(&self) -> Given<'_> {
         Given { tools: &self.allowed_tools, graphs: &self.allowed_graphs, denied: &self.denied_tools }
     }
 }
 
-/// What a caller may use of the tools that the run is allowed. It grants none, so that a graph is never allowed more
-/// than the run that it works for.
+/// The limits of a caller within the tools that its run is allowed. It grants no tools, so a graph never has more than
+/// its run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Ceiling {
-    /// The only tools; left out, all that the run is allowed.
+    /// The only tools; if absent, all that the run is allowed.
     #[serde(deserialize_with = "parse::some_names", skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<BTreeSet<String>>,
     /// Tools denied in any case.
@@ -207,7 +205,7 @@ pub(crate) struct ToolRule {
     pub redact: Option<Vec<String>>,
     /// Additional leaves that only the model sees. They narrow the tool's own, too.
     pub model: Vec<String>,
-    /// What the arguments mean, in order.
+    /// The rules on its arguments, in order.
     pub arguments: Vec<ArgumentRule>,
 }
 
@@ -217,7 +215,7 @@ pub(crate) struct ToolRule {
 pub(crate) struct RepairRule {
     /// Repairers that may be tried, by name.
     pub allowed: BTreeSet<String>,
-    /// A repaired call waits for a person. On by default: what runs is not what the model wrote.
+    /// A repaired call waits for a person. On by default, because it differs from the call that the model wrote.
     pub require_approval: bool,
 }
 

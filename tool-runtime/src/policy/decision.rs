@@ -1,4 +1,5 @@
-//! [`ToolPolicy::admit`] and [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
+//! [`ToolPolicy::admit`] and [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that decided. Both
+//! are pure.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -22,7 +23,7 @@ impl ToolPolicy {
         self.judge(context, tool, None, &mut Strictest::default())
     }
 
-    /// Decides on a call with its arguments, as JSON text. What the policy cannot make sense of is denied.
+    /// Decides on a call with its arguments, as JSON text. Arguments that the policy cannot read are denied.
     ///
     /// ```
     /// use tool_runtime::ToolEffect;
@@ -39,7 +40,7 @@ impl ToolPolicy {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
-    /// The same, of arguments that other policies may have read already.
+    /// As [`decide`](Self::decide), for arguments that other policies may have parsed already.
     pub(super) fn decide_on(
         &self,
         context: &PolicyContext<'_>,
@@ -101,7 +102,7 @@ impl ToolPolicy {
         let none = Tree::Object(Vec::new());
         let arguments = match arguments {
             None => None,
-            // Nothing looks at them, but they are there.
+            // There are arguments, but no rule reads them, so they stay unparsed.
             Some(_) if !read => Some(&none),
             Some(arguments) => match arguments.tree() {
                 Some(arguments) => Some(arguments),
@@ -118,7 +119,7 @@ impl ToolPolicy {
         if let Some((said, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
             verdict.add(said, || rule.into());
         }
-        // General rules come last: of several reasons to ask a person, the particular one is more use to them.
+        // General rules come last: of several reasons for an approval, the specific one helps the decider more.
         if compiled.approval {
             verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
         }
@@ -165,8 +166,8 @@ impl ToolPolicy {
         discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
     }
 
-    /// The tool's effect under the policy: what the policy says of a discovered tool, and never less than
-    /// an authored tool declares.
+    /// Returns the tool's effect under the policy: for a discovered tool the policy's own, for an authored tool at
+    /// least the declared one.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
@@ -183,7 +184,7 @@ impl Compiled {
     }
 }
 
-/// The rule that lets the tool in, or the denial.
+/// Returns the rule that admits the tool, or the denial.
 fn admitted_by(
     compiled: &Compiled,
     context: &PolicyContext<'_>,
@@ -204,7 +205,7 @@ fn admitted_by(
 }
 
 impl Ceiling {
-    /// Whether a table of callers is about this one.
+    /// Whether a table of callers applies to this one.
     fn is_about(id: &str, caller: &Caller) -> bool {
         match caller {
             Caller::Direct => id == "direct",
@@ -212,7 +213,7 @@ impl Ceiling {
         }
     }
 
-    /// The key that takes the tool away.
+    /// The key that removes the tool.
     fn refuses(&self, tool: &str) -> Option<&'static str> {
         if self.denied_tools.contains(tool) {
             return Some("denied_tools");
@@ -221,7 +222,7 @@ impl Ceiling {
     }
 }
 
-/// Arguments as text, which are parsed once for all rules of all policies, and not at all if none looks at them.
+/// Arguments as text. They are parsed once for all rules of all policies, and not at all if no rule reads them.
 pub(super) struct ReadOnce<'a> {
     text: &'a str,
     tree: OnceCell<Option<Tree<'a>>>,
@@ -238,16 +239,16 @@ impl<'a> ReadOnce<'a> {
     }
 }
 
-/// The strictest verdict; of equals, the first.
+/// Keeps the strictest verdict; of equals, the first.
 #[derive(Default)]
 pub(super) struct Strictest {
     decided: Option<Decision>,
-    /// Everything that was said, for somebody who asks why.
+    /// Every decision, kept for an explanation.
     pub(super) heard: Option<Vec<Decision>>,
 }
 
 impl Strictest {
-    /// Keeps everything that is said.
+    /// Keeps every decision.
     #[cfg(feature = "cli")]
     pub(super) fn heard() -> Self {
         Self { heard: Some(Vec::new()), ..Self::default() }

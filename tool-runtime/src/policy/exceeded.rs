@@ -1,11 +1,11 @@
-//! [`BudgetExceeded`]: which budget is used up, and whose it is.
+//! [`BudgetExceeded`]: the budget that is used up, and its holder.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Whose budget it is.
+/// The holder of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Holder {
@@ -19,7 +19,7 @@ pub(crate) enum Holder {
     Tenant,
 }
 
-/// What a budget is of.
+/// The resource that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     Calls,
@@ -33,7 +33,7 @@ pub(crate) enum Amount {
     Cost,
 }
 
-/// A budget is used up, or would be. Its text is one that a model can read.
+/// A budget that is used up, or would be. Its text may go to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetExceeded {
     holder: Holder,
@@ -109,7 +109,7 @@ impl fmt::Display for BudgetExceeded {
             Amount::InputTokens => "may read no more tokens",
             Amount::OutputTokens => "may write no more tokens",
             Amount::ReasoningTokens => "has used up its tokens for reasoning",
-            Amount::Cost => "has used up what it may cost",
+            Amount::Cost => "has used up its cost budget",
         })?;
         if let Some(until) = self.until {
             write!(f, " until {until}")?;

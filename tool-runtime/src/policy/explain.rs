@@ -1,4 +1,4 @@
-//! What a policy says beyond its decision, for people who ask why.
+//! Explanations of a policy's decisions.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::policy::subject::{PolicyContext, Subject};
 use crate::text::pointer;
 
 impl ToolPolicy {
-    /// The decision, as [`admit`](Self::admit) and [`decide`](Self::decide) make it, and every rule that denied the call or
-    /// asked for an approval.
+    /// Returns the decision, as [`admit`](Self::admit) and [`decide`](Self::decide) make it, and every rule that denied
+    /// the call or required an approval.
     pub(crate) fn explain(
         &self,
         context: &PolicyContext<'_>,

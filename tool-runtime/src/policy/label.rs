@@ -1,4 +1,4 @@
-//! Trust labels: where they come from ([`LabelRule`]) and what they mean for the rest of a run.
+//! Trust labels: their sources ([`LabelRule`]) and their effects on the rest of a run.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::parse;
 use crate::tool::ToolEffect;
 
-/// One label: what puts it on a run, and what it then means. A run never loses a label.
+/// The sources and effects of one label. A run never loses a label.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LabelRule {

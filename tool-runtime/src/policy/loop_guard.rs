@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Digested, Hash};
 
-/// When repeated calls are warned about and stopped. Written as `[loop_guard]`; 0 means never.
+/// The repetitions at which a call is warned about and refused. Written as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub(crate) struct LoopThresholds {
@@ -33,7 +33,7 @@ impl Default for LoopThresholds {
 pub(crate) enum LoopVerdict {
     /// Not a repetition, or not yet too many.
     Go,
-    /// Run it, and tell the model that it repeats itself.
+    /// Run it, and warn the model of the repetition.
     Warn(u32),
     /// Refuse it.
     Stop(u32),
@@ -61,8 +61,8 @@ enum Call {
 }
 
 impl Call {
-    /// Most calls are told apart by their tools, by the texts that were read or by their fingerprints. Only of those that
-    /// look alike and are written differently the canonical texts are made.
+    /// Compares tools, original texts and fingerprints first; only calls that these do not settle are compared by
+    /// canonical text.
     fn is(&self, call: &dyn Digested) -> bool {
         match self {
             Self::Seen(seen) => {
@@ -70,6 +70,7 @@ impl Call {
                     && (seen.read() == call.read()
                         || seen.fingerprint() == call.fingerprint() && seen.effective() == call.effective())
             }
+            // An earlier process left only the digest.
             Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.digest(),
         }
     }
@@ -106,7 +107,7 @@ impl From<Saved> for Last {
 }
 
 impl LoopGuard {
-    /// A guard for one run.
+    /// Creates a guard for one run.
     #[must_use]
     pub(crate) const fn new(thresholds: LoopThresholds) -> Self {
         Self { thresholds, last: Mutex::new(None) }
@@ -117,12 +118,12 @@ impl LoopGuard {
         self.lock().clone()
     }
 
-    /// Takes over what a guard of the same run saw in an earlier process.
+    /// Takes over the state of a guard of the same run from an earlier process.
     pub(crate) fn restore(&self, last: Option<Last>) {
         *self.lock() = last;
     }
 
-    /// The verdict on a call if it were counted now.
+    /// Returns the verdict that a call would get if it were counted now.
     pub(crate) fn foresee(&self, call: &dyn Digested) -> LoopVerdict {
         let last = self.lock();
         let before = last.as_ref().filter(|last| last.call.is(call));
@@ -183,7 +184,7 @@ impl TryFrom<Written> for LoopThresholds {
 
     fn try_from(Written { warn_at, stop_at }: Written) -> Result<Self, Self::Error> {
         if warn_at == 1 || stop_at == 1 {
-            return Err("1 would meet every call; write 2 or more, or 0 for never");
+            return Err("1 would apply to every call; write 2 or more, or 0 for never");
         }
         if stop_at != 0 && warn_at > stop_at {
             return Err("`warn_at` comes after `stop_at`; write a smaller number, or 0 for never");

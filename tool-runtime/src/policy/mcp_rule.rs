@@ -8,10 +8,10 @@ use crate::policy::Window;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpRule {
-    /// How long the request of a call that waits for a person is held. Left out, it is answered at once.
+    /// How long the request of a call that waits for a person is held open. If absent, it is answered at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Window>,
-    /// How long the budgets of a run and the loop guard count in one session; an hour if left out.
+    /// How long the budgets of a run and the loop guard count in one session; an hour if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// The server's instructions, which a client may pass to its model.
@@ -20,7 +20,7 @@ pub(crate) struct McpRule {
 }
 
 impl McpRule {
-    /// Whether it says nothing.
+    /// Whether no option is set.
     pub(super) fn is_silent(&self) -> bool {
         *self == Self::default()
     }

@@ -12,8 +12,8 @@ pub(super) struct Misfit {
     pub(super) nearest: Option<String>,
 }
 
-/// Why a condition can hold for no value of an argument, or of an array for none of its items. `None` if it can, or if
-/// the schema does not say. `document` is the whole input schema, `argument` the part for the argument.
+/// Returns why a condition can hold for no value of an argument, or for no item of an array. `None` if it can hold, or
+/// if the schema leaves it open. `document` is the whole input schema, `argument` the part for the argument.
 pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Misfit> {
     let items = argument.get("items").filter(|_| types(argument).any(|name| name == "array"));
     let argument = items.map_or(argument, |items| target(document, items));
@@ -67,10 +67,10 @@ fn misfit(key: &str, choices: &[&str], written: Option<&str>) -> Misfit {
     Misfit { message, nearest: written.and_then(|text| nearest(text, choices.iter().copied())).map(str::to_owned) }
 }
 
-/// Follows a reference inside the document; the schema itself if it is none, or leads nowhere.
+/// Follows a reference inside the document. Returns the schema itself if it is not a reference or does not resolve.
 pub(super) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // A chain of references is short, or a circle.
+    // A longer chain of references is a cycle.
     for _ in 0..8 {
         let place = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
         let Some(next) = place.and_then(|place| document.pointer(place)) else { break };
@@ -79,7 +79,7 @@ pub(super) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// The texts that a schema lists as the only ones.
+/// The texts that a schema lists as the only values.
 fn choices(schema: &Value) -> Vec<&str> {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     listed.chain(schema.get("const")).filter_map(Value::as_str).collect()
@@ -92,7 +92,7 @@ pub(super) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     named.into_iter().chain(list).filter_map(Value::as_str)
 }
 
-/// What a schema calls the type of a value.
+/// The schema's names for the type of a value.
 const fn types_of(value: &RuleValue) -> &'static [&'static str] {
     match value {
         RuleValue::Bool(_) => &["boolean"],

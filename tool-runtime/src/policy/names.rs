@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A map keyed by names that the policy or the application wrote.
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
-/// The tools of one run, by name. What is not in it is refused, whichever executor asks.
+/// The tools of one run, by name. Any other tool is refused, by every executor.
 #[derive(Clone, Default, PartialEq)]
 pub struct RunTools(HashSet<Box<str>, BuildHasherDefault<NameHasher>>);
 
@@ -27,8 +27,8 @@ impl RunTools {
         names
     }
 
-    /// Returns whether every tool that a run with `one` may call is one that a run with `other` may call. `None` is a
-    /// run that does not narrow its tools.
+    /// Returns whether every tool allowed by `one` is allowed by `other`. `None` is a run that does not narrow its
+    /// tools.
     pub(crate) fn within(one: Option<&Self>, other: Option<&Self>) -> bool {
         match (one, other) {
             (_, None) => true,
@@ -71,7 +71,7 @@ impl fmt::Debug for RunTools {
 }
 
 /// A multiplying hash, several times faster than the standard one on short names. Only names from policies and
-/// applications are ever inserted, so nobody gains from finding collisions.
+/// applications are ever inserted, so collisions cannot be provoked from outside.
 #[derive(Default)]
 pub(super) struct NameHasher(u64);
 
@@ -89,7 +89,7 @@ impl Hasher for NameHasher {
         for word in words {
             self.add(u64::from_le_bytes(*word));
         }
-        // The last eight bytes once more, rather than the few that are left one by one.
+        // One block that overlaps the one before is faster than the remaining bytes one by one.
         let last = match bytes.last_chunk::<8>() {
             Some(last) => u64::from_le_bytes(*last),
             None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),

@@ -1,4 +1,4 @@
-//! The place of the Cedar policies in a build without them: a policy that has some is refused.
+//! The replacement for Cedar policies in a build without the engine: a policy that has some is refused.
 
 use std::collections::{BTreeSet, HashMap};
 

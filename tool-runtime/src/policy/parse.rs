@@ -1,4 +1,4 @@
-//! How the fields of a policy are read: exact names, unique keys, tables that are tables, limits that are not zero.
+//! Reads the fields of a policy: exact names, unique keys, tables that are not arrays, limits that are not zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -64,7 +64,7 @@ pub(super) fn table_maps<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
     Ok(map.into_iter().map(|(key, Tables(tables))| (key, tables)).collect())
 }
 
-/// A set of exact tool names that may be left out, which is not the same as empty.
+/// An optional set of exact tool names. An absent set differs from an empty one.
 pub(super) fn some_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
     names(deserializer).map(Some)
 }
@@ -135,7 +135,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
     }
 }
 
-/// As [`table`], where none is something else than an empty one.
+/// As [`table`], but optional: an absent table differs from an empty one.
 pub(super) fn some_table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -1,4 +1,4 @@
-//! [`Party`]: what a policy tells apart of those who ask, so that what it lets one see is found out once for all of them.
+//! [`Party`]: the properties of a run on which its visible tools can depend, used as the key of the cache of views.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,13 +13,13 @@ const MOST_BYTES: usize = 16 << 10;
 /// Room for most descriptions, so that they do not grow word by word.
 const ROOM: usize = 128;
 
-/// Runs of one party may see the same tools: whatever else differs between them, no rule of the policy asks for it.
+/// The properties of a run that the policy's rules can read. Runs of one party see the same tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Party(Box<str>);
 
 impl RunPolicy {
-    /// Returns the party of a run. `None` for a run that is held to more than the runner's policy, or whose description is
-    /// over 16 KiB, as that of a run that names hundreds of tools: what it may see is its own.
+    /// Returns the party of a run. `None` for a run that is also held to earlier policies, or whose description is over
+    /// 16 KiB, such as one that names hundreds of tools; its view is not shared.
     pub(crate) fn party(&self, context: &PolicyContext<'_>) -> Option<Party> {
         let policy = self.alone()?;
         let mut key = Key(String::with_capacity(ROOM));
@@ -33,9 +33,10 @@ impl RunPolicy {
 }
 
 impl ToolPolicy {
-    /// Writes what a rule can ask for of the run. Cedar's policies see all of it but the attributes that none of them
-    /// reads; the tables see what they name.
+    /// Writes the properties of the run that rules can read. Cedar policies see everything except attributes that none
+    /// of them reads; tables see only the values that they name.
     fn tell_apart(&self, context: &PolicyContext<'_>, key: &mut Key) {
+        // Cedar policies can read all of these properties, so with them every value counts.
         let (data, all) = (self.data(), self.data().cedar.is_some());
         let read = self.data().cedar.as_ref().map(CedarRules::attributes);
         match context.caller {
@@ -63,7 +64,7 @@ impl ToolPolicy {
     }
 }
 
-/// Words with their lengths, so that no two lists read alike.
+/// Words with their lengths, so that different lists never give the same text.
 struct Key(String);
 
 impl Key {
@@ -77,7 +78,7 @@ impl Key {
         self.0.push(']');
     }
 
-    /// In one order, and each once: that is all that a rule sees of them.
+    /// Writes the words sorted and without repetitions, because rules treat them as a set.
     fn set<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
         self.list(words.collect::<BTreeSet<_>>().into_iter());
     }
@@ -152,7 +153,7 @@ mod tests {
         for (one, same) in [
             (nobody, PolicyContext { run: "r2", principal: Some("grace"), tenant: Some("globex"), ..nobody }),
             (nobody, PolicyContext { roles: &guest, attributes: &sales, labels: &unnamed, ..nobody }),
-            // A role of a tenant is one there only.
+            // A tenant's role counts in that tenant only.
             (nobody, PolicyContext { roles: &head, ..nobody }),
             (PolicyContext { roles: &twice, ..nobody }, PolicyContext { roles: &turned, ..nobody }),
             (PolicyContext { caller: &other, ..nobody }, PolicyContext { caller: &another, ..nobody }),

@@ -1,4 +1,4 @@
-//! [`ToolPolicy`]: policy data, made ready to decide.
+//! [`ToolPolicy`]: policy data, compiled for decisions.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -22,7 +22,7 @@ use crate::tool::{Hash, ToolEffect};
 /// The longest file that is read as a policy, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Data that decides: which tools run, which wait for a person, what a run may spend. Cheap to clone.
+/// Data that decides which tools run, which wait for a person, and the budgets of a run. Cheap to clone.
 ///
 /// ```
 /// use tool_runtime::policy::ToolPolicy;
@@ -54,7 +54,7 @@ struct Ready {
 }
 
 impl ToolPolicy {
-    /// Makes data ready.
+    /// Compiles the data.
     pub(crate) fn new(data: PolicyData) -> Self {
         let index = index(&data);
         let limits = data.limits_of(None);
@@ -115,7 +115,7 @@ impl ToolPolicy {
         })
     }
 
-    /// What holds for each call of a tool.
+    /// Returns the rules that apply to every call of a tool.
     pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> Terms {
         let compiled = self.compiled(name);
         Terms {
@@ -133,8 +133,8 @@ impl ToolPolicy {
         self.0.data.parallel.max(1)
     }
 
-    /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, attribute or
-    /// tenant has it, and no rule switches its server off.
+    /// Whether any run may be allowed this tool: it is in `allowed_tools`, or a role, principal, attribute or tenant
+    /// has it, and no rule switches its server off.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);

@@ -1,4 +1,4 @@
-//! What is wrong with a policy: [`PolicyError`] while it is read, [`PolicyProblem`] against a catalog.
+//! Errors of a policy: [`PolicyError`] when it is read, [`PolicyProblem`] against a catalog.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) enum PolicyErrorKind {
     Missing,
     /// The file cannot be read.
     Unreadable,
-    /// The file's name says neither TOML nor JSON.
+    /// The file's name ends in neither `.toml` nor `.json`.
     Format,
     /// The text is not UTF-8.
     NotUtf8,
@@ -85,13 +85,13 @@ impl PolicyProblem {
     }
 }
 
-/// A place where a policy and a catalog do not fit together.
+/// A place where a policy does not fit a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyProblem {
     /// Its place in the policy, for example `budgets.tools.core__add`.
     pub path: String,
-    /// What is wrong.
+    /// The problem and what to write instead.
     pub message: String,
     /// The nearest name that exists.
     pub nearest: Option<String>,

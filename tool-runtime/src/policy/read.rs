@@ -1,4 +1,4 @@
-//! Reads a policy from text and says where it is wrong.
+//! Reads a policy from text, and locates its mistakes.
 
 use std::borrow::Cow;
 
@@ -32,10 +32,10 @@ pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
     })
 }
 
-/// The error of a text that is read but is not a policy.
+/// The error of valid TOML or JSON that is not a policy.
 ///
 /// The errors of `toml` and `serde_json` have a place and a sentence, but no kind. The same types refuse the same value
-/// when they read it from a tree, and that error has one.
+/// when they read it from a tree, and that error has a kind.
 fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> PolicyError {
     let again = tree.and_then(|tree| json::from_tree::<Table<PolicyData>>(tree).err());
     let (kind, nearest) = match again.map(|error| error.kind()) {
@@ -58,7 +58,7 @@ fn from_toml(value: &toml::Value) -> Tree<'_> {
         toml::Value::Integer(number) => Tree::Int(*number),
         toml::Value::Float(number) => Tree::Float(*number),
         toml::Value::Boolean(flag) => Tree::Bool(*flag),
-        // serde sees a date as a table, and a policy has none.
+        // serde reads a TOML date as a table, and a policy has no dates.
         toml::Value::Datetime(_) => Tree::Object(Vec::new()),
         toml::Value::Array(items) => Tree::Array(items.iter().map(from_toml).collect()),
         toml::Value::Table(members) => {

@@ -1,14 +1,14 @@
-//! [`RecordRule`]: what becomes of a call whose record cannot be kept.
+//! [`RecordRule`]: the handling of calls whose record cannot be stored.
 
 use serde::{Deserialize, Serialize};
 
 use crate::policy::RunPolicy;
 
-/// What becomes of a call whose record cannot be kept.
+/// The handling of calls whose record cannot be stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RecordRule {
-    /// It does not run, and the result of one that ran is withheld.
+    /// Such a call does not run; if it ran already, its result is withheld.
     pub required: bool,
 }
 
@@ -20,7 +20,7 @@ impl RecordRule {
 }
 
 impl RunPolicy {
-    /// Whether any of the policies wants a record of each call.
+    /// Whether any of the policies requires a record of each call.
     #[inline]
     pub(crate) fn requires_records(&self) -> bool {
         self.all().any(|policy| policy.data().records.required)

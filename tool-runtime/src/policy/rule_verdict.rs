@@ -1,8 +1,8 @@
-//! [`RuleVerdict`]: what a rule of a policy may ask for.
+//! [`RuleVerdict`]: the verdict of a single rule.
 
 use serde::{Deserialize, Serialize};
 
-/// What a rule may ask for. A rule never allows: only the lists of tools do.
+/// The verdict of a single rule. A rule never allows: only the lists of tools do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RuleVerdict {

@@ -1,5 +1,5 @@
-//! [`RunPolicy`]: what decides for one run. A restored run is held to every policy under which it ran before, so that it
-//! is never wider than it was.
+//! [`RunPolicy`]: the policies that decide for one run. A restored run is held to every policy under which it ran
+//! before, so it never gains rights.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ use crate::tool::{Hash, ToolEffect, is_discovered};
 /// The most earlier policies that a run is held to. A snapshot carries each of them.
 const MOST: usize = 16;
 
-/// The runner's policy, and those under which the run ran in earlier processes. The strictest of them counts, for what
-/// the principal is now and for what it was then.
+/// The runner's policy, and those under which the run ran in earlier processes. The strictest applies, for the
+/// principal's current roles and attributes and for the earlier ones.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
@@ -54,7 +54,7 @@ impl RunPolicy {
         (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, standings })
     }
 
-    /// The policies, and one more: that of the runner, with approvals for every effect. `None` if these are too many.
+    /// The policies plus the runner's own with approvals for every effect. `None` if these are too many.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -75,7 +75,7 @@ impl RunPolicy {
         standings
     }
 
-    /// The one revision of all of them. A call waits for a run with the same.
+    /// Returns one revision for all of them. A waiting call continues only in a run with the same revision.
     pub(crate) fn revision(&self) -> Hash {
         if self.earlier.is_empty() {
             return self.current.revision();
@@ -111,13 +111,13 @@ impl RunPolicy {
         self.terms_of(name, declared).effect
     }
 
-    /// What holds for each call of a tool: the strictest of each policy.
+    /// Returns the rules for each call of a tool: the strictest of all policies.
     pub(crate) fn terms_of(&self, name: &str, declared: ToolEffect) -> Terms {
         let terms = self.current.terms_of(name, declared);
         self.earlier.iter().fold(terms, |terms, policy| terms.strictest(&policy.terms_of(name, declared)))
     }
 
-    /// See [`ToolPolicy::labels_of`]: those of each, so that a label may come twice.
+    /// See [`ToolPolicy::labels_of`]: the labels of each policy, so a label may occur twice.
     pub(crate) fn labels_of<'a>(&'a self, tool: &'a Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
         self.all().flat_map(move |policy| policy.labels_of(tool))
     }
@@ -127,12 +127,12 @@ impl RunPolicy {
         is_discovered(name) || self.all().any(|policy| !policy.data().labels.is_empty())
     }
 
-    /// What one call of this tool may use: the least of each policy.
+    /// Returns the limits of one call of this tool: the lowest of all policies.
     pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
         self.terms_of(name, ToolEffect::ReadOnly).limits
     }
 
-    /// The least of the size limits for call ids and nesting.
+    /// Returns the size limits for call ids and nesting: the lowest of all policies.
     pub(crate) fn limits(&self) -> PolicyLimits {
         let limits = self.current.data().limits;
         self.earlier.iter().map(|policy| policy.data().limits).fold(limits, |one, other| PolicyLimits {
@@ -153,7 +153,7 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// An empty spending with the least of the run budgets; for the run of a graph, of those of the graph too.
+    /// Returns an empty spending with the lowest run budgets and, for the run of a graph, those of the graph.
     pub(crate) fn spending(&self, caller: &Caller) -> Spending {
         let of = |name: &str| {
             let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
@@ -166,13 +166,13 @@ impl RunPolicy {
         Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph), self.parallel())
     }
 
-    /// The least of the run budgets.
+    /// The lowest of the run budgets.
     pub(crate) fn budget(&self) -> Allowance {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
         budgets.reduce(Allowance::narrower).unwrap_or_default()
     }
 
-    /// The budgets that runs share, one for each holder and window: the least of each.
+    /// The budgets that runs share, one for each holder and window: the lowest of all policies.
     pub(crate) fn shared(&self) -> Vec<(Holder, Window, Allowance)> {
         let mut shared: BTreeMap<(Holder, Window), Allowance> = BTreeMap::new();
         for Budgets { principal, tenant, .. } in self.all().map(|policy| &policy.data().budgets) {
@@ -186,9 +186,10 @@ impl RunPolicy {
         shared.into_iter().map(|((holder, window), allowance)| (holder, window, allowance)).collect()
     }
 
-    /// A guard that warns and stops as early as the earliest. `unnamed` is that of a policy that names none.
+    /// Returns a guard that warns and stops at the earliest of all thresholds. `unnamed` is for policies without a
+    /// guard.
     pub(crate) fn loop_guard(&self, unnamed: LoopThresholds) -> LoopGuard {
-        // 0 is never.
+        // 0 means never, so any other number is earlier.
         let earlier = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
         let guards = self.all().map(|policy| policy.data().loop_guard.unwrap_or(unnamed));
         let guard = guards.reduce(|one, other| LoopThresholds {

@@ -1,4 +1,4 @@
-//! [`ServerRule`]: what holds for all tools of a server, where no rule for a tool says otherwise.
+//! [`ServerRule`]: the rules for all tools of a server, unless a rule for a tool sets its own.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ use crate::tool::{ToolEffect, is_discovered};
 pub(crate) struct ServerRule {
     /// `false` denies every tool of the server, whatever else allows it.
     pub enabled: bool,
-    /// How far the tools reach for which `tools.NAME.effect` says nothing.
+    /// The effect of tools without `tools.NAME.effect`.
     pub effect: Option<ToolEffect>,
-    /// The time that one call may take, in milliseconds, where `budgets.tools.NAME` says nothing.
+    /// The time that one call may take, in milliseconds, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// The size of its result, in bytes, likewise.
+    /// The size of its result, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<usize>,
-    /// The size of its arguments, in bytes, likewise.
+    /// The size of its arguments, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
 }
@@ -37,14 +37,14 @@ impl Default for ServerRule {
 }
 
 impl ServerRule {
-    /// What one call of a tool of the server may use.
+    /// Returns the budget of one call of a tool of the server.
     pub(super) const fn budget(&self) -> ToolBudget {
         let Self { max_runtime_ms, max_result_bytes, max_argument_bytes, .. } = *self;
         ToolBudget { max_runtime_ms, max_result_bytes, max_argument_bytes }
     }
 }
 
-/// The server that a discovered tool is of. `None` for any other tool.
+/// Returns the server of a discovered tool. `None` for any other tool.
 pub(super) fn server_of(tool: &str) -> Option<&str> {
     if !is_discovered(tool) {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn server_of(tool: &str) -> Option<&str> {
 }
 
 impl ToolPolicy {
-    /// Servers whose rules decide nothing.
+    /// Reports servers whose rules decide nothing.
     pub(super) fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<PolicyProblem>) {
         for (id, rule) in &self.data().servers {
             let path = format!("servers.{id}");

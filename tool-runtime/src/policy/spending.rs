@@ -1,6 +1,6 @@
-//! [`Spending`]: what a run has spent and what its calls hold.
+//! [`Spending`]: the amounts that a run has spent and that its calls hold.
 //!
-//! What is spent and what is held together never pass a limit: calls that run at the same time each hold their share.
+//! Spent and held amounts together never exceed a limit: calls that run at the same time each hold their share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::call::usage::Usage;
 use crate::policy::allowance::Allowance;
 use crate::policy::exceeded::{BudgetExceeded, Holder};
 
-/// An amount of everything that there are budgets of.
+/// An amount of every resource that has a budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Spend {
@@ -20,7 +20,7 @@ pub(crate) struct Spend {
     pub calls: u64,
     /// Turns of the model.
     pub turns: u64,
-    /// Time of calls; of a run, kept only when it has a budget of it.
+    /// Time of calls; kept for a run only if it has a time budget.
     pub time: Duration,
     /// Bytes of results.
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Spend {
     pub output_tokens: u64,
     /// Tokens written to reason.
     pub reasoning_tokens: u64,
-    /// Cost. What is negative or no number counts as 0.
+    /// Cost. A negative value or NaN counts as 0.
     pub cost: f64,
 }
 
@@ -89,13 +89,13 @@ impl Spend {
     }
 }
 
-/// What a run has spent and holds. Clones share it; it never waits.
+/// The amounts that a run has spent and holds. Clones share them; no method waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// All of them hold.
+    /// All of them apply.
     budgets: Vec<(Holder, Allowance)>,
     /// How many calls share the time of a run that sets no other limit to them.
     places: u32,
@@ -111,20 +111,20 @@ struct Books {
 }
 
 impl Spending {
-    /// Creates an account with no amount spent or held, for a run with so many calls at a time.
+    /// Creates an account with no amount spent or held, for a run with `parallel` calls at a time.
     #[must_use]
     pub(crate) fn new(budgets: impl IntoIterator<Item = (Holder, Allowance)>, parallel: usize) -> Self {
-        // What limits nothing need not be asked for every call.
+        // A budget without limits is dropped here, so that no call has to check it.
         let budgets = budgets.into_iter().filter(|(_, allowance)| !allowance.is_empty()).collect();
         let places = u32::try_from(parallel).unwrap_or(u32::MAX);
         Self(Arc::new(Shared { budgets, places, books: Mutex::default() }))
     }
 
-    /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, and to its share of
-    /// that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full or
-    /// refused.
+    /// Holds the amounts that a call may use, before it is dispatched. Time is cut to the rest of the run's, and to its
+    /// share of that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full
+    /// or refused.
     ///
-    /// `None` if there are no budgets: nobody asks what such calls hold, so that it is enough to count them when they end.
+    /// `None` if there are no budgets: such calls are only counted when they end.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);
@@ -135,7 +135,7 @@ impl Spending {
         let wanted = Spend { time: share.unwrap_or(wanted.time), ..wanted };
         let held = self.0.grant(Allowance::for_call, taken, wanted)?;
         books.held = books.held.plus(held);
-        // The clock is read only when somebody wants to know.
+        // The clock is read only for a time budget.
         let timed = self.0.budgets.iter().any(|(_, budget)| budget.time_ms.is_some());
         books.timed = books.timed.saturating_add(u32::from(timed));
         drop(books);
@@ -147,7 +147,7 @@ impl Spending {
         Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
-    /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
+    /// Holds the amounts that a call of a graph may use. Its time is part of the time that the call of the graph holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);
@@ -166,18 +166,18 @@ impl Spending {
         self.0.budgets.is_empty()
     }
 
-    /// Whether one of the budgets is such.
+    /// Whether a budget satisfies the condition.
     pub(crate) fn any(&self, is: fn(&Allowance) -> bool) -> bool {
         self.0.budgets.iter().any(|(_, budget)| is(budget))
     }
 
-    /// Books what was used without a reservation, as a model's turn.
+    /// Books usage that was not reserved, such as a model's turn.
     pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(used);
     }
 
-    /// Books what a run spent in an earlier process.
+    /// Books the amounts that a run spent in an earlier process.
     pub(crate) fn restore(&self, spent: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(spent);
@@ -190,7 +190,7 @@ impl Spending {
         self.0.grant(Allowance::for_model, self.0.books().spent, Spend::default()).err()
     }
 
-    /// Returns what was spent.
+    /// Returns the spent amounts.
     #[must_use]
     pub(crate) fn spent(&self) -> Spend {
         self.0.books().spent
@@ -198,14 +198,14 @@ impl Spending {
 }
 
 impl Shared {
-    /// What is left of the time, divided by the calls that may still begin beside those that hold some. `None` without a
-    /// budget of time.
+    /// Returns the remaining time, divided by the number of calls that may still begin. `None` without a time budget.
     fn share(&self, taken: Spend, timed: u32) -> Option<Duration> {
         let left = self.budgets.iter().filter_map(|(_, budget)| budget.time_left(taken)).min()?;
         left.checked_div(self.places.saturating_sub(timed).max(1))
     }
 
-    /// What may be held on top of what is taken. Time is cut to what is left. What decides is `part` of each budget.
+    /// Returns the amounts that may be held in addition to `taken`, with time cut to the rest. `part` selects the
+    /// limits that count.
     fn grant(&self, part: fn(Allowance) -> Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
         let budgets = || self.budgets.iter().map(|(holder, budget)| (*holder, part(*budget)));
         let left = budgets().filter_map(|(_, budget)| budget.time_left(taken)).min();
@@ -224,17 +224,17 @@ impl Shared {
     }
 }
 
-/// What one call holds. Dropping it books the call and the time that has passed, and so does a dropped future, whose
-/// result nobody gets.
+/// The amounts that one call holds. Dropping it books the call and the time that has passed, also when the call's
+/// future is dropped before its result.
 #[derive(Debug)]
 #[must_use = "dropped immediately, it is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,
-    /// `None` if no budget is one of time.
+    /// `None` without a time budget.
     started: Option<Instant>,
     bytes: u64,
-    /// Whether it is booked in the end, or given back.
+    /// Whether it is booked at the end, or released.
     pub(crate) is_used: bool,
 }
 
@@ -245,7 +245,7 @@ impl Reservation {
         self.started.map(|_| self.held.time)
     }
 
-    /// The call ended, with a result of this size: that is booked in place of what it held when this is dropped.
+    /// Ends the call with a result of this size, which is booked on drop in place of the held bytes.
     pub(crate) const fn settle(&mut self, bytes: u64) {
         self.bytes = bytes;
     }

@@ -1,4 +1,4 @@
-//! What the policy looks at: the run that asks ([`PolicyContext`]) and the tool that is asked for ([`Subject`]).
+//! The inputs of a policy decision: the run ([`PolicyContext`]) and the tool ([`Subject`]).
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::call::Caller;
 use crate::policy::names::RunTools;
 use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
-/// Who asks, and in which run. Borrowed, so that a decision usually does not allocate.
+/// The run that makes a call. Borrowed, so that a decision usually does not allocate.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// The id of the run.
     pub run: &'a str,
-    /// Who makes the run's calls.
+    /// The source of the run's calls.
     pub caller: &'a Caller,
-    /// Who the run acts for.
+    /// The principal that the run acts for.
     pub principal: Option<&'a str>,
     /// The principal's attributes: pairs of a name and a value, several for an attribute with several values.
     pub attributes: &'a [(Arc<str>, Arc<str>)],
@@ -45,7 +45,7 @@ impl Default for PolicyContext<'_> {
     }
 }
 
-/// What the principal of a run is: its roles and attributes.
+/// The roles and attributes of a run's principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Standing {
@@ -53,7 +53,7 @@ pub(crate) struct Standing {
     pub(crate) attributes: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// What the policy needs to know of the tool and the call.
+/// The tool and the properties of its call on which a policy decides.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Subject<'a> {
@@ -63,26 +63,26 @@ pub struct Subject<'a> {
     pub effect: ToolEffect,
     /// The tool's tags.
     pub tags: &'a [Arc<str>],
-    /// When the tool's calls run although its arguments have no schema; `None` if they have one.
+    /// The mode of a tool whose arguments have no schema; `None` if they have one.
     pub no_schema: Option<NoSchemaMode>,
     /// The hash of the definition that a discovered tool's server publishes, which the policy's pin is compared with.
     /// `None` for other tools, and while the server publishes another definition than the catalog has, or none.
     pub pin: Option<Hash>,
     /// Whether the arguments had to be repaired.
     pub repaired: bool,
-    /// The schema of the arguments, which says what they are to Cedar.
+    /// The schema of the arguments, which determines their Cedar types.
     #[cfg_attr(not(feature = "cedar"), expect(dead_code, reason = "only the Cedar engine reads it"))]
     pub(crate) input_schema: Option<&'a Schema>,
 }
 
 impl<'a> Subject<'a> {
-    /// A tool of which only name and effect are known.
+    /// Describes a tool by name and effect alone.
     #[must_use]
     pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
         Self { name, effect, tags: &[], no_schema: None, pin: None, repaired: false, input_schema: None }
     }
 
-    /// A tool as its definition describes it.
+    /// Describes a tool by its definition.
     #[must_use]
     pub fn of(spec: &'a ToolSpec) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same tool, for a call whose arguments were repaired or not.
+    /// Sets whether the arguments of the call were repaired.
     #[must_use]
     pub const fn repaired(mut self, repaired: bool) -> Self {
         self.repaired = repaired;

@@ -1,9 +1,9 @@
-//! [`Terms`]: what a policy says of every call of one tool.
+//! [`Terms`]: a policy's rules for every call of one tool.
 
 use crate::policy::ToolLimits;
 use crate::tool::ToolEffect;
 
-/// What holds for each call of a tool. Every call asks for all of it, and one look-up finds it.
+/// The rules for each call of a tool, found with one look-up.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     /// How far the tool reaches.
@@ -14,7 +14,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Those of two policies that both hold.
+    /// Combines the terms of two policies that both apply.
     pub(super) fn strictest(self, other: &Self) -> Self {
         Self {
             effect: self.effect.max(other.effect),

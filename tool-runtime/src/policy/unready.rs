@@ -10,12 +10,12 @@ use crate::tool::Hash;
 
 /// Why no call of a tool can run although a policy allows the tool.
 ///
-/// Returned by [`ToolCatalog::unready`](crate::ToolCatalog::unready). A model never reads it: its calls are refused as
-/// those of any tool that is not there.
+/// Returned by [`ToolCatalog::unready`](crate::ToolCatalog::unready). A model never reads it: the calls are refused
+/// like those of an unknown tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unready {
-    /// The policy pins no definition of this tool of a server.
+    /// The policy does not pin this tool of a server.
     NotPinned,
     /// The server publishes another definition than the policy pins, or left the pinned one and came back to it.
     Drifted,
@@ -51,12 +51,12 @@ impl Unready {
 impl fmt::Display for Unready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPinned => f.write_str("the policy pins no definition of it; look at it and write `pin`, as `mcp pin` does"),
+            Self::NotPinned => f.write_str("the policy pins no definition of it; review it and write `pin`, as `mcp pin` does"),
             Self::Drifted => f.write_str(
-                "its definition is not the one that the policy pins, or its server switched between definitions; look at the \
+                "its definition is not the one that the policy pins, or its server switched between definitions; review the \
                  change and pin it anew",
             ),
-            Self::NoAllowlist => f.write_str("nothing says what may be shown of its results; write `redact`"),
+            Self::NoAllowlist => f.write_str("it has no allowlist for its results; write `redact`"),
             Self::Rules(why) => write!(f, "the policy does not fit its definition: {why}"),
             Self::KeptOut(why) => write!(f, "it is kept out: {why}"),
             Self::Unlisted => f.write_str("its server lists no such tool; correct the name, or take it out of the policy"),
@@ -66,8 +66,8 @@ impl fmt::Display for Unready {
 }
 
 impl ToolPolicy {
-    /// Why no call can run of a tool whose definition has this pin, if it is a server's, and whose server publishes that one
-    /// now.
+    /// Returns why no call of a tool can run. `pin` is that of its definition, if it comes from a server, and
+    /// `published` that of the definition which the server publishes now.
     pub(crate) fn unpinned(&self, name: &str, pin: Option<Hash>, published: Option<Hash>) -> Option<Unready> {
         let pin = pin?;
         match self.tool(name).and_then(|rule| rule.pin) {
@@ -77,8 +77,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Why nothing may be shown of a tool without an allowlist of its own, whose results have this schema. Without one there
-    /// is nothing to check the paths against.
+    /// Returns why no result of a tool without its own allowlist may be shown. `schema` is that of its results; without
+    /// one the policy's paths cannot be checked.
     pub(crate) fn unshown(&self, name: &str, schema: Option<&Value>) -> Option<Unready> {
         let rule = self.tool(name);
         let Some((rule, allow)) = rule.and_then(|rule| Some((rule, rule.redact.as_ref()?))) else {

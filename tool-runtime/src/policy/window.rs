@@ -1,4 +1,4 @@
-//! [`Window`]: how long an account counts before it begins again.
+//! [`Window`]: the period after which an account starts anew.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How long an account counts before it begins again, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or `"30d"`.
+/// The period after which an account starts anew, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or `"30d"`.
 ///
 /// Windows follow each other without a gap, counted from the beginning of 1970 in UTC, so every process has the same ones
 /// and an account is one small document however many calls it counts. Around the end of a window, two windows' worth

@@ -1,4 +1,4 @@
-//! Compile-time probe: whether a function tool may borrow a type, with an answer of its own to each mistake.
+//! Compile-time probe: whether a function tool may borrow a type, with a separate message for each mistake.
 
 use std::marker::PhantomData;
 

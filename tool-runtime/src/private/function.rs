@@ -1,6 +1,7 @@
-//! A function tool: what it borrows, and how it becomes a component.
+//! A function tool: the values that it borrows, and its form as a component.
 //!
-//! Each bound on what a function borrows and returns is asserted in one place, so that a mistake is one error.
+//! Each bound on the types that a function borrows and returns is asserted in one place, so that a mistake is one
+//! error.
 
 use std::fmt;
 use std::future::Future;
@@ -48,7 +49,7 @@ fn ended<R: ToolReturn<Error: IntoToolError>>(returned: Option<R>) -> Result<R::
     }
 }
 
-/// The future of a function that waits for nothing: it is called when the future is polled.
+/// The future of a function that is not `async`: polling it calls the function.
 #[derive(Debug)]
 pub struct Called<F>(Option<F>);
 
@@ -68,7 +69,7 @@ pub const fn call<R, F: FnOnce() -> R>(function: F) -> Called<F> {
     Called(Some(function))
 }
 
-/// What the function tool `T` borrows, without types: a type that cannot be injected is reported by
+/// The values that the function tool `T` borrows, without types: a type that cannot be injected is reported by
 /// [`BorrowProbe`](super::BorrowProbe) alone.
 pub struct Borrowed<T> {
     values: Vec<Bound>,

@@ -1,4 +1,4 @@
-//! What expansions of `#[tool]` and `#[capability]` name. None of it is public API.
+//! The items that expansions of `#[tool]` and `#[capability]` name. None of it is public API.
 //!
 //! Other crates see the module under a name that carries the version of the package, so that macros and runtime of
 //! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a `Bindings`,
@@ -66,7 +66,7 @@ pub fn definition_of<N: Named>() -> Definition {
     N::visit(Define)
 }
 
-/// Returns the location of an attribute, from what the compiler's own macros say there.
+/// Returns the location of an attribute, from the values of the compiler's own macros there.
 #[must_use]
 pub const fn location(module: &'static str, file: &'static str, line: u32, column: u32) -> Location {
     Location { krate: first_segment(module), module, file, line, column }

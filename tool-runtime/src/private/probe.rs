@@ -61,10 +61,10 @@ macro_rules! harmless {
     };
 }
 
-// Not `Any` and `Error`: both can be cast down to the adapter, and that has all that it implements.
+// Not `Any` and `Error`: both can be downcast to the adapter, with everything that it implements.
 harmless!(dyn Debug, dyn Display, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
 
-/// Probes whether a function can be called with what it borrows; `L` is a list of [`Borrows`].
+/// Probes whether a function can be called with its borrowed values; `L` is a list of [`Borrows`].
 #[derive(Debug)]
 pub struct FutureProbe<L>(PhantomData<fn() -> L>);
 
@@ -86,9 +86,9 @@ impl<L: AllInjected> FutureProbe<L> {
     }
 }
 
-/// The answers for everything else. What is wrong with such a type is reported elsewhere, once.
+/// The answers for all other types. Their mistakes are reported elsewhere, once.
 pub trait Otherwise {
-    /// The schema says something.
+    /// The schema is not empty.
     const SAYS_SOMETHING: bool = true;
     /// No capabilities.
     const HOLDS: Holds<()> = Holds(PhantomData);
@@ -100,7 +100,7 @@ pub trait Otherwise {
     /// No accounts.
     const ACCOUNTS: Accounts = Accounts(None);
 
-    /// Takes a future that cannot be `Send`, because what it borrows is not.
+    /// Takes a future that cannot be `Send`, because a borrowed value is not `Sync`.
     #[must_use]
     fn send<F: Future>(_: F) -> impl Future<Output = F::Output> + Send {
         pending()

@@ -1,4 +1,4 @@
-//! What the macros expand to, run inside the crate that alone can run it.
+//! Expansions of the macros, run inside the only crate that can run them.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -13,7 +13,7 @@ pub(crate) const ERROR: &str = "$error";
 const MAX_FILES: usize = 16;
 
 impl Projector {
-    /// Adds the files beside an output: all of them if the allowlist names `$media`, as far as the limits allow.
+    /// Adds the files beside an output: all of them if the allowlist names `$media`, within the limits.
     pub(crate) fn with_media(&self, projected: Projected, media: Vec<Media>) -> Projected {
         if media.is_empty() {
             return projected;

@@ -1,4 +1,4 @@
-//! What changed between two readings of a call's arguments, masked.
+//! The differences between two readings of a call's arguments, masked.
 
 use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText};
 use crate::json::{self, Limits, Tree};
@@ -12,7 +12,7 @@ const MOST: usize = 64;
 const PIECE: usize = 200;
 const AROUND: usize = 16;
 
-/// Lists where two JSON objects differ, in the order of the second. A member that is `null` counts as left out.
+/// Lists where two JSON objects differ, in the order of the second. A member that is `null` counts as absent.
 pub(crate) fn changes(
     kind: ArgumentChangeKind,
     before: &str,
@@ -70,7 +70,7 @@ impl Search<'_> {
 }
 
 /// The change that a repairer made: the piece of the text that differs, with a little around it. For a tool with
-/// sensitive arguments neither text is shown, because one that cannot be read does not say which piece is sensitive.
+/// sensitive arguments neither text is shown, because it is unknown which piece of an unreadable text is sensitive.
 pub(crate) fn repaired(before: &str, after: &str, sensitive: &[String]) -> ArgumentChange {
     let change = |before, after| ArgumentChange::new(ArgumentChangeKind::Repaired, String::new(), before, after);
     if !sensitive.is_empty() {

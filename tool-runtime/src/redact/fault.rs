@@ -9,7 +9,7 @@ use serde::ser;
 pub(super) enum Fault {
     /// It has no JSON form: NaN, an infinity, a key that is not a scalar.
     NotJson,
-    /// It is not what its schema says.
+    /// It does not match its schema.
     NotSchema,
     /// It is nested too deeply.
     TooDeep,
@@ -19,7 +19,7 @@ pub(super) enum Fault {
 
 impl ser::Error for Fault {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        // The text may hold values, so it goes nowhere.
+        // The text may hold values, so it is dropped.
         Self::Author
     }
 }
@@ -28,7 +28,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotJson => "not a JSON value",
-            Self::NotSchema => "not what the schema says",
+            Self::NotSchema => "not valid under the schema",
             Self::TooDeep => "nested too deep",
             Self::Author => "the type refused to be serialised",
         })

@@ -1,4 +1,4 @@
-//! [`fit`]: a projected value that is too long, as much of it as its limit holds.
+//! [`fit`]: cuts a projected value that is too long to its limit.
 //!
 //! Items of arrays and entries of maps are left out whole, from the end; members that the schema names stay. A text is cut
 //! only if it is longer than its share. Each cut is counted, and marked in the form that a model reads. Places whose schema
@@ -18,7 +18,7 @@ pub(super) type Unwritten = (usize, usize);
 pub(super) struct Fitted {
     /// The value, without marks.
     pub(super) data: String,
-    /// The same with a mark at each cut.
+    /// The value with a mark at each cut.
     pub(super) marked: String,
     pub(super) left_out: LeftOut,
 }
@@ -107,7 +107,7 @@ impl Item {
 }
 
 impl Fitting<'_> {
-    /// Writes a value, or as much of it as there is room for. Writes nothing if that is not possible.
+    /// Writes a value, cut to the room if necessary. Writes nothing if that is not possible.
     fn value(&mut self, at: Range<usize>, plan: Option<&Plan>, room: usize) -> bool {
         if at.len() <= room && self.is_complete(&at) {
             self.copy(at);
@@ -132,7 +132,7 @@ impl Fitting<'_> {
         kept
     }
 
-    /// The same for a value inside the one that is written.
+    /// As [`value`](Self::value), for a value inside the one that is written.
     fn inner(&mut self, name: &str, at: Range<usize>, plan: Option<&Plan>, room: usize) -> bool {
         self.at.push(name.into());
         let kept = self.value(at, plan, room);
@@ -174,7 +174,7 @@ impl Fitting<'_> {
         let bytes = characters(inner).map(|(_, raw)| raw).sum::<usize>() + self.unwritten(at.start);
         let mark = |missing: usize| format!("[{missing} more bytes]");
         let reserved = mark(bytes).len();
-        // A text shorter than its mark tells nothing.
+        // A text shorter than its mark has no use.
         if room < 2 + 2 * reserved {
             return false;
         }

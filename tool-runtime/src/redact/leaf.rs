@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a leaf may be: a scalar, an array of scalars, or both.
+/// The allowed forms of a leaf: a scalar, an array of scalars, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Leaf {
     scalar: Option<Kinds>,
@@ -40,7 +40,7 @@ impl Kinds {
     }
 }
 
-/// A scalar on its way out.
+/// A scalar that is about to be written.
 #[derive(Clone, Copy)]
 pub(super) enum Scalar {
     Null,
@@ -81,7 +81,7 @@ impl Leaf {
         Some(Self { scalar: (types != 0).then_some(Kinds { types, min, max }), items })
     }
 
-    /// Of unknown type, so values there are filtered rather than refused.
+    /// Whether the type is unknown, so that values are filtered rather than refused.
     pub(super) fn is_any(&self) -> bool {
         *self == Self::ANY
     }

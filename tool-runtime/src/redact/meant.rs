@@ -1,11 +1,11 @@
-//! The path that a wrong one was probably meant to be.
+//! Suggests the path that was probably intended by a wrong one.
 
 use serde_json::Value;
 use strsim::osa_distance;
 
 use crate::redact::shape::{alternatives, is_object, members, values};
 
-/// The path without what other notations write for the items of an array: `items[].a`, `items.0.a`, `items.*.a`.
+/// Returns the path without other notations for the items of an array: `items[].a`, `items.0.a`, `items.*.a`.
 pub(super) fn through_arrays(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let plain = |without_star: bool| {
         let index = |segment: &str| segment.is_empty() || segment.bytes().all(|byte| byte.is_ascii_digit());
@@ -25,7 +25,7 @@ pub(super) fn nearest(path: &str, schema: &Value) -> Option<String> {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);
         osa_distance(path, leaf).min(if end == last { 1 } else { osa_distance(last, end) + 1 })
     };
-    // Many leaves are called `id`: of those the one whose whole path is nearest is meant.
+    // Many leaves are called `id`: the one whose whole path is nearest is suggested.
     let nearest = leaves.into_iter().min_by_key(|leaf| (alike(leaf), osa_distance(path, leaf)));
     nearest.filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
 }

@@ -1,7 +1,7 @@
-//! Redaction: only what the allowlist names is ever written.
+//! Redaction: only leaves on the allowlist are ever written.
 //!
 //! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
-//! leaves out what is not named while it writes JSON.
+//! leaves out everything else while it writes JSON.
 
 mod beside;
 mod changes;

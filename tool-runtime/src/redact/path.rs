@@ -1,4 +1,4 @@
-//! Checks allowlist paths against the output schema, so that none names what is not there or more than it says.
+//! Checks allowlist paths against the output schema: each must name an existing leaf and nothing more.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use crate::schema::SchemaProblem;
 pub struct PathProblem {
     /// The path as written.
     pub path: String,
-    /// What is wrong, and what to write.
+    /// The problem, and what to write instead.
     pub message: String,
-    /// The real path that it was probably meant to be.
+    /// The nearest real path.
     pub nearest: Option<String>,
 }
 
 impl PathProblem {
-    /// The constraints on what is shown do not compile.
+    /// Creates the problem of a path whose leaves have constraints that do not compile.
     pub(super) fn unchecked(problem: &SchemaProblem) -> Self {
         let message = format!("names leaves whose constraints cannot be checked: {problem}");
         Self { path: "$".to_owned(), message, nearest: None }
@@ -91,6 +91,7 @@ fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Optio
         } else if let Some(member) = members(schema).and_then(|members| members.get(segment)) {
             next.extend(alternatives(member));
         }
+        // `null` only makes an object optional; any other scalar is a second form of an enum.
         text |= is_scalar(schema) && schema.get("type").is_none_or(|ty| ty != "null");
     }
     if next.is_empty() {
@@ -131,7 +132,7 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
         }
         if !is_scalar(schema) {
             return Err(
-                "names a value whose schema says nothing, so nobody knows what it would show; give the field a type"
+                "names a value whose schema is empty, so it is unknown what it would show; give the field a type"
                     .into(),
             );
         }
@@ -193,7 +194,7 @@ mod tests {
             ("by_name", "add `.*`"),
             ("by_name.ada", "write `*`"),
             ("by_number", "add `.*`"),
-            ("any", "says nothing"),
+            ("any", "whose schema is empty"),
             ("pair", "names a tuple"),
             ("$", "names an object"),
             ("inner.deep[].y", "arrays are passed through: write `inner.deep.y`"),

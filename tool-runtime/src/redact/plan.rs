@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::json::quote;
 use crate::redact::leaf::Leaf;
 
-/// What may be written at one place of a value.
+/// The content that may be written at one place of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
     /// A scalar, or an array of scalars.
@@ -142,8 +142,8 @@ impl Plan {
         })
     }
 
-    /// Finds a member; `None` if it may not be written. `expected` is the place of the one that is looked at first: in an
-    /// object whose fields come in the order of the allowlist that is the right one.
+    /// Finds a member; `None` if it may not be written. `expected` is the place to try first: it is right for an object
+    /// whose fields come in the order of the allowlist.
     #[inline]
     pub(super) fn member(&self, name: &str, expected: usize) -> Option<Found<'_>> {
         let Self::Object { members, .. } = self else { return None };
@@ -161,16 +161,16 @@ impl Plan {
         }
     }
 
-    /// The place of the member that is looked at first.
+    /// The place to try first.
     pub(super) const fn first(&self) -> usize {
         if let Self::Object { first, .. } = self { *first } else { 0 }
     }
 }
 
-/// What may be written of a member.
+/// The content that may be written of a member.
 pub(super) enum Found<'p> {
     /// The allowlist names it; its place.
     Named(usize, &'p Member),
-    /// It is one of any name.
+    /// The allowlist has `*` here.
     Any(&'p Plan),
 }

@@ -1,4 +1,4 @@
-//! [`Projector`]: a compiled allowlist, and what comes out of it.
+//! [`Projector`]: a compiled allowlist, and the values that it makes.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::redact::writer::{self, Writable, Written};
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
-    /// The room that the last value of this thread was written into; empty while one is written. A value is copied out of
-    /// it once, at its size: a text that grew cost as many instructions as a fifth of the writing.
+    /// The buffer for values of this thread; empty while one is written. A value is copied out of it once, at its size:
+    /// growing a text for each value would cost a fifth of the writing.
     static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
 
@@ -37,16 +37,16 @@ pub struct Projector {
     shows_media: bool,
     /// Whether the model may see files.
     model_gets_media: bool,
-    /// Whether everyone may see what a server reports of a failure.
+    /// Whether everyone may see a server's text of a failure.
     shows_error: bool,
-    /// Only for outputs whose schema says more than the type does.
+    /// Only for outputs whose schema is narrower than their type.
     check: Option<Arc<dyn Compiled>>,
     /// The same with the least counts of arrays of objects and of maps, which only a cut can break. `None` if there are
     /// none.
     cut_check: Option<Arc<dyn Compiled>>,
 }
 
-/// How often a value is cut anew, with more places that stay whole.
+/// The most times that a value is cut again, with more places that stay whole.
 const MAX_CUTS: usize = 16;
 
 /// A projected value: everything in it is on the allowlist.
@@ -85,9 +85,9 @@ struct Cut {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ProjectError {
-    /// The value is not what its schema says, or no JSON: NaN, an infinity.
+    /// The value does not match its schema, or is not JSON: NaN, an infinity.
     OutputInvalid(Vec<Violation>),
-    /// It does not fit the limit, cut as it may be.
+    /// It exceeds the limit even when cut.
     TooLarge,
     /// It cannot be shown.
     Redaction,
@@ -96,7 +96,7 @@ pub enum ProjectError {
 impl fmt::Display for ProjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OutputInvalid(_) => "the output is not what its schema says",
+            Self::OutputInvalid(_) => "the output does not match its schema",
             Self::TooLarge => "the output is larger than the limit",
             Self::Redaction => "the output cannot be redacted",
         })
@@ -215,8 +215,7 @@ impl Projector {
         Ok(form)
     }
 
-    /// As much of a text as fits its limit and the schema. Where a cut breaks the schema, the place stays whole and the
-    /// value is cut anew.
+    /// Cuts a text to its limit. Where a cut breaks the schema, the place stays whole and the value is cut again.
     #[cold]
     fn fit(&self, text: &str, plan: &Plan, unwritten: &[Unwritten], room: usize) -> Result<Form, ProjectError> {
         let mut whole = Vec::new();
@@ -303,8 +302,8 @@ fn constraints(schema: &Value, plan: &Plan, cut: bool) -> Option<Value> {
     (!narrow.is_empty()).then(|| narrow.into())
 }
 
-/// Types and bounds are checked while a leaf is written, and enums are held by Rust's types; everything else in a
-/// schema is the author's word, which values can break. `bound` is false for a leaf whose bounds nobody read.
+/// Types and bounds are checked while a leaf is written, and Rust's types enforce enums; values can break every other
+/// rule of a schema. `bound` is `false` for a leaf whose bounds were not read.
 fn says_more(schema: &Value, bound: bool) -> bool {
     const MORE: [&str; 9] = [
         "pattern",

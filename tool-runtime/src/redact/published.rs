@@ -1,4 +1,4 @@
-//! The schema of what an allowlist leaves of an output.
+//! The schema of an output after its allowlist.
 
 use serde_json::{Map, Value, json};
 
@@ -17,8 +17,8 @@ impl Projector {
     }
 }
 
-/// What a plan leaves of a schema. Where the schema says more than one thing, the result allows whatever the writer
-/// could write there.
+/// Returns the rest of a schema under a plan. Where the schema has alternatives, the result allows everything that the
+/// writer could write there.
 fn left(plan: &Plan, schema: &Value) -> Value {
     let Plan::Object { members, any, .. } = plan else { return schema.clone() };
     let is = |name: &str| names(schema, name);
@@ -50,7 +50,7 @@ fn left(plan: &Plan, schema: &Value) -> Value {
     described(schema, object)
 }
 
-/// Adds the type and the description of a schema to what is left of it.
+/// Adds the type and the description of a schema to the rest of it.
 fn described(schema: &Value, mut left: Value) -> Value {
     for key in ["type", "title", "description"] {
         if let Some(value) = schema.get(key) {
@@ -73,8 +73,8 @@ fn requires(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// Whether something of a value is always written: an object of which nothing is left is left out itself, and so is a
-/// `null` in the place of one.
+/// Whether a part of a value is always written: an object without any member left is omitted, and so is a `null` in its
+/// place.
 fn always(plan: &Plan, schema: &Value) -> bool {
     let Plan::Object { members, .. } = plan else { return true };
     match schema.get("type").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! What a schema says of the shape of a value, as far as allowlists need it.
+//! The shape of values under a schema, for allowlists.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub(super) fn members(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object().filter(|members| !members.is_empty())
 }
 
-/// The schema of a map's values. A map with integer keys says it by a pattern.
+/// The schema of a map's values. A map with integer keys has it under a pattern.
 pub(super) fn values(schema: &Value) -> Option<&Value> {
     let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
     let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));

@@ -1,4 +1,4 @@
-//! What a call would do, in the sentence that its author wrote for the person who decides.
+//! The sentence of a tool's author about a call, for the person who decides.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::tool::sentence::{Piece, pieces};
 /// The most characters of one value.
 const MOST: usize = 80;
 
-/// Writes the sentence of a call: the first one whose arguments are all given, or the last one. `None` for a tool
-/// without sentences.
+/// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. `None` for a
+/// tool without sentences.
 ///
 /// `arguments` are the effective ones, as JSON text. Values are bounded and quoted, sensitive ones are masked.
 pub(crate) fn summary(spec: &ToolSpec, arguments: &str, names: &[NamedArgument]) -> Option<String> {
@@ -87,7 +87,7 @@ fn shown(value: &Tree<'_>, most: usize) -> String {
     }
 }
 
-/// What a look-up gave for the value, which says so itself.
+/// Writes the name that was looked up for the value, marked as looked up.
 fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
     if let Some(found) = names.iter().find(|named| named.pointer == place) {
         written.push_str(" (");

@@ -1,4 +1,4 @@
-//! What types can do to a projector: hold, break their schema, never end.
+//! Values that hold, break or exceed their schema, written by a projector.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::redact::{ProjectError, Projector};
 
-/// A type that serialises as it is told.
+/// A type that serialises as its closure does.
 struct By<F>(F);
 
 impl<F: Fn(&mut Vec<(&'static str, Value)>)> Serialize for By<F> {
@@ -153,6 +153,6 @@ fn a_schema_that_cannot_be_checked_is_refused() {
     let projector = Projector::compile(&paths, &[], &schema("^x")).unwrap();
     assert!(projector.project(&json!({"a": "xy"}), 100).is_ok());
     assert!(matches!(projector.project(&json!({"a": "y"}), 100), Err(ProjectError::OutputInvalid(_))));
-    // Left out, an output that breaks it would be shown.
+    // If it were left out, an output that breaks it would be shown.
     assert!(Projector::compile(&paths, &[], &schema("(")).is_err());
 }

@@ -1,4 +1,4 @@
-//! The filtering writer: a `serde::Serializer` that writes JSON and leaves out what the plan does not name.
+//! The filtering writer: a `serde::Serializer` that writes only the JSON that the plan names.
 
 mod compound;
 mod out;
@@ -17,14 +17,14 @@ pub(super) use out::Out;
 /// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// What was written.
+/// A written value.
 pub(super) struct Written {
     pub(super) text: String,
     /// Sorted. Empty if all was written.
     pub(super) unwritten: Vec<Unwritten>,
 }
 
-/// A value of any type that serialises: what projects one is not compiled for each type.
+/// A value of any type that serialises, so that the code that projects it is not compiled for each type.
 pub(super) trait Writable {
     fn write(&self, place: Place<'_, '_>) -> Result<Kept, Fault>;
 }
@@ -35,8 +35,8 @@ impl<T: Serialize> Writable for T {
     }
 }
 
-/// Writes a value under a plan, into a text that is empty. Of an array, a map or a text that is much longer than `most` by
-/// itself only the beginning is written: more of it cannot fit.
+/// Writes a value under a plan, into a text that is empty. If an array, a map or a text is by itself much longer than
+/// `most`, only its beginning is written: more of it cannot fit.
 pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String) -> Result<Written, Fault> {
     let mut out = Out::new(text, most);
     match value.write(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
@@ -53,7 +53,7 @@ pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String
     Ok(Written { text: out.text, unwritten: out.unwritten })
 }
 
-/// Whether anything of a value was written; if not, what an empty one of its shape looks like.
+/// Whether any part of a value was written; if not, the empty value of its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Yes,
@@ -63,7 +63,7 @@ pub(super) enum Kept {
 /// Nesting limit: deeper values could overflow the stack.
 const MAX_DEPTH: u8 = 128;
 
-/// One place of the value, and what may be written there.
+/// One place of the value, with its plan.
 pub(super) struct Place<'o, 'p> {
     pub(super) out: &'o mut Out,
     pub(super) plan: &'p Plan,
@@ -126,7 +126,7 @@ impl<'o, 'p> Place<'o, 'p> {
         }
     }
 
-    /// JSON text that a value brings along is read and filtered like any other.
+    /// JSON text inside a value is read and filtered like any other.
     pub(super) fn raw(self, text: &str) -> Result<Kept, Fault> {
         json::parse_value(text, &json::Limits::UNBOUNDED).map_err(|_| Fault::NotJson)?.serialize(self)
     }

@@ -1,4 +1,4 @@
-//! [`Registration`]: what an expansion hands to the catalog.
+//! [`Registration`]: the value that an expansion submits for the catalog.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::registration::Described;
 use crate::registration::shim::Types;
 use crate::tool::Location;
 
-/// What `#[tool]` hands to `inventory`: constants and function pointers.
+/// The value that `#[tool]` submits to `inventory`: constants and function pointers.
 #[derive(Clone, Copy)]
 pub struct Registration {
     pub(crate) meta: &'static Declaration,

@@ -14,7 +14,7 @@ use crate::registration::{Behaviour, GraphDeclaration, Published, Registration};
 use crate::schema::{self, SchemaProblem};
 use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
-/// A schema, or everything that is wrong with it.
+/// A schema, or all problems of it.
 pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
 
 /// The declaration of a tool before it is checked as a whole.
@@ -26,9 +26,9 @@ pub(crate) struct Described {
     pub(crate) description: Arc<str>,
     pub(crate) summary: Vec<Arc<str>>,
     pub(crate) input: Checked,
-    /// Of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
+    /// The schema of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
     pub(crate) output: Option<Checked>,
-    /// Of what a client sends back; `None` for server tools.
+    /// The schema of a client's answer; `None` for server tools.
     pub(crate) answer: Option<Checked>,
     pub(crate) effect: ToolEffect,
     /// `None` when no allowlist was given.
@@ -47,24 +47,24 @@ pub(crate) struct Described {
     /// Whether files come beside the value; `None` if only its handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
-    /// The hash of what a server published; `None` for a tool that was not discovered.
+    /// The hash of the definition that a server published; `None` for a tool that was not discovered.
     pub(crate) pin: Option<Hash>,
-    /// What the server says of the tool now; `None` for a tool that no server can change.
+    /// The definition that the server publishes now; `None` for a tool that no server can change.
     pub(crate) published: Option<Arc<dyn Published>>,
-    /// What a graph says of itself; `None` for every other tool.
+    /// The declaration of a graph; `None` for every other tool.
     pub(crate) graph: Option<GraphDeclaration>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
 
-/// Why a tool has no definition: everything that is wrong, together.
+/// Why a tool has no definition: all problems together.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DefinitionError {
     /// The name is not legal.
     pub name: Option<ParseError>,
-    /// What is wrong with the schema of the arguments.
+    /// The problems of the schema of the arguments.
     pub input: Vec<SchemaProblem>,
-    /// What is wrong with the schema of the output, or of a client's answer.
+    /// The problems of the schema of the output, or of a client's answer.
     pub output: Vec<SchemaProblem>,
 }
 
@@ -87,13 +87,13 @@ impl std::error::Error for DefinitionError {
 /// The definition of a tool, read without a catalog.
 ///
 /// # Errors
-/// Name or schemas are not what a definition may hold.
+/// The name or a schema is not allowed in a definition.
 pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
     Registration::of::<T>().describe().spec()
 }
 
 impl Described {
-    /// What an attribute says, together with what the compiler found out about the types.
+    /// Combines the keys of an attribute with the facts that the compiler has about the types.
     pub(crate) fn authored(
         declared: &Declaration,
         effect: ToolEffect,
@@ -138,7 +138,7 @@ impl Described {
     /// Makes the definition.
     ///
     /// # Errors
-    /// Name or schemas are not what a definition may hold.
+    /// The name or a schema is not allowed in a definition.
     pub(crate) fn spec(&self) -> Result<ToolSpec, DefinitionError> {
         let mut error = DefinitionError { name: None, input: Vec::new(), output: Vec::new() };
         let name = self.name.clone().map_err(|problem| error.name = Some(problem)).ok();
@@ -146,7 +146,7 @@ impl Described {
         let mut output = Schema::from_text("{}");
         for found in [&self.output, &self.answer].into_iter().flatten() {
             match found {
-                // What a client sends back is what the tool answers with.
+                // The client's answer is the output of the tool.
                 Ok(schema) => output = schema.clone(),
                 Err(problems) => error.output.extend(problems.iter().cloned()),
             }
@@ -179,7 +179,7 @@ impl Described {
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
         if let Some(pin) = self.pin {
-            // An approval holds for what was looked at, also where the server says more than this library reads.
+            // An approval holds for the whole published definition, including members that this library does not read.
             spec.definition_hash = json::digest([spec.definition_hash.0, pin.0].concat());
         }
         if let Some(graph) = &self.graph {

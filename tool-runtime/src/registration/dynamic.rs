@@ -65,14 +65,14 @@ pub struct DynamicTool {
     sensitive: Vec<String>,
     idempotent: bool,
     no_schema: Option<NoSchemaMode>,
-    /// What a source knows of the tool: the hash of the definition as it was published, and what the server says now.
+    /// The hash of the definition as it was published, and the definition that the server publishes now.
     published: Option<(Hash, Arc<dyn Published>)>,
     #[cfg(feature = "mcp-client")]
     account: Option<OnAccount>,
     runs: Runs,
 }
 
-/// What a dynamic tool runs.
+/// The code of a dynamic tool.
 enum Runs {
     Handler(Arc<dyn DynamicHandler>),
     Graph(GraphDeclaration, Arc<dyn Behaviour>),
@@ -80,8 +80,8 @@ enum Runs {
 }
 
 impl DynamicTool {
-    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call is refused.
-    /// The name needs a namespace, as that of an authored tool: `core__clock`, or `clock` with
+    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call is refused. The
+    /// name needs a namespace like that of an authored tool: `core__clock`, or `clock` with
     /// [`namespace`](Self::namespace). A catalog refuses one that has none.
     pub fn new(
         name: impl Into<String>,
@@ -93,7 +93,7 @@ impl DynamicTool {
         Self::running(name.into(), description.into(), input_schema, effect, Runs::Handler(handler))
     }
 
-    /// Creates the tool that a graph is. Its effect is set by the catalog.
+    /// Creates the tool of a graph. Its effect is set by the catalog.
     pub(crate) fn graph(
         name: &str,
         description: String,
@@ -147,7 +147,7 @@ impl DynamicTool {
         }
     }
 
-    /// Creates a tool that takes any object. Its calls are marked unvalidated, and `mode` says when they run.
+    /// Creates a tool that takes any object. Its calls are marked unvalidated, and `mode` decides when they run.
     pub fn without_schema(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -158,13 +158,13 @@ impl DynamicTool {
         Self { no_schema: Some(mode), ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
     }
 
-    /// Creates a tool that a server published under `name`: untrusted, so what the server claims about it does not
+    /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
     /// count.
     ///
     /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
     /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
-    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows what the policy's `tools.NAME.redact` names. The hash is that of
-    /// the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
+    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows only the leaves in the policy's `tools.NAME.redact`. The hash is
+    /// that of the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
         server: &str,
         name: &str,
@@ -182,14 +182,14 @@ impl DynamicTool {
         self
     }
 
-    /// Sets what a source knows of the tool.
+    /// Sets the hash of the published definition, and its server.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn published(mut self, pin: Hash, server: Arc<dyn Published>) -> Self {
         self.published = Some((pin, server));
         self
     }
 
-    /// Sets what is called instead, on an account.
+    /// Replaces the handler by one that is called on an account.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn on_account(mut self, account: OnAccount) -> Self {
         self.account = Some(account);
@@ -228,9 +228,9 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the sentences for the person who decides on a call, with the names of arguments in braces, such as
-    /// `Deletes the task {title}`. Shown is the first one whose arguments are all given, or the last one. A catalog refuses
-    /// a name that its schema does not have, and one of a sensitive argument.
+    /// Sets the sentences for the person who decides on a call, with the names of arguments in braces:
+    /// `Deletes the task {title}`. The first sentence with all its arguments present is shown, otherwise the last one.
+    /// A catalog refuses a name that its schema does not have, and one of a sensitive argument.
     pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
         self.summary = sentences.into_iter().map(Into::into).collect();
         self

@@ -1,24 +1,24 @@
-//! What a graph says of itself before its tools are known.
+//! The declaration of a graph, before its tools are known.
 
 use serde_json::json;
 
 use crate::json;
 use crate::tool::Hash;
 
-/// What a graph says of itself. Effect and hash follow from its tools, which the catalog knows.
+/// The declaration of a graph. Effect and hash follow from its tools, which the catalog knows.
 pub(crate) struct GraphDeclaration {
     pub(crate) version: String,
     pub(crate) tools: Vec<String>,
     /// The definitions of the tools. The catalog adds them.
     pub(crate) definitions: Vec<Hash>,
-    /// Whether its tools have no effects. The catalog refuses others.
+    /// Whether its tools must have no effects. The catalog then refuses others.
     pub(crate) only_reads: bool,
     /// Each call with an effect waits for an approval, whatever the policy says.
     pub(crate) asks_each: bool,
 }
 
 impl GraphDeclaration {
-    /// The hash of a graph's definition: of what is published of it, its version, and its tools with their definitions.
+    /// The hash of a graph's definition: of its published part, its version, and its tools with their definitions.
     pub(crate) fn hash(&self, published: Hash) -> Hash {
         let definitions: Vec<_> = self.definitions.iter().map(ToString::to_string).collect();
         json::digest(json!([published.to_string(), self.version, self.tools, definitions]).to_string())

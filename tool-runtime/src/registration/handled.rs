@@ -18,14 +18,15 @@ use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
 
-/// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
-/// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`](crate::registration::DynamicTool) does.
+/// The behaviour of a dynamic tool. Its arguments passed the tool's schema; its value is checked against the output
+/// schema before any of it is shown. Implement it with `#[async_trait]`, as the example of
+/// [`DynamicTool`](crate::registration::DynamicTool) does.
 #[async_trait]
 pub trait DynamicHandler: Send + Sync {
     /// Runs the tool.
     ///
     /// # Errors
-    /// Why the tool failed. Operators read it; a model reads what [`ToolError`] declares safe.
+    /// The tool failed. Operators read the error; a model reads the parts that [`ToolError`] declares safe.
     async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
 
     /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
@@ -47,7 +48,7 @@ pub(crate) struct OnAccount {
     pub(crate) handler: Arc<dyn AccountHandler>,
 }
 
-/// What a tool does on an account.
+/// The behaviour of a tool on an account.
 #[cfg(feature = "mcp-client")]
 #[async_trait]
 pub(crate) trait AccountHandler: Send + Sync {
@@ -57,7 +58,7 @@ pub(crate) trait AccountHandler: Send + Sync {
 
 #[cfg(feature = "mcp-client")]
 impl OnAccount {
-    /// What the broker is asked for.
+    /// Returns the requirement that the broker has to fulfil.
     pub(super) fn requirement(&self) -> Requirement {
         Requirement { source: Source::Connection(self.kind), ..Requirement::of::<Connection<dyn BearerToken>>() }
     }
@@ -66,7 +67,7 @@ impl OnAccount {
 /// The behaviour of a dynamic tool: handler and output schema.
 pub(super) struct Handled {
     pub(super) handler: Arc<dyn DynamicHandler>,
-    /// The schema of what the handler returns; `None` if there is none.
+    /// The schema of the handler's value; `None` if there is none.
     pub(super) output: Option<Schema>,
     /// Compiled by the first call; `None` if it does not compile, and then no value passes.
     pub(super) compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
@@ -101,12 +102,12 @@ struct HandledCall {
 }
 
 impl HandledCall {
-    /// Checks the whole value, what redaction would drop included: a violation says that the handler is not what
-    /// its definition says.
+    /// Checks the whole value, including members that redaction would drop: a violation means that the handler does not
+    /// match its definition.
     fn check(&self, value: &Value) -> Result<(), ProjectError> {
         let Some(schema) = &self.output else { return Ok(()) };
         let compiled = self.compiled.get_or_init(|| JsonSchemaValidator.compile(schema).ok());
-        // A value that is nested too deeply to be read is not what any schema says.
+        // A value that is nested too deeply to be read matches no schema.
         match (compiled, Tree::try_from(value)) {
             (Some(compiled), Ok(tree)) => compiled.check(&tree).map_err(ProjectError::OutputInvalid),
             _ => Err(ProjectError::OutputInvalid(Vec::new())),
@@ -148,7 +149,7 @@ impl Instance for HandledCall {
     }
 }
 
-/// What a handler's error is to the gate. A server's own text is shown if the allowlist names it.
+/// Classifies a handler's error for the gate. A server's own text is shown if the allowlist names it.
 fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
         ErrorKind::Reported if projector.shows_error() => {

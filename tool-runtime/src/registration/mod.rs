@@ -33,7 +33,7 @@ use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
 
-/// A tool without its type: what it borrows, and how its arguments are built.
+/// A tool without its type: its requirements, and the way to build its arguments.
 pub(crate) trait Behaviour: Send + Sync {
     fn requirements(&self) -> Vec<Requirement>;
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
@@ -65,23 +65,23 @@ pub(crate) trait Instance: Send {
     ) -> Option<Running>;
 }
 
-/// What a tool is started for.
+/// The purpose of starting a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To do its work.
     Work,
-    /// To find out what became of an earlier attempt.
+    /// To reconcile an earlier attempt.
     Reconcile,
 }
 
 /// Why a run has no value.
 pub(crate) enum RunFailure {
-    /// An earlier attempt had no effect, and can have none any more.
+    /// An earlier attempt had no effect and cannot have one.
     Prevented,
-    /// Nobody knows what became of an earlier attempt.
+    /// The outcome of an earlier attempt is unknown.
     Unknown,
     Tool(ToolError),
-    /// The server gave no answer while the tool ran, so nobody knows whether it took effect.
+    /// The server gave no answer while the tool ran, so it is unknown whether it took effect.
     Lost(ToolError),
     /// The server refused the account, and did nothing.
     Unauthorized(ToolError),

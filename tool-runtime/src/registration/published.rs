@@ -7,15 +7,15 @@ use async_trait::async_trait;
 
 use crate::tool::Hash;
 
-/// What a server says of a tool now. The catalog keeps the definition that it was built with; a call needs both to be
-/// the same.
+/// The current definition of a tool at its server. The catalog keeps the definition that it was built with; a call
+/// needs both to be the same.
 #[async_trait]
 pub(crate) trait Published: Send + Sync {
     /// The hash of the definition; `None` while the tool is withdrawn, quarantined or has changed back and forth.
     fn pin(&self) -> Option<Hash>;
 
     /// A counter that all tools of the server share and that goes up whenever [`pin`](Self::pin) of one of them may
-    /// change, so that nobody has to ask each of them. It goes up while those who ask for a pin have to wait.
+    /// change, so that the tools need not be asked one by one. It goes up while readers of a pin have to wait.
     fn changes(&self) -> &Arc<AtomicU64>;
 
     /// Connects to the server and looks at its tools again if that is due. Called before a call begins.

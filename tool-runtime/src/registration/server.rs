@@ -11,7 +11,7 @@ use crate::registration::DynamicTool;
 /// One server of a source.
 #[async_trait]
 pub(crate) trait ToolServer: Send + Sync {
-    /// The beginning of the names of all its tools, and of no other tool.
+    /// The common prefix of the names of its tools, which no other tool has.
     fn prefix(&self) -> &str;
 
     /// The tools of its list; `None` until one was read.

@@ -1,7 +1,7 @@
 //! The one generic shim: everything else is compiled once for all tools.
 //!
-//! What is generic here is compiled for each tool of an application. So it holds no more than what needs the types, and
-//! hands everything else to functions that have none; `tests/compile-time.sh` counts what is left.
+//! Generic code is compiled for each tool of an application. So it holds only the code that needs the types, and calls
+//! functions without types for everything else; `tests/compile-time.sh` counts the instructions.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::schema;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
 
-/// What the compiler knows of a tool, without its type.
+/// The compiler's facts about a tool, without its type.
 pub(crate) struct Types {
     effect: ToolEffect,
     output: fn(&mut SchemaGenerator) -> schemars::Schema,
@@ -28,7 +28,7 @@ pub(crate) struct Types {
     shim: Shim,
 }
 
-/// What a tool returns without the files beside it.
+/// The value that a tool returns, without the files beside it.
 type Value<T> = <<T as ToolComponent>::Output as ToolOutput>::Value;
 
 impl Types {
@@ -108,12 +108,12 @@ impl<T: Tool> Instance for Typed<T> {
     }
 }
 
-/// A function of its own, so that it is not compiled for a tool that is a function.
+/// A function of its own, so that it is not compiled for function tools.
 fn reconcile<T: Tool>(tool: T, capabilities: T::Capabilities, call: Call<T>, end: End) -> Running {
     Box::pin(async move { end.reconciled(tool.reconcile(capabilities, &call).await) })
 }
 
-/// What becomes of an output.
+/// The handling of an output.
 struct End {
     projector: Arc<Projector>,
     max_bytes: usize,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::{engine, formats};
 
-/// Whether the value keeps to the schema.
+/// Whether the value satisfies the schema.
 pub(crate) fn fits(schema: &Map<String, Value>, value: &Value) -> bool {
     quick(schema, value).unwrap_or_else(|| {
         let mut schema = schema.clone();
@@ -16,7 +16,7 @@ pub(crate) fn fits(schema: &Map<String, Value>, value: &Value) -> bool {
     })
 }
 
-/// The answer when every keyword is a simple one.
+/// Returns the answer if every keyword is a simple one, `None` otherwise.
 fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     let mut good = true;
     for (keyword, rule) in schema {
@@ -37,7 +37,7 @@ fn looks_elsewhere(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether the value keeps one rule, for the rules that are checked by hand.
+/// Whether the value satisfies one rule; `None` for rules that are not checked by hand.
 fn keeps(keyword: &str, rule: &Value, value: &Value) -> Option<bool> {
     Some(match (keyword, value) {
         ("type", _) => match rule {
@@ -76,7 +76,7 @@ fn is_of(value: &Value, ty: &str) -> Option<bool> {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "number" => value.is_number(),
-        // Whether `5.0` is an integer is for the validator to say.
+        // The validator decides whether `5.0` is an integer.
         "integer" => match value {
             Value::Number(number) if number.is_f64() => return None,
             other => other.is_number(),

@@ -1,11 +1,11 @@
-//! Small edits of a compiled schema, for what an attribute says rather than a type.
+//! Small edits of a compiled schema, for rules that come from an attribute and not from a type.
 
 use serde_json::{Map, Value};
 
 use crate::json::canonical;
 use crate::tool::Schema;
 
-/// Says that at least `count` properties are there.
+/// Requires at least `count` properties.
 #[must_use]
 pub(crate) fn add_min_properties(schema: &Schema, count: usize) -> Schema {
     let mut value = schema.to_value();
@@ -15,8 +15,8 @@ pub(crate) fn add_min_properties(schema: &Schema, count: usize) -> Schema {
     Schema::from_text(canonical::to_text(&value))
 }
 
-/// Publishes `require_any` as `minProperties` when the names are all the optional arguments there are; otherwise
-/// the schema stays as it is, because JSON Schema could only say it with `anyOf`.
+/// Publishes `require_any` as `minProperties` if the names are all optional arguments of the tool. Otherwise the schema
+/// stays unchanged, because JSON Schema could express the rule only with `anyOf`.
 #[must_use]
 pub(crate) fn publish_require_any(schema: &Schema, names: &[&str]) -> Schema {
     if names.is_empty() {

@@ -1,5 +1,5 @@
-//! [`Effective`]: what arguments amount to, however they are written: a default that is spelled out and one that is
-//! left out are the same call.
+//! [`Effective`]: arguments in one form, however they are written: an explicit default and an absent one are the same
+//! call.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::tool::Schema;
 pub(crate) struct Effective(Box<[(Box<str>, Value)]>);
 
 impl Effective {
-    /// Reads them off an input schema, once. `read` is asked for it only if it may have any.
+    /// Reads them from an input schema, once. `read` runs only if the schema may have any.
     pub(crate) fn of<'s>(schema: &Schema, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
         if !schema.as_str().contains("\"default\"") {
             return Self::default();
@@ -36,8 +36,8 @@ impl Effective {
         Some(canonical::to_text(&effective))
     }
 
-    /// Returns a number that is the same for arguments of the same canonical text. It looks at the ends of strings and
-    /// of arrays only, so that it costs a tenth of that text: where two are the same, the texts decide.
+    /// Returns a number that is equal for arguments of the same canonical text. It reads only the ends of strings and
+    /// of arrays, so that it costs a tenth of that text: where two are equal, the texts decide.
     pub(crate) fn fingerprint(&self, arguments: &Tree<'_>) -> u64 {
         let defaults = self.missing(arguments);
         let defaults = defaults.map(|(name, default)| member(name, fingerprint(&Tree::from_value(default))));

@@ -19,6 +19,7 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
 /// Returns whether a part of a document takes a value. `None` if the part cannot be compiled on its own.
 pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<bool> {
     let mut schema = part.as_object()?.clone();
+    // A part has the dialect of its document, and may refer to the document's definitions.
     for key in ["$schema", "$defs", "definitions"] {
         if let Some(shared) = document.get(key) {
             schema.entry(key).or_insert_with(|| shared.clone());
@@ -31,8 +32,8 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
 /// Checks a document against its meta-schema, and that it compiles. The references of the document are known to stay
 /// inside it.
 ///
-/// To compile a schema is a large part of building a catalog, and nobody may ever call its tool. So only what a
-/// meta-schema cannot judge is compiled here; everything else is compiled once, by the first call.
+/// To compile a schema is a large part of building a catalog, and its tool may never be called. So only rules that a
+/// meta-schema cannot judge are compiled here; everything else is compiled once, by the first call.
 pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
@@ -43,7 +44,7 @@ pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
 /// The dialects whose meta-schemas are found by the text of `$schema`, and the only place for it.
 const DIALECTS: [&str; 2] = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
 
-/// Keywords that say more than a meta-schema checks: patterns have to be those of an engine, and identifiers change
+/// Keywords with rules that a meta-schema does not check: patterns must be those of an engine, and identifiers change
 /// where references lead.
 const JUDGED_BY_COMPILING: [&str; 13] = [
     "$anchor",
@@ -84,6 +85,7 @@ fn is_plain_member(name: &str, value: &Value) -> bool {
     }
     match value {
         Value::Object(members) => members.iter().all(|(name, value)| is_plain_member(name, value)),
+        // Items have no name; the empty one is not a keyword.
         Value::Array(items) => items.iter().all(|item| is_plain_member("", item)),
         _ => true,
     }

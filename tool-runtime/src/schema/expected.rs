@@ -1,4 +1,4 @@
-//! What would have been right, in words made from the schema alone.
+//! Descriptions of the expected value, made from the schema alone.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
@@ -11,7 +11,7 @@ use crate::text::cut;
 const CHOICES: usize = 24;
 const CHOICE_BYTES: usize = 600;
 
-/// What the keyword asks for.
+/// Describes the value that the keyword requires.
 pub(super) fn expected(kind: &ValidationErrorKind) -> String {
     use ValidationErrorKind as Kind;
     match kind {

@@ -12,7 +12,7 @@ use crate::tool::Schema;
 /// The deepest JSON of a schema document.
 const MAX_JSON_DEPTH: usize = 100;
 
-/// The dialects that are spoken, by the text of `$schema` without a trailing `#`.
+/// The supported dialects, by the text of `$schema` without a trailing `#`.
 const DIALECTS: [&str; 3] = [
     "http://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft-07/schema",
@@ -53,7 +53,7 @@ pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>
 ///
 /// # Errors
 ///
-/// The text is over a cap, or no JSON.
+/// The text is over a cap, or not JSON.
 pub(crate) fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
     if deeper_text(text, MAX_JSON_DEPTH) {
         return Err(too_deep());

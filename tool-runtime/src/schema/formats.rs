@@ -1,4 +1,4 @@
-//! Formats and the bounds they stand for: `format: uint32` is schemars' own, `minimum` and `maximum` are everyone's.
+//! Formats and the bounds they imply: `format: uint32` is schemars' own, every validator has `minimum` and `maximum`.
 
 use serde_json::{Map, Number, Value};
 
@@ -47,7 +47,7 @@ pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
         _ => None,
     };
     let is_bounded = schema.keys().any(|key| match key.as_str() {
-        // An unsigned integer has this one from its type.
+        // An unsigned integer has this bound from its type.
         "minimum" => format != "uint128" || schema.get(key) != Some(&Value::from(0)),
         key => ["maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const"].contains(&key),
     });
@@ -65,8 +65,8 @@ pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
     }
 }
 
-/// What values of the type behind a format reach. The size of `usize` is that of 64-bit machines, so that a
-/// definition has one hash everywhere; 128-bit integers end where the parser of arguments ends.
+/// The range of the type behind a format. The size of `usize` is that of 64-bit machines, so that a definition has one
+/// hash everywhere; 128-bit integers end where the parser of arguments ends.
 fn bounds(format: &str) -> Option<(Number, Number)> {
     Some(match format {
         "int8" => (i8::MIN.into(), i8::MAX.into()),

@@ -20,7 +20,7 @@ const MAX_SCHEMAS: u64 = 2_000;
 /// Where references of generated schemas point.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Writes the schema of a type. Not a parameter: what compiles schemas is itself compiled once, not once a tool.
+/// Writes the schema of a type. Not a type parameter, so that the code around it is compiled once, not for each tool.
 pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
 
 /// Compiles the schema of a tool's arguments into the supported subset.
@@ -31,7 +31,7 @@ pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema 
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
 pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;
-    // The tool's own definition says these about the whole; a second, other answer would only confuse.
+    // The tool's own definition has these for the whole; a second version could contradict it.
     for key in ["title", "description", "default", "examples"] {
         if let Value::Object(root) = &mut generated {
             root.remove(key);

@@ -1,5 +1,5 @@
-//! What a document with references amounts to: how many schemas it expands to, and how often one value would be
-//! looked at. Counted with memory, never by expanding, because two kilobytes can ask for years of work.
+//! The size of a document with references: the number of schemas that it expands to, and of looks at one value. Counted
+//! with memory, never by expanding, because two kilobytes can demand years of work.
 
 use std::collections::HashMap;
 
@@ -81,6 +81,7 @@ impl<'a> Document<'a> {
         }
         let mut owner = owner;
         if let Some(Value::String(id)) = members.get("$id") {
+            // Draft-07 writes an anchor as `"$id": "#name"`.
             if let Some(anchor) = id.strip_prefix('#') {
                 self.anchors.insert((owner, anchor), schema);
             } else {
@@ -122,6 +123,7 @@ impl<'a> Document<'a> {
             let Some(reference) = schema.get(key) else { continue };
             let reference = reference.as_str()?;
             targets.push(self.resolve(owner, reference)?);
+            // A dynamic reference may lead to any anchor of its name, depending on the way to it.
             if let (true, Some(name)) = (key == "$dynamicRef", reference.rsplit('#').next()) {
                 targets.extend(self.dynamic.get(name).into_iter().flatten().map(|schema| Target::Schema(schema)));
             }
@@ -150,13 +152,13 @@ impl<'a> Document<'a> {
         (found.is_object() || found.is_boolean()).then_some(Target::Schema(found))
     }
 
-    /// The schemas that apply where this one does because it refers to them.
+    /// Returns the schemas that apply where this one does because it refers to them.
     pub(crate) fn referred(&self, schema: &'a Map<String, Value>) -> Vec<Target<'a>> {
         self.targets(schema).unwrap_or_default()
     }
 }
 
-/// Counts what a document expands to.
+/// Counts the schemas of an expanded document.
 pub(crate) struct Expansion<'a, 'd> {
     document: &'d Document<'a>,
     known: HashMap<usize, Option<u64>>,
@@ -184,6 +186,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         let Value::Object(members) = schema else { return 1 };
         match self.known.get(&address(schema)) {
             Some(Some(known)) => return *known,
+            // It is being counted: a reference back to it adds no schema.
             Some(None) => return 0,
             None => {}
         }
@@ -196,6 +199,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         for target in self.document.referred(members) {
             schemas = schemas.saturating_add(match target {
                 Target::Schema(target) => self.count(target, depth + 1),
+                // About as many as a meta-schema has.
                 Target::BuiltIn => 100,
             });
         }
@@ -209,7 +213,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
     }
 }
 
-/// What identifies a schema within a document that does not move.
+/// The identity of a schema: its address, because the document does not move.
 pub(crate) fn address(schema: &Value) -> usize {
     match schema {
         // The map rather than the value around it, so that both kinds of borrow find the same entry.
@@ -218,7 +222,7 @@ pub(crate) fn address(schema: &Value) -> usize {
     }
 }
 
-/// A reference against its base: what the rules of RFC 3986 give in the plain cases. A wrong answer in the others
+/// Resolves a reference against its base, by the rules of RFC 3986 for the plain cases. A wrong answer in the others
 /// names no known resource and is refused.
 fn join(base: &str, reference: &str) -> String {
     let scheme = |text: &str| text.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));

@@ -1,4 +1,4 @@
-//! The hash of a definition: what a lock file pins and a record names.
+//! The hash of a definition, for lock files and records.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use crate::json::{canonical, digest};
 use crate::text::lex::outside_strings;
 use crate::tool::{Hash, ToolSpec};
 
-/// The longest run of digits that every integer of this length survives as a double.
+/// The number of digits up to which a double holds every integer exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself, and of what the
-/// tool borrows. Whatever protects is part of it; limits are not.
+/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself, and of the tool's
+/// requirements. Every protective rule is part of it; limits are not.
 pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash {
     let text = |value: &Value| canonical::rfc8785(value);
     // A tool without sentences keeps the hash that it had before there were any.
@@ -24,8 +24,8 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
             format!(r#""summary":{},"#, text(&sentences))
         }
     };
-    // Schemas are canonical texts already, but for numbers: to parse them again would be most of the work. The
-    // members are in the order that RFC 8785 asks for.
+    // Schemas are canonical texts already, except for numbers; parsing them again would be most of the work. The
+    // members are in the order of RFC 8785.
     digest(format!(
         concat!(
             r#"{{"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
@@ -74,10 +74,10 @@ fn borrows(requirements: &[Requirement]) -> Value {
     found.into_iter().map(|(name, effect, kind)| json!({"effect": effect, "kind": kind, "name": name})).collect()
 }
 
-/// Turns canonical text with exact integers into that of RFC 8785, which rounds the long ones.
+/// Turns canonical text with exact integers into the text of RFC 8785, which rounds long ones.
 fn doubles(text: &str) -> Cow<'_, str> {
-    // Hardly a schema has such a number, and reading each byte of all of them costs more than hashing them. A number
-    // that is too long has a byte at one of these places.
+    // Few schemas have such a number, and reading each byte of all of them costs more than hashing them. A number that
+    // is too long has a byte at one of these places.
     let step = EXACT_DIGITS + 1;
     if !text.bytes().skip(EXACT_DIGITS).step_by(step).any(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(text);
@@ -125,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(doubles(&canonical::to_text(&value)), canonical::rfc8785(&value));
         }
-        // Wherever it begins.
+        // At every offset.
         for before in 0..40 {
             for number in [u64::MAX, 9_007_199_254_740_993] {
                 let value = json!({"a": "x".repeat(before), "b": number});

@@ -1,4 +1,4 @@
-//! Ids in arguments: white space around them is cut off, and text that only looks like one is refused.
+//! Ids in arguments: white space around them is cut off, and placeholders are refused.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use crate::json::Tree;
 use crate::text::{is_invisible, pointer};
 use crate::tool::{Schema, ToolSpec};
 
-/// What to do about an id that is blank.
+/// Advice for a blank id.
 pub(crate) const TAKE_OR_ASK: &str = "take the id from a tool's result or ask the user; never make one up";
 
-/// The same if a tool lists the missing ids.
+/// Advice for a blank id, if a tool lists the missing ids.
 pub(crate) const TAKE: &str = "take the id from a tool's result; never make one up";
 
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
@@ -26,13 +26,13 @@ pub(crate) struct IdArguments {
 }
 
 impl IdArguments {
-    /// Reads them off a definition, once. `read` is asked for its schema only if it may have any.
+    /// Reads them from a definition, once. `read` runs only if the schema may have any.
     pub(crate) fn of<'s>(spec: &ToolSpec, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
         let names = spec.no_schema.is_none().then(|| Self::of_schema(&spec.input_schema, read));
         Self { names, evidence: spec.evidence.keys().map(|name| name.as_str().into()).collect() }
     }
 
-    /// The same of a schema as a value.
+    /// As [`of`](Self::of), for a schema as a value.
     #[cfg(test)]
     pub(crate) fn of_value(schema: &Value) -> Self {
         let mut names = BTreeSet::new();
@@ -48,7 +48,7 @@ impl IdArguments {
         names.into_iter().collect()
     }
 
-    /// Cuts white space off both ends of each, before the schema sees them. Returns whether there was any.
+    /// Cuts white space off both ends of each id, before validation. Returns whether there was any.
     pub(crate) fn trim(&self, arguments: &mut Tree<'_>) -> bool {
         let mut trimmed = false;
         if self.looks() {
@@ -57,7 +57,7 @@ impl IdArguments {
         trimmed
     }
 
-    /// Refuses those that are blank or stand for no value.
+    /// Refuses ids that are blank or placeholders.
     pub(crate) fn check(&self, arguments: &Tree<'_>, violations: &mut Vec<Violation>) {
         // Most calls have none, and pointers are made only for those that do.
         if self.looks() && self.any_placeholder(arguments, true) {
@@ -210,7 +210,7 @@ fn is_id_name(name: &str) -> bool {
 /// schema names none.
 pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
     fn collect<'s>(root: &'s Value, schema: &'s Value, depth: usize, found: &mut Vec<(&'s String, &'s Value)>) {
-        // Deeper than this an author who names an argument does not look either.
+        // Authors do not name arguments deeper than this.
         if depth > 8 {
             return;
         }
@@ -231,7 +231,7 @@ pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
     found.into_iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// Whether a text only takes the place of an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
+/// Whether a text is a placeholder for an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
 #[must_use]
 pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = text.trim_matches(|character: char| character.is_whitespace() || is_invisible(character));
@@ -249,7 +249,7 @@ pub(crate) fn is_placeholder(text: &str) -> bool {
         })
 }
 
-/// What people write between brackets to be filled in: `<id>`, `{{task_id}}`, `<the task id>`.
+/// Whether a text is a label in brackets, to be filled in: `<id>`, `{{task_id}}`, `<the task id>`.
 fn is_label(text: &str) -> bool {
     let inner = text.trim_matches(['<', '>', '{', '}', '[', ']', ' ']);
     inner.is_empty()

@@ -1,4 +1,4 @@
-//! The borrowed tree as the validator library sees an instance.
+//! The borrowed tree as an instance of the validator library.
 
 use std::borrow::Cow;
 
@@ -109,7 +109,7 @@ fn equals(tree: &Tree<'_>, expected: &Value) -> bool {
         (Tree::Null, Value::Null) => true,
         (Tree::Bool(one), Value::Bool(two)) => one == two,
         (Tree::String(one), Value::String(two)) => one == two,
-        // `5.0` in a schema is the integer it is in arguments.
+        // `5.0` in a schema equals the integer 5 in arguments.
         (Tree::Int(_) | Tree::UInt(_) | Tree::Float(_), Value::Number(_)) => *tree == Tree::from_value(expected),
         (Tree::Array(one), Value::Array(two)) => {
             one.len() == two.len() && one.iter().zip(two).all(|(one, two)| equals(one, two))
@@ -211,7 +211,7 @@ impl JsonNumber for TreeNumber {
         })
     }
 
-    // Floats are what could not be read as an exact integer, and no integer type is built from them.
+    // A float is a number that could not be read as an exact integer, and no integer type is built from one.
     fn is_integer(&self) -> bool {
         !matches!(self, Self::Float(_))
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::schema::problem::Pointer;
 use crate::schema::{SchemaProblem, defaults, engine, formats, merge};
 
-/// What a schema is for.
+/// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lowering {
     /// A model writes the value: the subset, closed, bounded.
@@ -14,7 +14,7 @@ pub(crate) enum Lowering {
     Output,
 }
 
-/// What a lowered schema of arguments may say.
+/// The keywords that a lowered schema of arguments may have.
 const SUBSET: [&str; 26] = [
     "$comment",
     "additionalProperties",
@@ -80,6 +80,7 @@ impl Walk {
         merge::fold_constants(schema);
         let private = formats::drop_private(schema);
         if self.lowering == Lowering::Arguments {
+            // `const` is outside the subset; an `enum` of one value means the same.
             if let Some(constant) = schema.remove("const") {
                 schema.insert("enum".to_owned(), Value::Array(vec![constant]));
             }
@@ -95,6 +96,7 @@ impl Walk {
             merge::add_null(schema);
         }
         if self.lowering == Lowering::Arguments {
+            // Checked after `null` was added, because the default may be `null`.
             self.check_default(schema);
         }
     }
@@ -134,7 +136,7 @@ impl Walk {
             self.problems.push(self.pointer.problem(message, remedy));
             known = false;
         }
-        // What was refused often explains what else is missing, so one report is enough.
+        // A refused keyword often explains the other mistakes, so one report is enough.
         if !known {
             return;
         }
@@ -160,6 +162,7 @@ impl Walk {
         }
         if has_type(schema, "array") {
             match schema.get("items") {
+                // An array that is always empty needs no schema for its items.
                 None if schema.get("maxItems") == Some(&0.into()) => {}
                 None => self.untyped(),
                 Some(Value::Bool(_)) => self.untyped_in("items"),

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// Words about a schema rather than rules: where two meet, the outer one is nearer to the author of the field.
+/// Texts about a schema, not rules: where two meet, the outer one is nearer to the author of the field.
 const ANNOTATIONS: [&str; 8] =
     ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 
-/// Rules that look at the keywords beside them, so that moving them to others changes what they say.
+/// Rules that depend on the keywords beside them, so that moving them changes their meaning.
 const NEIGHBOURS: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -22,10 +22,10 @@ const NEIGHBOURS: [&str; 12] = [
     "then",
 ];
 
-/// Takes `anyOf: [X, null]` and `allOf: [X]` apart into the schema that holds them; says whether null was there.
+/// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that holds them; returns whether `null` was there.
 ///
-/// Where X has alternatives of its own, null cannot be let in by `type`. That is left alone, or, when `eager`, taken
-/// apart all the same, for a caller that refuses such an X with a word about it.
+/// Where X has alternatives of its own, `type` cannot admit `null`. Such a schema stays as it is, or is merged too if
+/// `eager`, for a caller that refuses such an X with a message about it.
 pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     let mut nullable = false;
     loop {
@@ -41,7 +41,7 @@ pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     }
 }
 
-/// The keyword to take apart, the branch that stays, and whether the other one is null.
+/// The keyword to merge, the branch that stays, and whether the other one is `null`.
 fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, usize, bool)> {
     let found = ["anyOf", "oneOf", "allOf"].into_iter().find_map(|keyword| {
         let branches = schema.get(keyword)?.as_array()?;
@@ -86,14 +86,14 @@ fn excludes_null(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// Whether nothing but `type`, `enum` and `const` keeps null out.
+/// Whether only `type`, `enum` and `const` exclude `null`.
 fn takes_null_by_type(schema: &Map<String, Value>) -> bool {
     let blocking = ["$dynamicRef", "$ref", "allOf", "else", "if", "not", "then"];
     !blocking.iter().any(|key| schema.contains_key(*key))
         && ["oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none_or(|branches| constants(branches).is_some()))
 }
 
-/// Lets a lowered schema take null too.
+/// Lets a lowered schema admit `null`.
 pub(crate) fn add_null(schema: &mut Map<String, Value>) {
     match schema.get_mut("type") {
         Some(Value::Array(types)) if !types.iter().any(|ty| ty == "null") => types.push("null".into()),
@@ -175,7 +175,7 @@ fn constants(branches: &Value) -> Option<Constants> {
     (!all.values.is_empty()).then_some(all)
 }
 
-/// The type of a constant that may stand in a folded `enum`.
+/// The type of a constant that a folded `enum` may have.
 pub(crate) fn scalar_type(value: &Value) -> Option<&'static str> {
     match value {
         Value::String(_) => Some("string"),

@@ -7,8 +7,8 @@ use crate::schema::lower::{Lowering, lower};
 use crate::schema::{SchemaProblem, texts};
 use crate::tool::Schema;
 
-/// Compiles the schema of a tool's output, as it serialises. Enums with data, maps, tuples and values that can be
-/// anything stay; references are inlined.
+/// Compiles the schema of a tool's output, as it serialises. Enums with data, maps, tuples and values of any type stay;
+/// references are inlined.
 ///
 /// # Errors
 ///

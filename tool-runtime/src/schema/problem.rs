@@ -1,27 +1,27 @@
-//! [`SchemaProblem`]: what is wrong with a schema, where, and what to write instead.
+//! [`SchemaProblem`]: a problem of a schema, its place, and what to write instead.
 
 use std::fmt;
 
 use crate::text::pointer;
 
-/// One thing that is wrong with a schema.
+/// One problem of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SchemaProblem {
     /// JSON Pointer (RFC 6901) into the schema, references followed as if inlined; the empty text is the root.
     pub pointer: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// What to write instead.
     pub remedy: String,
-    /// What a review of an untrusted definition goes by.
+    /// The kind, for the review of an untrusted definition.
     pub(crate) kind: SchemaProblemKind,
 }
 
-/// What is wrong with a whole document.
+/// The kind of a problem, for a whole document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SchemaProblemKind {
-    /// Something in it.
+    /// Its content is wrong.
     #[default]
     Content,
     /// It is too large.

@@ -33,13 +33,13 @@ impl Advice {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The name is illegal or odd.
     Name,
-    /// The name claims a namespace that is not the source's to give.
+    /// The name claims a namespace that does not belong to the source.
     Namespace,
     /// A description speaks to the model about more than the tool, or hides characters.
     Description,
@@ -75,19 +75,19 @@ impl Reason {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The advice that this finding alone results in.
+    /// The advice for this finding alone.
     pub advice: Advice,
-    /// What it is about.
+    /// The subject.
     pub reason: Reason,
-    /// Where it is and what would be right.
+    /// Its place, and what to write instead.
     pub problem: SchemaProblem,
 }
 
-/// The outcome of a review: everything that was found.
+/// The result of a review: all findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
@@ -102,7 +102,7 @@ impl Review {
         self.findings.iter().map(|finding| finding.advice).max().unwrap_or(Advice::Accept)
     }
 
-    /// What the first of the gravest findings is about.
+    /// Returns the subject of the first of the gravest findings.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         let gravest = self.advice();
@@ -126,7 +126,7 @@ pub fn review(name: &str, description: &str, schema: &Value) -> Review {
     verdict
 }
 
-/// The same for a schema in text form; its size and depth are checked before anything is built from it.
+/// As [`review`], for a schema in text form; its size and depth are checked before anything is built from it.
 #[must_use]
 pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
     match parse_foreign(schema) {
@@ -191,7 +191,7 @@ fn review_schema(schema: &Value, verdict: &mut Review) {
     review_rules(root, &mut Pointer::default(), verdict);
 }
 
-/// What a problem of a whole document is about.
+/// Returns the subject of a problem of a whole document.
 const fn of_document(problem: &SchemaProblem) -> Reason {
     match problem.kind {
         SchemaProblemKind::Size => Reason::Size,

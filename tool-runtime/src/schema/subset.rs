@@ -91,7 +91,7 @@ impl<'a> Gate<'a> {
         if self.open.contains(&(holder, name)) {
             return self.refuse(Outside::Reference, "the reference leads back to itself", remedy);
         }
-        // Each definition is walked once: what is wrong in it is wrong however it is reached.
+        // Each definition is walked once: its mistakes do not depend on the way to it.
         if self.seen.contains(&(holder, name)) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Heuristics for hostile definitions: hidden characters, prompt injection, expensive patterns.
 //!
-//! These are hints for a person. Their absence proves nothing: what keeps a run safe is the policy.
+//! These are hints for a person. Their absence proves nothing: the policy keeps a run safe.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(Sch
 
 /// Titles, descriptions, names, constants: in a schema every text reaches the model.
 fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMut(SchemaProblem)) {
-    // Whatever is deeper was refused for that alone.
+    // Deeper values were refused for their depth.
     if depth > 128 {
         return;
     }
@@ -78,13 +78,13 @@ fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(SchemaProblem)) {
 
 fn suspicious(text: &str) -> Option<&'static str> {
     if text.chars().any(is_hidden) {
-        return Some("the text holds characters that nobody sees");
+        return Some("the text holds invisible characters");
     }
     let lower = text.to_lowercase();
     PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders beyond describing the tool")
 }
 
-/// Characters in which something can be hidden from who reads a description. What scripts and emoji need stays.
+/// Whether text can be hidden in the character. Characters that scripts and emoji need are not hidden.
 const fn is_hidden(character: char) -> bool {
     match unseen(character) {
         None | Some(Unseen::Break | Unseen::Joiner | Unseen::Variation | Unseen::Blank) => false,
@@ -125,7 +125,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
                 let inner = groups.pop().unwrap_or(false);
                 let repeated = repeats(rest);
                 if inner && repeated {
-                    return Some("the pattern repeats what repeats already");
+                    return Some("the pattern repeats a group that already repeats");
                 }
                 if let (true, Some(outer)) = (inner || repeated, groups.last_mut()) {
                     *outer = true;

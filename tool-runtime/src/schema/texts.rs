@@ -1,4 +1,4 @@
-//! Schema values to the text that is kept: canonical, within the size cap.
+//! Writes schema values as canonical text, within the size cap.
 
 use serde_json::Value;
 

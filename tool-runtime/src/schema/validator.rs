@@ -1,4 +1,4 @@
-//! Validators: what compiles a schema and checks a tree against it. The default is the `jsonschema` crate, offline.
+//! Validators: they compile a schema and check a tree against it. The default is the `jsonschema` crate, offline.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::schema::instance::TreeJson;
 use crate::text::is_similar;
 use crate::tool::Schema;
 
-/// No value is described by more violations than this.
+/// The most violations that are listed for one value.
 const MOST_VIOLATIONS: usize = 100;
 
 /// How often a pattern with look-around may go back before the text counts as not matching.
@@ -174,7 +174,7 @@ impl Validator for JsonSchemaValidator {
 }
 
 fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
-    // The linear engine knows no look-around; patterns that need it run in the other one, on a short leash.
+    // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
     let validator = options()
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
@@ -199,7 +199,7 @@ fn problem(error: &ValidationError<'_>) -> SchemaProblem {
 
 struct CompiledSchema {
     validator: jsonschema::Validator<TreeJson>,
-    // Parsed again only to say what would have been right.
+    // Parsed again only to describe the expected value.
     text: Schema,
 }
 

@@ -13,10 +13,10 @@ use crate::schema::problem::SchemaProblemKind;
 /// The most looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
 
-/// The deepest value that can come: arguments and outputs have their own limits of depth.
+/// The deepest value that can occur: arguments and outputs have their own limits of depth.
 const LEVELS: usize = 64;
 
-/// How much counting one document is worth.
+/// The most steps that counting one document may take.
 const BUDGET: usize = 500_000;
 
 /// The looks that a meta-schema takes, roughly.
@@ -96,6 +96,7 @@ impl<'a> Visits<'a, '_> {
             for (label, target) in edges {
                 weighted.push((label, self.count(target, levels - 1)?));
             }
+            // `worst_member` compares each pair of edges; such a step is cheap, so sixteen count as one.
             self.spend(weighted.len().saturating_mul(weighted.len()) / 16)?;
             worst = worst_member(&weighted);
         }
@@ -104,11 +105,12 @@ impl<'a> Visits<'a, '_> {
         Ok(looks)
     }
 
-    /// Collects what applies to the same value.
+    /// Collects the schemas that apply to the same value.
     fn gather(&mut self, schema: &'a Value) -> Result<(), Stop> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.here.get(&address(schema)) {
             Some(Some(_)) => return Ok(()),
+            // It is being gathered: its references lead back to it without entering a member.
             Some(None) => return Err(Stop::Loop),
             None => {}
         }
@@ -127,6 +129,7 @@ impl<'a> Visits<'a, '_> {
         for position in subschemas(members) {
             let label = match (position.keyword, position.name, position.index) {
                 ("properties", Some(name), _) => Label::Key(name),
+                // A pattern may match any name, so it counts for each of them.
                 ("patternProperties", ..) => Label::OtherKeys(None),
                 ("additionalProperties" | "unevaluatedProperties", ..) => Label::OtherKeys(named),
                 ("prefixItems" | "items", _, Some(index)) => Label::Item(index),
@@ -134,6 +137,7 @@ impl<'a> Visits<'a, '_> {
                 ("additionalItems", ..) => Label::OtherItems(listed("items")),
                 ("contains", ..) => Label::OtherItems(0),
                 ("propertyNames", ..) => Label::KeyText,
+                // These apply to no value by themselves.
                 ("$defs" | "definitions" | "contentSchema", ..) => continue,
                 _ => {
                     beside.push(position.schema);
@@ -142,7 +146,7 @@ impl<'a> Visits<'a, '_> {
             };
             here.edges.push((label, position.schema));
         }
-        // To learn what was not evaluated, a validator goes through the schemas beside it once more.
+        // To find members that were not evaluated, a validator visits the schemas beside it once more.
         let times = if members.keys().any(|key| key.starts_with("unevaluated")) { 2 } else { 1 };
         for schema in beside {
             if !schema.is_object() {

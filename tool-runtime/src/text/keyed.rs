@@ -1,9 +1,9 @@
-//! [`Keyed`]: hashes of short texts that others choose: the ids of calls, and the names of tools.
+//! [`Keyed`]: hashes of short texts from outside: the ids of calls, and the names of tools.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Makes hashers with a secret of its own, so that nobody can choose texts that collide. On a few bytes it takes a
-/// third of the instructions of the standard one.
+/// Makes hashers with a secret of its own, so that an attacker cannot choose texts that collide. On a few bytes it
+/// takes a third of the instructions of the standard one.
 #[derive(Clone)]
 pub(crate) struct Keyed {
     seed: u64,
@@ -35,7 +35,7 @@ impl Folding {
     #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
     fn add(&mut self, word: u64) {
         let product = u128::from(self.state ^ word) * u128::from(self.factor);
-        // Turned and with the seed in it, so that no word takes the state to 0 for good.
+        // Rotated and with the seed in it, so that no word leaves the state at 0.
         self.state = (product as u64 ^ (product >> 64) as u64).wrapping_add(self.factor).rotate_left(29);
     }
 }

@@ -1,4 +1,4 @@
-//! Finds its way through JSON text without reading it: where strings begin and end.
+//! Navigates JSON text without parsing it: finds where strings begin and end.
 
 /// The lowest bit of each byte of a word, and the highest.
 const ONES: u64 = u64::MAX / 255;
@@ -6,8 +6,8 @@ const HIGH: u64 = ONES << 7;
 
 /// Returns the offset of the next quote, backslash or control character, or the end.
 ///
-/// Eight bytes at a time, because most strings are short; after 24, sixteen. Vectors of sixteen bytes take fewer instructions
-/// and twice the time: without `unsafe` compilers bring a vector into registers by way of memory, and each string waits for
+/// Eight bytes at a time, because most strings are short; after 24, sixteen. Vectors of sixteen bytes take fewer
+/// instructions but twice the time: without `unsafe`, compilers load a vector through memory, and each string waits for
 /// that.
 #[inline(never)]
 pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
@@ -30,8 +30,8 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Passes by pairs of words that have no such character: only one branch for both. Not inlined, because a short string
-/// would have its registers saved.
+/// Skips pairs of words that have no such character, with one branch for both. Not inlined, because a short string
+/// would then have its registers saved.
 #[inline(never)]
 fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     while let (Some(one), Some(other)) = (word(bytes, at), word(bytes, at + 8))
@@ -42,32 +42,32 @@ fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether a text has no quote, backslash or control character. Eight bytes at a time, because most texts are too short for
-/// sixteen.
+/// Whether a text has no quote, backslash or control character. Eight bytes at a time, because most texts are too short
+/// for sixteen.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     if words.iter().any(|word| ends(u64::from_le_bytes(*word)) != 0) {
         return false;
     }
-    // The last eight once more cost less than the few that are left one by one.
+    // The last eight bytes overlap the word before: that costs less than the remaining bytes one by one.
     match bytes.last_chunk() {
         Some(last) => ends(u64::from_le_bytes(*last)) == 0,
         None => rest.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)),
     }
 }
 
-/// The next eight bytes, if there are as many.
+/// Returns the next eight bytes, if so many remain.
 #[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }
 
-/// Marks the quotes, backslashes and control characters of eight bytes with their highest bits. Behind the first one others
-/// may be marked too.
+/// Marks the quotes, backslashes and control characters of eight bytes with their highest bits. After the first one,
+/// other bytes may be marked too.
 #[inline]
 const fn ends(word: u64) -> u64 {
-    // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
+    // With its second bit flipped, the quote is 0x20; control characters stay below, all others above.
     let low = word ^ (ONES * 0x02);
     let backslash = word ^ (ONES * b'\\' as u64);
     // A subtraction may borrow into the bytes after the first hit.

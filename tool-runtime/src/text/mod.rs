@@ -1,4 +1,5 @@
-//! Small algorithms over text that every layer shares: cutting, places, likeness, quoting, what nobody sees, JSON Pointers, JSON strings.
+//! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
+//! Pointers, JSON strings.
 
 mod keyed;
 pub(crate) mod lex;
@@ -10,7 +11,7 @@ pub(crate) use keyed::Keyed;
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use unseen::{Unseen, is_invisible, is_name, seen, unseen};
 
-/// Longer names are not compared: nobody mistypes one, and the comparison is quadratic.
+/// Longer names are not compared: they are not typed by hand, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
@@ -41,7 +42,7 @@ pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// Returns the name that `wrong` was probably meant to be; of equally near ones the first by the alphabet.
+/// Returns the name that `wrong` probably stands for; of equally near names, the alphabetically first.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = Name::of(wrong)?;
     names.into_iter().filter_map(|name| Some((wrong.distance(&Name::of(name)?)?, name))).min().map(|(_, name)| name)
@@ -52,7 +53,7 @@ pub(crate) fn is_similar(one: &str, two: &str) -> bool {
     Name::of(one).zip(Name::of(two)).is_some_and(|(one, two)| one.distance(&two).is_some())
 }
 
-/// A name without what people get wrong without noticing: case and separators.
+/// A name without case and separators, which are easily mistaken.
 struct Name {
     plain: String,
     written: String,
@@ -65,7 +66,8 @@ impl Name {
         (name.len() <= LONGEST_NAME && !plain.is_empty()).then(|| Self { plain, written: name.to_owned() })
     }
 
-    /// Edits apart, if a third of the longer name at most differs or one name begins or ends with the other.
+    /// Returns the edit distance, if at most a third of the longer name differs or one name begins or ends with the
+    /// other.
     fn distance(&self, other: &Self) -> Option<(usize, usize)> {
         let (short, long) = if self.plain.len() < other.plain.len() { (self, other) } else { (other, self) };
         let edits = strsim::osa_distance(&self.plain, &other.plain);

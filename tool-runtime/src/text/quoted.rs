@@ -1,9 +1,9 @@
-//! [`quoted`]: a value inside a sentence that somebody else wrote.
+//! [`quoted`]: a value from outside, quoted inside a sentence.
 
 use crate::text::is_invisible;
 
-/// Returns a text between `“` and `”`, on one line and of at most `most` characters, from which it cannot get out. One that
-/// was cut says how long it is, outside of its quotes.
+/// Returns a text between `“` and `”`, on one line and of at most `most` characters, which cannot close the quotes. A
+/// text that was cut is followed by its length, outside of the quotes.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
     let (mut shown, whole) = cleaned(text, most);
     if shown.chars().any(is_right_to_left) {
@@ -25,8 +25,8 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
     }
 }
 
-/// Quotes become `'`, white space becomes one space, and characters that nobody sees are left out. Returns whether that
-/// is all of the text.
+/// Quotes become `'`, white space becomes one space, and invisible characters are removed. Also returns whether that is
+/// all of the text.
 fn cleaned(text: &str, most: usize) -> (String, bool) {
     let (mut shown, mut count, mut gap) = (String::new(), 0, false);
     for character in text.chars() {

@@ -1,19 +1,19 @@
-//! Characters that nobody sees, in one table. Who looks for them says which kinds it lets pass.
+//! Invisible characters, in one table. Callers choose the kinds that they accept.
 
-/// Why nobody sees a character.
+/// The kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unseen {
     /// A control character: a terminal may obey it. Ends of lines and tabs are among them.
     Control,
     /// It has no width, or changes the direction of the text around it.
     Mark,
-    /// Ends a line or a paragraph without being a control character.
+    /// It ends a line or a paragraph without being a control character.
     Break,
     /// It joins or separates its neighbours: scripts and emoji need it.
     Joiner,
     /// It chooses a form of the character before it: scripts and emoji need it.
     Variation,
-    /// It is in the place of a letter and is empty.
+    /// It takes the place of a letter and is empty.
     Filler,
     /// The empty pattern of Braille, which is its space.
     Blank,
@@ -21,7 +21,7 @@ pub(crate) enum Unseen {
     Tag,
 }
 
-/// Returns why nobody sees the character. `None` if it can be seen, or is a common space.
+/// Returns the kind of an invisible character. `None` if it is visible, or a common space.
 pub(crate) const fn unseen(character: char) -> Option<Unseen> {
     Some(match character {
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Unseen::Control,
@@ -47,7 +47,7 @@ pub(crate) const fn unseen(character: char) -> Option<Unseen> {
     })
 }
 
-/// Whether nobody sees the character and it does not end a line either, as white space would.
+/// Whether the character is invisible and, unlike white space, does not end a line.
 pub(crate) const fn is_invisible(character: char) -> bool {
     !matches!(unseen(character), None | Some(Unseen::Break))
 }

@@ -2,19 +2,19 @@
 
 use crate::tool::Hash;
 
-/// The arguments of a call, as the tool gets them. Canonical text and hash are made for those who ask: together they cost
-/// as much as all other stages of a small call, and most calls need neither.
+/// The arguments of a call, as the tool gets them. Canonical text and hash are made on demand: together they cost as
+/// much as all other stages of a small call, and most calls need neither.
 pub(crate) trait Digested: Send + Sync {
     /// The tool.
     fn tool(&self) -> &str;
 
-    /// The text that was read. Calls of one tool that have the same are the same.
+    /// The text that was read. Calls of one tool with the same text are equal.
     fn read(&self) -> &str;
 
-    /// Calls that have different ones are not the same.
+    /// A hash of the arguments. Calls with different fingerprints are not equal.
     fn fingerprint(&self) -> u64;
 
-    /// What the arguments amount to, as canonical text. Calls of one tool that have the same are the same, and no others.
+    /// The effective arguments as canonical text. Calls of one tool are equal exactly if these are.
     fn effective(&self) -> &str;
 
     /// SHA-256 of [`effective`](Self::effective).

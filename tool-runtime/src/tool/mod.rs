@@ -1,4 +1,4 @@
-//! What a tool is: its name, effect, definition and allowlist.
+//! The types that define a tool: its name, effect, definition and allowlist.
 
 mod digested;
 mod effect;

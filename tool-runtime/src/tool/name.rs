@@ -76,7 +76,7 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// Takes a legal name as it stands, with or without a namespace: a name in a document, or one that a server
+    /// Takes a legal name unchanged, with or without a namespace: a name in a document, or one that a server
     /// published.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ pub(crate) fn is_discovered(name: &str) -> bool {
     name.starts_with("mcp__")
 }
 
-/// What the names of graphs begin with.
+/// The prefix of the names of graphs' tools.
 const GRAPHS: &str = "graph__";
 
 /// Whether a name lies under `graph__`, which is reserved for graphs.
@@ -136,12 +136,12 @@ pub(crate) fn is_graph(name: &str) -> bool {
     name.starts_with(GRAPHS)
 }
 
-/// The name of the graph that a tool is. `None` if it is another tool.
+/// Returns the name of the graph behind a tool. `None` if the tool is not a graph.
 pub(crate) fn graph_of(tool: &str) -> Option<&str> {
     tool.strip_prefix(GRAPHS)
 }
 
-/// The name of the tool that a graph is.
+/// Returns the name of a graph's tool.
 pub(crate) fn graph(name: &str) -> String {
     format!("{GRAPHS}{name}")
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The allowlist of a tool: what it does not name is stripped from everything that leaves the runner.
+/// The allowlist of a tool: a leaf that it does not name is stripped from everything that leaves the runner.
 ///
 /// A path names a leaf, which is a scalar or an array of scalars, by the names on the wire with dots between them:
 ///

@@ -29,7 +29,7 @@ impl fmt::Display for SentenceError {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::TooLong => write!(f, "is longer than {MOST} characters"),
-            Self::Hidden => f.write_str("holds a line break or a character that nobody sees"),
+            Self::Hidden => f.write_str("holds a line break or an invisible character"),
             Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
             Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
             Self::Unnamed => f.write_str("has braces without a name; write the name of an argument between them"),
@@ -37,7 +37,8 @@ impl fmt::Display for SentenceError {
     }
 }
 
-/// Reads a sentence. `{{` and `}}` are braces; quotes right around a name are left out, because a text is shown in quotes.
+/// Reads a sentence. `{{` and `}}` are braces; quotes directly around a name are dropped, because a text is shown in
+/// quotes.
 pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
         return Err(SentenceError::Empty);

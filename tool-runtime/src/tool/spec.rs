@@ -15,24 +15,24 @@ use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The stable name, the same towards every provider.
+    /// The stable name, the same for every provider.
     pub name: ToolName,
     /// A short name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// What the tool is for, verbatim from the doc comment; a model reads it.
+    /// The description, verbatim from the doc comment; a model reads it.
     pub description: Arc<str>,
     /// JSON Schema of the arguments.
     pub input_schema: Schema,
     /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
-    /// Sentences for the person who decides on a call, with the names of arguments in braces; empty for none. Shown is the
-    /// first one whose arguments are all given, or the last one. Models do not read them.
+    /// Sentences for the person who decides on a call, with the names of arguments in braces; empty for none. The first
+    /// sentence with all its arguments present is shown, otherwise the last one. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Arc<str>>,
     /// How far the tool reaches.
     pub effect: ToolEffect,
-    /// What of an output may leave the runner.
+    /// The allowlist for outputs.
     pub redaction: Redaction,
     /// Where the tool finishes.
     pub execution: Execution,
@@ -51,18 +51,18 @@ pub struct ToolSpec {
     /// Running it again with the same arguments has no further effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
-    /// When calls run although the arguments have no schema; `None` for a tool that has one.
+    /// The mode of a tool whose arguments have no schema; `None` for a tool with a schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_schema: Option<NoSchemaMode>,
     /// SHA-256 of the canonical JSON of the definition that a server published, which a policy pins; `None` for every
     /// tool that was not discovered.
     ///
-    /// Canonical is JSON without white space, with sorted keys, and with integers digit for digit: what RFC 8785
-    /// writes, but for integers beyond 2^53. Every key of the definition counts, also those that no one reads.
+    /// Canonical JSON has no white space, sorted keys, and integers digit for digit, as in RFC 8785 except for integers
+    /// beyond 2^53. Every key of the definition counts, unknown ones included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Hash>,
-    /// SHA-256 over the canonical JSON (RFC 8785) of everything above but the title, and of what the tool borrows:
-    /// each capability with its effect. Limits are not part of it.
+    /// SHA-256 over the canonical JSON (RFC 8785) of all fields above except the title, and of each borrowed capability
+    /// with its effect. Limits are not part of it.
     pub definition_hash: Hash,
 }
 
@@ -123,7 +123,7 @@ impl Execution {
     }
 }
 
-/// When the calls of a tool run whose arguments have no schema.
+/// The condition under which a tool runs whose arguments have no schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

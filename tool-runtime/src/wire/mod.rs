@@ -13,7 +13,7 @@
 //! | R3 | A repeated name is a repeat, before argument text another one is appended, after argument text it starts a new call |
 //! | R4 | Without a usable id one is generated and kept; two calls never share an id |
 //! | R5 | Calls decide how a turn ended, not the word; after the end mark bytes are ignored |
-//! | R6 | What is unknown, empty or meant for other readers is skipped without error |
+//! | R6 | Values that are unknown, empty or for other readers are skipped without error |
 //! | R7 | Arguments as an object are taken as they are; null is absent; a string is JSON text |
 //! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
 //! | R9 | The legacy `function_call` is one call without an id |
@@ -37,9 +37,9 @@
 //! | E2 | No tools: no tools key, no choice |
 //! | E3 | A choice that the format cannot express is refused |
 //! | E4 | Names match `[a-zA-Z0-9_-]{1,64}` to the last byte and are unique |
-//! | E5 | A root other than an object, and what a provider refuses, is reported with tool and pointer |
+//! | E5 | A root other than an object, and a part that a provider refuses, is reported with tool and pointer |
 //! | T1 | Strict: a closed copy is sent; the authoritative schema is not touched |
-//! | T2 | What cannot be closed is refused |
+//! | T2 | A schema that cannot be closed is refused |
 //! | T3 | Nulls that only the closed copy allows are removed before validation |
 //! | M1 | Every call gets exactly one result, in call order, directly after the assistant's message |
 //!

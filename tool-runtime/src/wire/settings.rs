@@ -1,4 +1,4 @@
-//! [`RequestSettings`]: what a request asks for beyond its messages and its tools, in the terms of no provider.
+//! [`RequestSettings`]: the settings of a request beyond its messages and its tools, independent of a provider.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::wire::ToolChoice;
 
-/// What a request asks for beyond its messages and its tools. A setting that is left out is left to the provider.
+/// The settings of a request beyond its messages and its tools. A setting that is left out is left to the provider.
 ///
-/// Each format writes the settings as its provider documents them; what a format lacks, or a value outside what its
-/// provider takes, is left out and reported as a [`Loss`](crate::wire::Loss). What no provider takes (a temperature
-/// that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
+/// Each format writes the settings as its provider documents them. A setting that the format lacks, or a value that its
+/// provider does not take, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider takes (a
+/// temperature that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, Effort, RequestSettings};
@@ -47,10 +47,10 @@ pub struct RequestSettings {
     /// Texts that end the answer when the model writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Asks for the same answer to the same request, as far as the provider can.
+    /// Requests the same answer to the same request, if the provider can give it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// How much the model reasons before it answers.
+    /// The amount of reasoning before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Effort>,
     /// Which tools the model may or has to call.
@@ -79,7 +79,7 @@ pub struct RequestSettings {
     pub extra: Map<String, Value>,
 }
 
-/// How much a model reasons before it answers. A provider without a level gets the nearest one that it has.
+/// The amount of a model's reasoning before it answers. A provider without a level gets the nearest one that it has.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, Effort, RequestSettings};
@@ -93,7 +93,7 @@ pub struct RequestSettings {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effort {
-    /// It answers without.
+    /// No reasoning.
     Off,
     /// As little as the model can.
     Minimal,
@@ -103,7 +103,7 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
-    /// More than much, for models that know it.
+    /// More than [`High`](Self::High), for models that have such a level.
     #[serde(rename = "xhigh")]
     XHigh,
     /// As much as the model can.

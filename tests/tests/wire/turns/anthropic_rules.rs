@@ -105,7 +105,7 @@ fn of_a_model_that_declined_text_and_answered_server_calls_go_back() {
             assert_eq!((calls, decoded.finish), (vec!["t3"], Finish::ToolCalls), "what declined has no calls to run");
             let history = history(&decoded);
             assert_eq!(sent(&history), kept);
-            let declined = "what a model that declined left behind at /1";
+            let declined = "parts of a model that declined at /1";
             assert_eq!(losses(Format::Anthropic, &history, Some("m")), [declined; 4]);
             let results = answered(&history);
             assert_eq!(results, ["t3"]);
@@ -159,7 +159,7 @@ fn a_server_call_waits_for_its_result_until_the_user_writes() {
     assert_eq!(sent(&history), json!([code, used]));
     history.push(ask());
     assert_eq!(sent(&history), json!([{ "type": "tool_use", "id": "t", "name": "a", "input": {} }]));
-    assert_eq!(losses(Format::Anthropic, &history, Some("m")), [lost, "which code made a call at /1"]);
+    assert_eq!(losses(Format::Anthropic, &history, Some("m")), [lost, "the code that made a call at /1"]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_another_model_sealed_is_left_out() {
     let request = body(Format::Anthropic, &history, Some("another"));
     assert_eq!(request["messages"][1]["content"], json!(content.as_array().unwrap()[2..]));
     assert_eq!(losses(Format::Anthropic, &history, Some("another")), ["reasoning at /1", "reasoning at /1"]);
-    let carried = "what only another provider or model understands at /1";
+    let carried = "data that only another provider or model understands at /1";
     let expected = ["reasoning at /1", "reasoning at /1", carried, carried, carried];
     assert_eq!(losses(Format::OpenAiResponses, &history, Some("another")), expected);
 }

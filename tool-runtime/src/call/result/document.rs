@@ -6,7 +6,7 @@ use super::{Body, Delivered, Failed};
 use crate::call::{CallId, Intervention, JsonText, Mismatch, Outcome, Question, SafeError, ToolExecResult, Violation};
 use crate::media::{Beside, LeftOut};
 
-/// The document: what a UI may see, without what only the model or only operators may read.
+/// The document: the data for UIs, without data for the model alone or operators alone.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -65,7 +65,7 @@ impl Serialize for ToolExecResult {
     }
 }
 
-/// Reads what [`Serialize`] wrote. A document that contradicts itself is refused.
+/// Reads a serialised result. A document that contradicts itself is refused.
 impl<'de> Deserialize<'de> for ToolExecResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error as _;

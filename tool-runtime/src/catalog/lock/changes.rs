@@ -1,22 +1,22 @@
-//! What a change of a definition means for those who rely on it.
+//! The meaning of a changed definition for its users.
 
 use serde::Serialize;
 
 /// The most changes of one tool that are kept.
 pub(super) const MOST: usize = 100;
 
-/// What a change is by semantic versioning. The order is that of gravity.
+/// The verdict on a change by semantic versioning, from the mildest to the gravest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LockVerdict {
     /// There is no difference.
     Unchanged,
-    /// What was called and read before is called and read as before.
+    /// Calls and results work as before.
     Patch,
     /// The tool takes or shows more than before.
     Minor,
-    /// Calls that were right are refused or mean something else, or what was shown is missing.
+    /// Valid calls are refused or mean something else, or shown values are missing.
     Major,
 }
 
@@ -33,14 +33,14 @@ impl LockVerdict {
     }
 }
 
-/// Who should look at a change, whatever its verdict is.
+/// The people who should look at a change, whatever its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LockMark {
     /// A model, or the person who decides on calls, reads other words than before.
     Visible,
-    /// The tool reaches further, shows more or is protected less, or nobody can tell: a person has to look.
+    /// The tool reaches further, shows more or is protected less, or the change cannot be judged: a person must look.
     Review,
 }
 
@@ -50,12 +50,12 @@ pub enum LockMark {
 pub struct LockChange {
     /// JSON Pointer (RFC 6901) into the definition, references followed as if inlined; the empty text is the whole tool.
     pub pointer: String,
-    /// What the difference is by semantic versioning.
+    /// The verdict by semantic versioning.
     pub verdict: LockVerdict,
-    /// Who should look at it.
+    /// The people who should look at it; `None` if it need not be looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<LockMark>,
-    /// What is different, before and after; at most a few hundred characters.
+    /// The difference, before and after; at most a few hundred characters.
     pub message: String,
 }
 

@@ -18,7 +18,7 @@ const SHOWN: usize = 80;
 
 type Changes = Vec<LockChange>;
 
-/// What is different, in no particular order.
+/// Returns the differences, in no particular order.
 pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     if old == new {
         return Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     let mut changes = Vec::new();
     words(old, new, &mut changes);
     shape::compare("/input_schema", &old.input_schema, &new.input_schema, Use::Input, &mut changes);
-    // What was shown decides: what is shown anew is a change of the allowlist.
+    // Only leaves that were shown count; newly shown ones are a change of the allowlist.
     let shown: Option<Vec<_>> =
         old.redaction.as_ref().map(|shown| shown.allow.iter().chain(&shown.model).cloned().collect());
     let usage = Use::Output(shown.as_deref());
@@ -58,7 +58,7 @@ fn words(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/title", Patch, Visible, message));
     }
     if old.summary != new.summary {
-        // An approver who is no longer told of an argument decides on less.
+        // An approver who no longer sees an argument decides with less information.
         let told = |sentences: &[String]| -> BTreeSet<_> {
             let pieces = sentences.iter().filter_map(|sentence| pieces(sentence).ok()).flatten();
             pieces
@@ -241,7 +241,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
     }
 }
 
-/// What the entries of a list mean when they are gone and when they are new.
+/// The meaning of the entries of a list that are gone, and of those that are new.
 type Meaning<'a> = ((LockVerdict, Option<LockMark>), &'a str);
 
 fn list(at: &str, old: &[String], new: &[String], lost: Meaning<'_>, won: Meaning<'_>, changes: &mut Changes) {

@@ -19,7 +19,7 @@ pub enum LockError {
     Malformed {
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake there.
         message: String,
     },
     /// The document is written by another version of the library.
@@ -27,7 +27,7 @@ pub enum LockError {
         /// The version that it names.
         found: u64,
     },
-    /// The document is not a lock: a member is missing, or is one that no lock has.
+    /// The document is not a lock: a member is missing or unknown.
     Shape(String),
 }
 

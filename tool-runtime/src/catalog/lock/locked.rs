@@ -1,4 +1,4 @@
-//! [`Locked`]: what a lock keeps of one tool.
+//! [`Locked`]: the entry of a lock for one tool.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::capability::Source;
 use crate::catalog::Entry;
 use crate::tool::{Execution, Hash, NoSchemaMode, Redaction, ToolEffect};
 
-/// What a lock keeps of one tool: all that its hash covers, its title and its limits.
+/// The entry of a lock for one tool: everything that its hash covers, its title and its limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Locked {
@@ -20,7 +20,7 @@ pub(super) struct Locked {
     pub(super) description: Vec<String>,
     pub(super) input_schema: Value,
     pub(super) output_schema: Value,
-    /// Of what a client is handed, for a tool that a client executes.
+    /// The schema of the payload for a client; `None` for a tool that no client executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) payload_schema: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

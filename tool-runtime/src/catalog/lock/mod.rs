@@ -1,4 +1,4 @@
-//! [`ToolLock`]: the definitions of a catalog as a text that is kept beside the sources, and what changed since.
+//! [`ToolLock`]: the definitions of a catalog as a text that is kept beside the sources, and the changes since.
 //!
 //! Text in, text out: the application reads and writes the file.
 
@@ -29,7 +29,7 @@ const VERSION: u64 = 1;
 /// The longest text of a lock, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 
-/// The definitions of a catalog as they were when somebody looked at them, in a file that is usually called `tools.lock`.
+/// The reviewed definitions of a catalog, in a file that is usually called `tools.lock`.
 ///
 /// The text is JSON with sorted keys and a line for each member. It is the same on every platform, has no times and no
 /// paths, and changes of different tools merge. Tools that a server publishes are not in it: the policy pins those.
@@ -66,7 +66,7 @@ impl ToolLock {
         Self { tools: own.map(|entry| (entry.spec.name.as_str().to_owned(), Ok(Locked::of(entry)))).collect() }
     }
 
-    /// Reads a lock. An entry that cannot be read costs no other: [`compare`](Self::compare) reports it.
+    /// Reads a lock. An unreadable entry does not affect the others: [`compare`](Self::compare) reports it.
     ///
     /// # Errors
     /// The text is not a lock of this version, has marks of a merge, or is longer than 32 MiB.
@@ -80,7 +80,7 @@ impl ToolLock {
         text::write(&self.tools)
     }
 
-    /// Returns what is different now, as in the lock of a catalog.
+    /// Returns the differences from this lock to `now`, which is usually the lock of a current catalog.
     #[must_use]
     pub fn compare(&self, now: &Self) -> LockReport {
         LockReport::of(&self.tools, &now.tools)

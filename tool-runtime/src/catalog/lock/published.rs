@@ -1,4 +1,4 @@
-//! The same verdicts for a definition that a server published.
+//! The verdicts of a lock for definitions that a server published.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::catalog::lock::shape::{self, Use};
 use crate::catalog::lock::{LockChange, ToolChanges};
 use crate::text::{cut, pointer};
 
-/// Compares two definitions as a server published them, key by key. What an allowlist shows of an output is the policy's
-/// to say, so all of it counts.
+/// Compares two definitions as a server published them, key by key. The policy holds the allowlist for outputs, so
+/// every member of an output counts here.
 pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> ToolChanges {
     let mut changes = Vec::new();
     let keys: BTreeSet<_> = [before, now].into_iter().filter_map(Value::as_object).flat_map(|all| all.keys()).collect();
@@ -31,7 +31,7 @@ pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> Tool
             ("outputSchema", None, Some(_)) => changed(Minor, None),
             ("outputSchema" | "inputSchema" | "name", ..) => changed(Major, Some(Review)),
             ("description" | "title", ..) => changed(Patch, Some(Visible)),
-            // Claims, and what this library does not read.
+            // Claims of the server, and members that this library does not read.
             _ => changed(Patch, Some(Review)),
         }
     }

@@ -1,4 +1,4 @@
-//! [`LockReport`]: what is different between two locks.
+//! [`LockReport`]: the differences between two locks.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::text::plain;
 /// The most lines of a report as text.
 const MAX_LINES: usize = 1_000;
 
-/// What is different between two locks: the tools that changed, by name.
+/// The differences between two locks: the tools that changed, by name.
 ///
 /// As text it has a line for each tool and one for each change, 1,000 at most.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use crate::catalog::lock::{LockError, MAX_BYTES, VERSION};
 use crate::json::{Limits, MAX_DEPTH, Tree, canonical, parse_value};
 use crate::text::sentence;
 
-/// What a merge leaves at the beginning of a line. No line of a lock begins like this.
+/// The marks that a merge leaves at the beginning of a line. No line of a lock begins like this.
 const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
 /// The longest message about an entry, in bytes.
@@ -19,7 +19,7 @@ const MESSAGE: usize = 300;
 /// The longest schema, in bytes; no catalog takes one that is nearly as long.
 const MAX_SCHEMA: usize = 256 * 1024;
 
-/// The entries of a lock, each with why it cannot be read.
+/// The entries of a lock; `Err` holds why one cannot be read.
 pub(super) type Entries = BTreeMap<String, Result<Locked, String>>;
 
 pub(super) fn write(tools: &Entries) -> String {
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> Result<Entries, LockError> {
     let Some(Tree::Object(tools)) = member("tools") else {
         return Err(shape("`tools` is missing, or is not an object"));
     };
-    // One entry at a time: a bad one costs no other.
+    // One entry at a time: an unreadable one does not affect the others.
     let entry = |tree: &Tree<'_>| {
         let locked = Locked::deserialize(tree.to_value()).map_err(|error| sentence(&error.to_string(), MESSAGE))?;
         let schemas = [Some(&locked.input_schema), Some(&locked.output_schema), locked.payload_schema.as_ref()];

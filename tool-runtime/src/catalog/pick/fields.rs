@@ -1,4 +1,4 @@
-//! What of a definition is searched, and how much each part counts.
+//! The searched parts of a definition, and their weights.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::tool::{ToolSpec, is_discovered};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PickField {
-    /// The part of the name behind the namespace.
+    /// The part of the name after the namespace.
     Name,
     /// The title and the description.
     Description,
@@ -26,14 +26,14 @@ pub enum PickField {
 
 pub(super) const FIELDS: usize = 6;
 
-/// How a field counts in BM25F.
+/// The parameters of a field in BM25F.
 pub(super) struct Settings {
     pub(super) field: PickField,
-    /// How much a word in it counts.
+    /// The weight of a word in it.
     pub(super) weight: f64,
-    /// How much a field that is longer than the average is discounted, from 0 to 1.
+    /// The discount for a field that is longer than the average, from 0 to 1.
     pub(super) length: f64,
-    /// How much of it is read, in bytes: no description is long enough to hold every word.
+    /// The bytes of it that are read, so that no description is long enough to hold every word.
     pub(super) max_bytes: usize,
     /// Whether two words side by side count as one word too.
     pub(super) pairs: bool,
@@ -78,7 +78,7 @@ pub(super) fn texts(spec: &ToolSpec) -> [String; FIELDS] {
     texts
 }
 
-/// The namespace of a name, and what follows it.
+/// The namespace of a name, and the rest of it.
 fn split(name: &str) -> (&str, &str) {
     match name.split_once("__") {
         Some((prefix, rest)) if is_discovered(name) => rest.split_once("__").unwrap_or((prefix, rest)),

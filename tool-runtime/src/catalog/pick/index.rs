@@ -1,4 +1,4 @@
-//! [`Index`]: which words are in which fields of which tools. Tools come and go without rebuilding the rest.
+//! [`Index`]: the words of each field of each tool. Tools are added and removed without rebuilding the rest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -97,15 +97,16 @@ impl Index {
         self.postings.get(stem).map_or(&[], Vec::as_slice)
     }
 
-    /// How rare a word is that so many tools have: the inverse document frequency of BM25, which is never negative.
-    #[allow(clippy::cast_precision_loss, reason = "nobody has 2^52 tools")]
+    /// Returns the rarity of a word that `having` tools have: the inverse document frequency of BM25, which is never
+    /// negative.
+    #[allow(clippy::cast_precision_loss, reason = "counts stay below 2^52")]
     pub(super) fn rarity(&self, having: usize) -> f64 {
         let (all, having) = (self.slots.len() as f64, having as f64);
         ((all - having + 0.5) / (having + 0.5)).ln_1p()
     }
 
-    /// What the counts of a field are divided by, for each length of it: `base + slope * length`.
-    #[allow(clippy::cast_precision_loss, reason = "nobody has 2^52 words")]
+    /// Returns the divisors of the counts of each field, by its length: `base + slope * length`.
+    #[allow(clippy::cast_precision_loss, reason = "counts stay below 2^52")]
     pub(super) fn discounts(&self) -> [(f64, f64); FIELDS] {
         let tools = self.slots.len().max(1) as f64;
         std::array::from_fn(|at| {

@@ -1,6 +1,6 @@
-//! Picking: which tools fit a request.
+//! Picking the tools that fit a request.
 //!
-//! The ranking is lexical (BM25F over the fields of a definition), deterministic, and says why.
+//! The ranking is lexical (BM25F over the fields of a definition), deterministic, and gives its reasons.
 
 mod fields;
 mod index;
@@ -63,7 +63,7 @@ impl PickOptions {
 }
 
 impl PickOptions {
-    /// Picks by scores that somebody else gave.
+    /// Picks by scores that were computed elsewhere.
     pub(crate) fn scored(&self, tools: impl Iterator<Item = (ToolName, f64)>) -> Vec<Pick> {
         let (mut always, mut rest): (Vec<_>, Vec<_>) = tools
             .map(|(name, score)| {
@@ -92,10 +92,10 @@ impl Default for PickOptions {
 pub struct Pick {
     /// The name of the tool.
     pub name: ToolName,
-    /// How well it fits, from 0 to 1: the part of the most that a tool could have for this query. Scores of different
+    /// Its fit, from 0 to 1, in proportion to the best score that a tool could have for this query. Scores of different
     /// queries are not comparable.
     pub score: f64,
-    /// Which words of the query were found where, the one that counts most first.
+    /// The words of the query that were found and their fields, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<PickReason>,
     /// Whether it is picked for every query.

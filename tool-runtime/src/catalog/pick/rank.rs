@@ -11,31 +11,31 @@ use crate::tool::ToolName;
 
 /// How soon further occurrences of a word stop counting.
 const SATURATION: f64 = 1.2;
-/// How much a word that is repeated in the query counts more.
+/// The additional weight of a word that is repeated in the query.
 const REPEATED: f64 = 0.25;
-/// How much two words side by side count, in addition to each of them.
+/// The weight of two words side by side, in addition to each of them.
 const PAIR: f64 = 0.4;
-/// How much of a query is read: this many bytes at its beginning and at its end.
+/// The part of a query that is read: this many bytes at its beginning and at its end.
 const MAX_HALF_BYTES: usize = 8 << 10;
 /// The most distinct words of a query that count: the rarest.
 const MAX_WORDS: usize = 256;
 
-/// What a word of the query added to a score.
+/// The contribution of a word of the query to a score.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct PickReason {
     /// The word of the query, without case and accents; two words where they were found side by side.
     pub word: String,
-    /// Where it was found.
+    /// The field in which it was found.
     pub field: PickField,
-    /// How much of the score it is, from 0 to 1.
+    /// Its share of the score, from 0 to 1.
     pub share: f64,
 }
 
 pub(super) struct Ranked {
     pub(super) slot: usize,
     pub(super) name: ToolName,
-    /// From 0 to 1: how much of the most that a tool could have for this query.
+    /// From 0 to 1, in proportion to the best score that a tool could have for this query.
     pub(super) score: f64,
     pub(super) reasons: Vec<PickReason>,
 }
@@ -67,6 +67,7 @@ impl Index {
                 scores[posting.slot as usize] += word.worth * frequency / (SATURATION + frequency);
             }
         }
+        // A tool that the query names wins over every score.
         named.into_iter().for_each(|slot| scores[slot] = f64::INFINITY);
         let ranked = scores.into_iter().enumerate().filter(|(slot, score)| *score > 0.0 && among(*slot));
         let mut ranked: Vec<_> = ranked
@@ -77,6 +78,7 @@ impl Index {
             })
             .collect();
         let order = |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name));
+        // Selecting is linear, so that only the chosen tools are sorted.
         if ranked.len() > most {
             ranked.select_nth_unstable_by(most - 1, order);
             ranked.truncate(most);
@@ -104,6 +106,7 @@ impl Index {
             };
             for pair in found.windows(2) {
                 let [first, second] = pair else { continue };
+                // Two function words side by side say little about a tool.
                 if weight(first) < 1.0 && weight(second) < 1.0 {
                     continue;
                 }
@@ -121,13 +124,13 @@ impl Index {
             (stem, Wanted { shown, postings, worth })
         });
         let mut wanted: Vec<_> = wanted.collect();
-        // In an order of its own, because sums depend on it.
+        // In a fixed order, because sums of floats depend on it.
         wanted.sort_by(|(a, one), (b, other)| other.worth.total_cmp(&one.worth).then_with(|| a.cmp(b)));
         wanted.truncate(MAX_WORDS);
         wanted.into_iter().map(|(_, wanted)| wanted).collect()
     }
 
-    /// Says of the ranked tools which words made their scores.
+    /// Adds to the ranked tools the words that made their scores.
     fn explain(&self, wanted: &[Wanted<'_>], discounts: &[(f64, f64); FIELDS], ranked: &mut [Ranked]) {
         let places: HashMap<_, _> = ranked.iter().enumerate().map(|(at, one)| (one.slot, at)).collect();
         for word in wanted {
@@ -164,7 +167,7 @@ fn frequencies(posting: &Posting, tool: &Indexed, discounts: &[(f64, f64); FIELD
     })
 }
 
-/// The beginning and the end of a query: what somebody asks comes before or after what they paste.
+/// The beginning and the end of a query, because a question comes before or after pasted text.
 fn halves(query: &str) -> impl Iterator<Item = &str> {
     let first = cut(query, MAX_HALF_BYTES);
     let rest = &query[first.len()..];

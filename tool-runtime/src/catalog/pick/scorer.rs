@@ -1,4 +1,4 @@
-//! [`Scorer`]: how an application ranks tools itself, within a deadline.
+//! [`Scorer`]: an application's own ranking of tools, within a deadline.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use crate::contain::awaited;
 use crate::tool::ToolSpec;
 
-/// Ranks tools for a query in place of the built-in ranking: with embeddings, or by what a user did before. Implement it
-/// with [`macro@async_trait`].
+/// Ranks tools for a query in place of the built-in ranking: with embeddings, or by a user's earlier choices. Implement
+/// it with [`macro@async_trait`].
 ///
-/// One that is late, fails, panics or answers with something else than it was asked for costs no request: the built-in
-/// ranking is used, and the failure is reported to the operators' sink.
+/// A scorer that is late, fails, panics or gives an invalid answer does not fail the request: the built-in ranking is
+/// used, and the failure is reported to the operators' sink.
 ///
 /// ```
 /// use std::error::Error;
@@ -39,10 +39,10 @@ use crate::tool::ToolSpec;
 #[async_trait]
 pub trait Scorer: Send + Sync {
     /// Scores tools, each from 0 to 1 under its name; a tool that is left out has 0. `tools` are those that the model
-    /// may see. Names of others, a name twice, and scores outside of that range refuse the whole answer.
+    /// may see. A name of another tool, a name twice, or a score outside of that range refuses the whole answer.
     ///
     /// # Errors
-    /// Why there are no scores. Operators read it.
+    /// There are no scores. Operators read the error.
     async fn score(&self, query: &str, tools: &[&ToolSpec])
     -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>>;
 }
@@ -50,11 +50,11 @@ pub trait Scorer: Send + Sync {
 /// Why the scores of a [`Scorer`] do not count.
 pub(crate) struct ScorerFault {
     pub(crate) code: &'static str,
-    /// For operators: it can hold anything.
+    /// For operators: it can hold any text.
     pub(crate) text: String,
 }
 
-/// Asks a scorer; the scores by the names of the tools.
+/// Runs a scorer; returns the scores by the names of the tools.
 pub(crate) async fn scores(
     scorer: &dyn Scorer,
     deadline: Duration,

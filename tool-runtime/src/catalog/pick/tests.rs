@@ -1,4 +1,4 @@
-//! What is picked, and what hostile definitions and queries do to it.
+//! Picks, also with hostile definitions and queries.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
@@ -102,7 +102,7 @@ fn some_tools_are_picked_always() {
     let picks = catalog.pick("the zone of a city", &options);
     assert_eq!(names(&picks), ["mail__send", "tasks__list", "geo__getTimezone"]);
     assert_eq!(picks.iter().map(|pick| pick.always).collect::<Vec<_>>(), [true, true, false]);
-    // One that fits is not picked a second time.
+    // A tool that is always picked is not picked a second time.
     assert_eq!(names(&catalog.pick("send an email", &options)), ["mail__send", "tasks__list"]);
     assert_eq!(catalog.pick("", &options).len(), 2);
 }
@@ -184,6 +184,6 @@ fn hostile_text_is_bounded() {
         let picks = catalog.pick(query, &PickOptions::default());
         assert!(picks.iter().all(|pick| pick.score.is_finite()));
     }
-    // What is asked behind a long paste is read.
+    // A question after a long paste is read.
     assert_eq!(catalog.pick(&long[3], &PickOptions::default())[0].name.as_str(), "tasks__list");
 }

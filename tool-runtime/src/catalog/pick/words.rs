@@ -16,7 +16,7 @@ const MAX_WORD_BYTES: usize = 64;
 pub(super) struct Word {
     /// Without case and accents, for people.
     pub(super) folded: String,
-    /// What is compared: words of one stem are the same.
+    /// The compared form: words with one stem are equal.
     pub(super) stem: String,
 }
 
@@ -25,6 +25,7 @@ pub(super) struct Word {
 /// Names in camel case and snake case come apart, and so do letters and digits. Scripts without spaces between words
 /// become overlapping pairs of characters. Compatible forms of a character (full-width letters, ligatures) are one.
 pub(super) fn words(text: &str) -> Vec<Word> {
+    // NFKC makes full-width letters and ligatures equal to plain ones; ASCII has none of them.
     let normal: Cow<'_, str> = if text.is_ascii() { text.into() } else { text.nfkc().collect::<String>().into() };
     let mut splitter = Splitter { found: Vec::new(), stemmer: Stemmer::new(Algorithm::English) };
     let mut rest = normal.as_ref();
@@ -116,6 +117,7 @@ impl Splitter {
     fn pairs(&mut self, run: &str) {
         let ends: Vec<_> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
         let mut take = |pair: &str| self.found.push(Word { folded: pair.to_owned(), stem: pair.to_owned() });
+        // A single character forms no pair, so it is kept alone.
         if ends.len() == 2 {
             take(run);
         }
@@ -128,12 +130,13 @@ fn is_border(before: char, char: char, next: Option<char>) -> bool {
     if is_combining_mark(char) {
         return false;
     }
+    // `HTTPServer` splits before `Server`, but `IDs` stays whole.
     let ends_capitals = || next.is_some_and(|next| next.is_lowercase() && next != 's');
     char.is_numeric() != before.is_numeric()
         || (char.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && ends_capitals())))
 }
 
-/// Letters that have no accent to take away, as they are written where they are missing.
+/// Letters without a removable accent, in their usual ASCII spelling.
 const fn plain(char: char) -> Option<&'static str> {
     Some(match char {
         'ß' => "ss",
@@ -147,8 +150,8 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// How much a word of a query counts: words that hold a sentence together, or address the assistant, say little about
-/// the tool that is wanted, however rare they are in definitions.
+/// The weight of a word of a query. Words that hold a sentence together, or address the assistant, say little about the
+/// wanted tool, however rare they are in definitions.
 pub(super) fn weight(word: &Word) -> f64 {
     if FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok() { 0.4 } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! Scans text that is almost JSON, just far enough to distinguish strings from the rest.
+//! Scans text that is almost JSON, only to distinguish strings from the rest.
 
 use crate::text::lex::{closing_quote, outside_strings};
 
@@ -21,7 +21,7 @@ pub(super) fn first_object(text: &str) -> Option<&str> {
     None
 }
 
-/// The text without the commas that stand before a closing bracket.
+/// The text without the commas before a closing bracket.
 pub(super) fn without_trailing_commas(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -42,8 +42,8 @@ pub(super) fn without_trailing_commas(text: &str) -> String {
     out
 }
 
-/// The text with its single-quoted strings in double quotes. None when it has none, when a quote of either kind
-/// is inside one, or when a string ends where none can: then it is not known where it ends.
+/// The text with its single-quoted strings in double quotes. `None` if it has none, if a quote of either kind is inside
+/// one, or if a string ends where none can: its end is then unknown.
 pub(super) fn double_quoted(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let (mut at, mut found) = (0, false);

@@ -1,4 +1,4 @@
-//! [`EvidenceSet`]: what a run has seen, so that an id which nobody showed it can be refused.
+//! [`EvidenceSet`]: the ids that a run has seen, so that made-up ones can be refused.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::text::pointer;
 /// Longer strings are texts that may mention ids, not ids.
 const LONGEST_ID: usize = 256;
 
-/// What one run keeps at most, in ids and in bytes of text. What comes later is not evidence.
+/// The most that one run keeps, in ids and in bytes of text. Later ids and texts are not evidence.
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
@@ -20,7 +20,7 @@ const MOST_TEXT: usize = 4 << 20;
 /// run in any case.
 const MOST_REFUSED: usize = 100;
 
-/// Ids that a run has seen in results of tools and in what the user wrote. `Debug` shows only counts.
+/// The ids that a run has seen in results of tools and in the user's texts. `Debug` shows only counts.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSet {
@@ -32,7 +32,7 @@ pub(crate) struct EvidenceSet {
 }
 
 impl EvidenceSet {
-    /// A run that has seen no id.
+    /// Creates a set without ids.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
@@ -133,12 +133,12 @@ pub(in crate::hydrate) struct Unseen {
     pub(in crate::hydrate) lists: Vec<String>,
 }
 
-/// What to do about an id that a tool lists.
+/// Advice for an id that a tool lists.
 pub(in crate::hydrate) fn list_with(lister: &str) -> String {
     format!("call `{lister}` to see the ids there are")
 }
 
-/// What to do about an id that no tool lists.
+/// Advice for an id that no tool lists.
 pub(in crate::hydrate) const ASK: &str = "ask the user for it";
 
 /// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the

@@ -1,4 +1,4 @@
-//! Items, members and variants of a [`Tree`], one at a time, adding to the pointer of whatever fails.
+//! Items, members and variants of a [`Tree`], one at a time. Each level adds its name to the pointer of an error.
 
 use std::borrow::Cow;
 
@@ -81,7 +81,7 @@ impl<'de> MapAccess<'de> for &mut Members<'de, '_> {
     }
 }
 
-/// A variant that carries something: an object with the one member that names it.
+/// A variant with data: an object with the one member that names it.
 pub(super) struct Variant<'de, 't> {
     pub(super) name: &'de str,
     pub(super) value: &'de Tree<'t>,
@@ -99,7 +99,7 @@ impl<'de> EnumAccess<'de> for Variant<'de, '_> {
 impl<'de> VariantAccess<'de> for Variant<'de, '_> {
     type Error = DeError;
 
-    // `{"name": null}` would do for other formats; the schema of a unit variant is a string.
+    // Other formats would take `{"name": null}`; the schema of a unit variant is a string.
     fn unit_variant(self) -> Result<(), DeError> {
         Err(DeError::invalid_type(Unexpected::Map, &"a string"))
     }

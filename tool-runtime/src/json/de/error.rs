@@ -7,7 +7,7 @@ use serde::de::{Error, Expected, Unexpected};
 use crate::call::Violation;
 use crate::text::{nearest, pointer};
 
-/// A type refused a value. `Display` names the place and what would be right, never the value.
+/// A type refused a value. `Display` names the place and the expected value, never the value itself.
 pub struct DeError(Box<Inner>);
 
 struct Inner {
@@ -18,7 +18,7 @@ struct Inner {
     kind: DeErrorKind,
 }
 
-/// What a type refused.
+/// The kind of a refused value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeErrorKind {
     /// A value of another type.
@@ -52,13 +52,13 @@ impl DeError {
         pointer
     }
 
-    /// What would be right.
+    /// Returns the expected value.
     #[must_use]
     pub fn expected(&self) -> &str {
         &self.0.expected
     }
 
-    /// What the type itself said, for operators. It can quote the value.
+    /// Returns the type's own message, for operators. It can quote the value.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()

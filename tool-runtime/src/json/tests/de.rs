@@ -1,4 +1,4 @@
-//! Trees into types: what is taken, what is refused, and where.
+//! Trees into types: accepted and refused values, with the places of errors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is JSON and what is not, in the manner of the JSON parsing test suite, and the limits.
+//! Valid and invalid JSON, in the manner of the JSON parsing test suite, and the limits.
 
 use super::{WIDE, read, refusal};
 use crate::call::Outcome;
@@ -50,7 +50,7 @@ const REFUSED: &[&str] = &[
 fn what_is_json_is_taken() {
     for text in TAKEN {
         let tree = read(text);
-        // What we write is what we read.
+        // Written text reads back as the same value.
         assert!(read(&serde_json::to_string(&tree).unwrap()) == tree, "{text}");
         assert!(tree == Tree::from_value(&serde_json::from_str(text).unwrap()), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Looking into a tree, comparing, borrowing, and what its `Debug` shows.
+//! Access, comparison, borrowing and `Debug` of a tree.
 
 use std::borrow::Cow;
 

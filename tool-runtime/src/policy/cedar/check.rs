@@ -15,7 +15,7 @@ use crate::text::nearest;
 use crate::tool::{self, ToolSpec, is_discovered};
 
 impl CedarRules {
-    /// What does not fit the catalog, by policy.
+    /// Returns the mistakes of the policies against the catalog.
     pub(crate) fn check(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
         let failed =
             || vec![PolicyProblem::new("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
@@ -55,7 +55,7 @@ impl CedarRules {
                 arguments: Kind::arguments(&tool::Schema::to_value(&spec.input_schema), |_| true),
             })
             .collect();
-        // A discovered tool may wait for its server, and has no arguments until then.
+        // A discovered tool has no known arguments until its server lists it.
         let waiting: BTreeSet<String> = self.0.all.policies().flat_map(|rule| named(rule, "Action")).collect();
         let waiting = waiting.iter().filter(|name| is_discovered(name) && !tools.contains_key(name.as_str()));
         described.extend(waiting.map(|name| Described {

@@ -1,4 +1,4 @@
-//! [`Kind`]: what an argument is to Cedar, by its JSON Schema.
+//! [`Kind`]: the Cedar type of an argument, derived from its JSON Schema.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::json::Tree;
 use crate::policy::misfit::{target, types};
 
-/// How deep the types of arguments are followed. What lies deeper does not exist for policies.
+/// The depth to which types of arguments are followed. Policies do not see deeper members.
 const MAX_DEPTH: usize = 8;
 
-/// What an argument is to Cedar. What has none of these kinds does not exist for policies: unions, maps, `null` alone.
+/// The Cedar type of an argument. Policies do not see arguments without one: unions, maps, `null` alone.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -34,7 +34,7 @@ pub(super) struct Member {
 pub(super) struct Unfit;
 
 impl Kind {
-    /// The arguments of a tool as one record, of those members that `wanted` names.
+    /// The arguments of a tool as one record, with the members that `wanted` accepts.
     pub(super) fn arguments(schema: &Value, wanted: impl Fn(&str) -> bool) -> Self {
         let members = match record(schema, target(schema, schema), 0) {
             Self::Record(members) => members,
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The value for policies. `None` for `null`, which counts as left out.
+    /// The value for policies. `None` for `null`, which counts as absent.
     pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, Unfit> {
         let value = match (self, value) {
             (_, Tree::Null) => return Ok(None),
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// A number as Cedar writes decimals: one to four places, and no rounding.
+/// A number as a Cedar decimal: one to four places, never rounded.
 fn decimal(number: &Tree<'_>) -> Option<String> {
     let text = match number {
         Tree::Int(number) => number.to_string(),
@@ -142,7 +142,7 @@ fn kind(document: &Value, schema: &Value, depth: usize) -> Option<(Kind, bool)> 
     Some((kind, nullable))
 }
 
-/// An `enum` or a `const` without a type, of texts.
+/// Whether an `enum` or `const` without a type holds texts only.
 fn texts_only(schema: &Value) -> bool {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     let mut all = listed.chain(schema.get("const")).peekable();

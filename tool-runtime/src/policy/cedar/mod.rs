@@ -1,5 +1,5 @@
-//! Policies in the Cedar language. They only narrow what the rest of the policy allows: whatever the engine cannot decide
-//! is denied. The only folder that names `cedar_policy`.
+//! Policies in the Cedar language. They only narrow the rest of the policy: a call on which the engine cannot decide is
+//! denied. This is the only folder that names `cedar_policy`.
 
 mod check;
 mod kind;
@@ -34,7 +34,7 @@ struct Ready {
     all: PolicySet,
     /// For frozen arguments.
     frozen: Sets,
-    /// For a tool before the arguments of a call are read: without what reads them.
+    /// For a tool before the arguments of a call are read: without the policies that read them.
     admission: Sets,
     reads: Reads,
     types: Types,
@@ -42,9 +42,9 @@ struct Ready {
 
 /// Policies by what they may do to a call.
 struct Sets {
-    /// Those that permit, and those that forbid.
+    /// Policies that permit, and policies that forbid.
     decide: PolicySet,
-    /// Those that forbid until a person approves.
+    /// Policies that forbid until a person approves.
     ask: PolicySet,
 }
 

@@ -18,7 +18,7 @@ pub(super) fn ready(text: String) -> Result<Ready, String> {
     on_own_stack(|| parsed(text)).unwrap_or_else(|| Err("the Cedar engine failed on these policies".to_owned()))
 }
 
-/// A policy with what it reads, and as it counts before arguments are read.
+/// A policy, the inputs that it reads, and its form for admission, before arguments are read.
 struct One {
     policy: Policy,
     early: Option<Policy>,
@@ -96,7 +96,7 @@ fn one(policy: &Policy, reads: &mut Reads) -> Result<One, String> {
     let own = Reads::of(&policy, &json);
     let early = match (own.arguments, policy.effect()) {
         (false, _) => Some(policy.clone()),
-        // What forbids because of arguments is asked once they are there.
+        // A `forbid` that depends on arguments is evaluated once they are known.
         (true, Effect::Forbid) => None,
         (true, Effect::Permit) => {
             if let Some(clauses) = json.get_mut("conditions").and_then(Value::as_array_mut) {

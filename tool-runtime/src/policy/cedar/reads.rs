@@ -1,11 +1,11 @@
-//! What policies read, found in their JSON form.
+//! The inputs that policies read, found in their JSON form.
 
 use std::collections::BTreeSet;
 
 use cedar_policy::Policy;
 use serde_json::Value;
 
-/// What policies read.
+/// The inputs of policies.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     /// They read the arguments of calls.
@@ -23,7 +23,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// What one policy reads.
+    /// Returns the inputs of one policy.
     pub(super) fn of(policy: &Policy, json: &Value) -> Self {
         let mut reads = Self::default();
         json.get("conditions").into_iter().for_each(|clauses| reads.walk(clauses));
@@ -35,7 +35,7 @@ impl Reads {
         reads
     }
 
-    /// What one `when` or `unless` reads.
+    /// Returns the inputs of one `when` or `unless`.
     pub(super) fn of_clause(clause: &Value) -> Self {
         let mut reads = Self::default();
         reads.walk(clause);
@@ -69,7 +69,7 @@ impl Reads {
         }
     }
 
-    /// Takes a chain of attributes of a variable, or a variable alone. `false` if the expression is neither.
+    /// Records a chain of attributes of a variable, or a variable alone. Returns `false` if the expression is neither.
     fn path(&mut self, expression: &Value) -> bool {
         let Some((variable, path)) = chain(expression) else { return false };
         match (variable, path.as_slice()) {

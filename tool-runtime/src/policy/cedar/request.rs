@@ -1,4 +1,4 @@
-//! A decision: what the run, the tool and the arguments are to Cedar, and what its answer means.
+//! A Cedar request, made from the run, the tool and the arguments, and the decision from its answer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::tool::{Schema, ToolEffect, is_discovered};
 /// The rule of a call on which the engine failed.
 const FAILED: &str = "internal_error.cedar";
 
-/// Stack that an evaluation finds before it; the engine refuses what would need more.
+/// The least stack that an evaluation gets. The engine refuses to use more.
 const EVALUATION_BYTES: usize = 1024 * 1024;
 
 /// The types of entities, parsed once.
@@ -61,8 +61,8 @@ fn text(text: &str) -> RestrictedExpression {
 struct Undecided;
 
 impl CedarRules {
-    /// What the policies say of a call beyond allowing it, with the rule. `arguments` are `None` as long as they are not
-    /// read, and what depends on them is left out.
+    /// Returns the verdict that restricts a call, with its rule. `arguments` are `None` before they are read; policies
+    /// that depend on them then do not count.
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,
@@ -107,6 +107,7 @@ impl Ready {
         }
         let asked = denies(&request, &sets.ask, &entities, false);
         Ok(asked.map(|rule| {
+            // A policy that fails here denies: its failure must not become a question.
             let failed = rule.starts_with(FAILED);
             (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rule)
         }))
@@ -158,6 +159,7 @@ impl Ready {
         if let Some(arguments) = arguments.filter(|_| self.reads.arguments) {
             let schema = tool.input_schema.map(Schema::to_value).unwrap_or_default();
             let kind = Kind::arguments(&schema, |name| self.reads.whole || self.reads.names.contains(name));
+            // Without a record, a policy would decide on rounded or missing arguments.
             let record = kind.value(arguments).ok().flatten().ok_or(Undecided)?;
             pairs.push(("arguments".to_owned(), record));
         }
@@ -165,13 +167,15 @@ impl Ready {
     }
 }
 
-/// The rule that denies. Where nothing has to permit, only what forbids counts.
+/// Returns the rule that denies. Without `permit`, only `forbid` policies count.
 fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<String> {
+    // Cedar reports ids in no fixed order; the rule of a decision must always be the same.
     let first = |ids: &mut dyn Iterator<Item = &PolicyId>| ids.min().map(ToString::to_string);
     let answer = Authorizer::new().is_authorized(request, policies, entities);
     let mut failed = answer.diagnostics().errors().map(|error| match error {
         cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id(),
     });
+    // Cedar skips a policy that fails. A skipped `forbid` would allow the call, so every failure denies.
     if let Some(policy) = first(&mut failed) {
         return Some(format!("{FAILED}:{policy}"));
     }

@@ -8,7 +8,7 @@ use crate::tool::ToolEffect;
 /// A tool as policies see it.
 pub(super) struct Described<'a> {
     pub(super) name: &'a str,
-    /// `None` for a discovered tool that is not there yet.
+    /// `None` for a discovered tool that its server has not listed yet.
     pub(super) effect: Option<ToolEffect>,
     pub(super) arguments: Kind,
 }

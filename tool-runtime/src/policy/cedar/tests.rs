@@ -1,4 +1,4 @@
-//! Cases of policies in Cedar: what is refused when they are read, what they decide, and how the gate asks them.
+//! Cases of policies in Cedar: text that is refused, decisions, and the stages at which the gate evaluates them.
 
 mod catalog;
 mod decide;

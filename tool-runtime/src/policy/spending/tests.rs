@@ -97,7 +97,7 @@ async fn time_is_what_passed() {
     first.settle(0);
     drop((first, second));
     assert_eq!(spending.spent().time, Duration::from_millis(20));
-    // A future that is dropped on the way settles with what it used.
+    // A future that is dropped midway books the time that it used.
     let dropped = tokio::time::timeout(Duration::from_millis(30), {
         let spending = spending.clone();
         async move {
@@ -120,13 +120,13 @@ async fn calls_without_a_limit_share_what_is_left() {
     assert_eq!(call().err(), Some(refused(Amount::Time)), "a fourth one has no place");
     tokio::time::advance(ms(30)).await;
     drop(held);
-    // 210 ms are left. One that says how long it takes holds that, and the others share the rest.
+    // 210 ms are left. A call with its own limit holds that much, and the others share the rest.
     let limited = reserve(&spending, Spend::call(Some(ms(10)), 0));
     assert_eq!(limited.time(), Some(ms(10)));
     let (one, two) = (call().unwrap(), call().unwrap());
     assert_eq!((one.time(), two.time()), (Some(ms(100)), Some(ms(100))));
     drop((limited, one, two));
-    assert_eq!(spending.spent().time, ms(90), "what passed is booked, and not what was held");
+    assert_eq!(spending.spent().time, ms(90), "the time that passed is booked, not the time that was held");
 }
 
 #[test]

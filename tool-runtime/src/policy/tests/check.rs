@@ -1,4 +1,4 @@
-//! Policies held against a catalog.
+//! Policies checked against a catalog.
 
 use crate::policy::tests::spec;
 use crate::policy::*;
@@ -63,7 +63,7 @@ fn a_name_is_what_it_looks_like() {
     check(
         "approvals.tools.core__add.roles = ['', 'manager']",
         &[
-            "policy, `approvals`: \"\" is empty, begins or ends with a space, or has characters that nobody sees; write it as the application does",
+            "policy, `approvals`: \"\" is empty, begins or ends with a space, or has invisible characters; write it as the application does",
         ],
     );
 }
@@ -272,9 +272,9 @@ fn a_call_fits_into_each_budget() {
     check(
         "budgets.tenant = { window = '1h', bytes = 32767 }\nbudgets.run.bytes = 1",
         &[
-            "policy, `budgets.run.bytes`: a call holds as many bytes as its result may have, which are 32768; write that or \
+            "policy, `budgets.run.bytes`: a call reserves the size limit of its result, 32768 bytes; write that or \
              more, or a lower `budgets.default.max_result_bytes`",
-            "policy, `budgets.tenant.bytes`: a call holds as many bytes as its result may have, which are 32768; write that \
+            "policy, `budgets.tenant.bytes`: a call reserves the size limit of its result, 32768 bytes; write that \
              or more, or a lower `budgets.default.max_result_bytes`",
         ],
     );
@@ -283,22 +283,18 @@ fn a_call_fits_into_each_budget() {
     check(&format!("{time}\nbudgets.default.max_runtime_ms = 5000"), &[]);
     check(
         time,
-        &["policy, `budgets.principal.time_ms`: a call without a limit would hold all of the time; write \
+        &["policy, `budgets.principal.time_ms`: a call without a time limit would reserve all of the time; write \
              `budgets.default.max_runtime_ms`"],
     );
     check(
         &format!("{time}\nbudgets.default.max_runtime_ms = 5001"),
-        &[
-            "policy, `budgets.principal.time_ms`: a call holds as much time as it may take, which is 5001; write that or \
-             more, or a lower `budgets.default.max_runtime_ms`",
-        ],
+        &["policy, `budgets.principal.time_ms`: a call reserves its time limit, 5001 ms; write that or \
+             more, or a lower `budgets.default.max_runtime_ms`"],
     );
     check(
         &format!("{time}\nbudgets.default.max_runtime_ms = 5\nbudgets.tools.core__add.max_runtime_ms = 5001"),
-        &[
-            "policy, `budgets.principal.time_ms`: a call holds as much time as it may take, which is 5001; write that or \
-             more, or a lower `budgets.tools.core__add.max_runtime_ms`",
-        ],
+        &["policy, `budgets.principal.time_ms`: a call reserves its time limit, 5001 ms; write that or \
+             more, or a lower `budgets.tools.core__add.max_runtime_ms`"],
     );
     check("budgets.run.time_ms = 1", &[]);
 }

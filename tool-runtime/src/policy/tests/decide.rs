@@ -1,4 +1,4 @@
-//! Who may call what, and which rule says so.
+//! Decisions on callers and tools, each with its rule.
 
 use std::sync::Arc;
 
@@ -175,11 +175,11 @@ fn a_caller_grants_nothing() {
         let context = PolicyContext { caller, roles, ..PolicyContext::default() };
         Case { context, ..call(name, ReadOnly) }
     };
-    // What is in its list has to be allowed to the run.
+    // A tool in its list must also be allowed to the run.
     check(by("t__admin", &report, &[]), "deny allowed_tools");
     check(by("t__admin", &report, &admin), "allow roles.admin.allowed_tools");
     check(by("t__admin", &other, &admin), "allow roles.admin.allowed_tools");
-    // What is not in it is not allowed, and the table of all graphs counts too.
+    // A tool outside its list is refused, and the table of all graphs applies too.
     check(by("t__gated", &report, &[]), "deny callers.graph:report.allowed_tools");
     check(by("t__gated", &other, &[]), "require_approval require_approval_for_tools");
     check(by("t__write", &report, &[]), "deny callers.graph.denied_tools");

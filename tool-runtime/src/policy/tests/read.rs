@@ -188,7 +188,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     check(
         "[budgets.tenant]\ncalls = 1",
         value,
-        "policy, line 1, column 1: this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
+        "policy, line 1, column 1: this budget has no `window`; write the period after which it starts anew, for example `window = \"1h\"`",
     );
     check(
         "[budgets.principal]\nwindow = '1h'",
@@ -203,7 +203,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     check(
         "[budgets.run]\nwindow = '1h'\ncalls = 1",
         value,
-        "policy, line 1, column 1: this budget has no `window`; write it for a principal or a tenant",
+        "policy, line 1, column 1: `window` is for the budgets of a principal or a tenant; remove it",
     );
     check(
         "[[budgets.tenant]]\nwindow = '60m'\ncalls = 1\n[[budgets.tenant]]\nwindow = '1h'\ntokens = 1",
@@ -222,7 +222,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     let one = ToolPolicy::from_toml("[budgets.tenant]\nwindow = '1h'\ncalls = 1").unwrap();
     let list = ToolPolicy::from_json(r#"{"budgets":{"tenant":[{"window":"60m","calls":1}]}}"#).unwrap();
     assert_eq!(one.revision(), list.revision());
-    // What a snapshot carries reads the same.
+    // The form in a snapshot reads the same.
     let text = serde_json::to_string(one.data()).unwrap();
     assert_eq!(ToolPolicy::from_json(&text).unwrap().revision(), one.revision());
 }

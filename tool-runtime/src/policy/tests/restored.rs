@@ -62,7 +62,7 @@ fn a_role_that_takes_away_still_does_so_after_it_is_gone() {
     let (fresh, held) = (run(&[]).unwrap(), run(std::slice::from_ref(&intern)).unwrap());
     assert_eq!(rule(&fresh, &now, &add), "allow allowed_tools");
     assert_eq!(rule(&held, &now, &add), "deny roles.intern.denied_tools");
-    // What the principal has gained since is not the run's.
+    // The run does not get rights that the principal has gained since.
     assert_eq!(rule(&fresh, &now, &keys), "allow attributes.clearance.secret.allowed_tools");
     assert_eq!(rule(&held, &now, &keys), "deny allowed_tools");
     // A snapshot names each standing once, and a run is held to 16 at most.
@@ -98,7 +98,7 @@ fn parallel_effects_and_revisions_are_of_all_policies() {
     assert!(run.revision() != wide.revision() && run.revision() != narrow.revision());
     let other_way = RunPolicy::restored(narrow, run.policies(), Vec::new()).unwrap();
     assert_eq!(run.revision(), other_way.revision());
-    // Under the policy that it began with a run is as before.
+    // Under its original policy a restored run has the same rights.
     let same = RunPolicy::restored(wide.clone(), RunPolicy::new(wide.clone()).policies(), Vec::new()).unwrap();
     assert!(same.is_current());
     assert_eq!(same.revision(), wide.revision());

@@ -1,4 +1,4 @@
-//! Arrays and objects while they are written: what turns out empty is taken back.
+//! Arrays and objects while they are written. One that turns out empty is removed again.
 
 use serde::ser::{self, Serialize};
 
@@ -98,7 +98,7 @@ pub(in crate::redact) struct Object<'o, 'p> {
     brace: usize,
     /// Entries of a map that are not written.
     missing: usize,
-    /// What ends it.
+    /// The text that ends it.
     closing: &'static str,
     seen: bool,
     written: usize,

@@ -22,7 +22,7 @@ impl DynamicTool {
             Some((pin, server)) => (Some(pin), Some(server)),
             None => (self.discovered.then(|| self.mcp_pin(&written)), None),
         };
-        // A model takes `MCP__` for `mcp__`.
+        // A model would confuse `MCP__` with `mcp__`.
         let lower = written.to_ascii_lowercase();
         let reserved = is_discovered(&lower) && !self.discovered;
         let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
@@ -34,7 +34,7 @@ impl DynamicTool {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
             _ if taken => Err(name::BUILT_IN),
-            // A namespace of its own would take it out of every rule for discovered tools.
+            // A namespace of its own would exempt it from every rule for discovered tools.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });

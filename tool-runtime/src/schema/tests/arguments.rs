@@ -1,4 +1,4 @@
-//! What arguments lower to, and that the lowered schema takes what the parser takes.
+//! The lowered schemas of arguments, which accept the same values as the parser.
 
 use std::collections::{BTreeMap, HashSet};
 

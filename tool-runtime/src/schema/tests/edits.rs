@@ -118,7 +118,7 @@ fn the_hash_is_that_of_canonical_json_as_others_write_it() {
     let members = definition.as_object_mut().unwrap();
     members.remove("definition_hash");
     members.insert("borrows".to_owned(), json!([]));
-    // RFC 8785 knows doubles only; the library leaves it to its caller to make them.
+    // RFC 8785 has doubles only; the library leaves the conversion to its caller.
     definition["input_schema"]["properties"]["n"]["maximum"] = json!(18_446_744_073_709_551_615.0_f64);
     assert_eq!(digest(serde_jcs::to_string(&definition).unwrap()), definition_hash(&spec, &[]));
 }

@@ -1,4 +1,4 @@
-//! Schemas from elsewhere: what loads, and what would cost too much or reach outside.
+//! Schemas from elsewhere: some load, others would cost too much or refer outside.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What outputs may be that arguments may not: everything that serialises and ends.
+//! Outputs that could not be arguments: everything that serialises and ends.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What arguments may not be: each refusal with its place and what to write instead.
+//! Types that cannot be arguments: each refusal with its place and what to write instead.
 
 use std::collections::{BTreeMap, HashMap};
 

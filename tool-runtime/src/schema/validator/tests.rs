@@ -1,4 +1,4 @@
-//! Cases of the default validator: what it takes, where it says what is wrong, and that it never quotes a value.
+//! Cases of the default validator: accepted values, the places of violations, and that no message quotes a value.
 
 mod agreement;
 

@@ -31,7 +31,7 @@ impl<'a> Field<'a> for Piece<'a> {
                 json.skip()?;
                 Self::Nothing
             }
-            // Another JSON type is kept as its text, so that the status can say what it is.
+            // Another JSON type is kept as its text, so that the status can name it.
             _ => Self::Text(Cow::Borrowed(json.raw()?)),
         };
         Ok(())

@@ -1,8 +1,8 @@
 //! [`Json`]: a cursor over one JSON document, for frames whose shape is known and whose sender is not trusted.
 //!
-//! Frames are small and come by the hundred thousand, so what nearly all of them hold is read here: short
-//! strings, small numbers, words, and shallow values that nobody asked for. What is rare goes to `serde_json`: values
-//! that nest deeply, and escapes of characters by number.
+//! Frames are small and come by the hundred thousand, so the common values are read here: short strings, small numbers,
+//! words, and shallow values to skip. Rare values go to `serde_json`: deeply nested ones, and escapes of characters by
+//! number.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::text::lex::plain_until;
 /// Values that nest less are skipped here: `serde_json` takes an allocation and 500 instructions more for each.
 const SHALLOW: u8 = 4;
 
-/// The text is not what it should be: not JSON, or a member of a known shape occurs twice.
+/// The text is not JSON, or a member of a known shape occurs twice.
 #[derive(Debug)]
 pub(crate) struct Invalid;
 
@@ -33,7 +33,7 @@ impl<'a> Json<'a> {
         Self { text, at: 0 }
     }
 
-    /// The first byte of what comes next, white space left out; zero at the end, where no JSON begins.
+    /// The next byte after white space; zero at the end, where no JSON begins.
     #[inline]
     pub(crate) fn peek(&mut self) -> u8 {
         match self.text.as_bytes().get(self.at) {

@@ -86,7 +86,7 @@ impl Decoded {
         }
     }
 
-    /// Returns the parts of the turn in order, for the history. What the provider wants back is carried with them.
+    /// Returns the parts of the turn in order, for the history, with the data that the provider wants back.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
         let call = |at: usize| self.calls.get(at).map(CallMessage::from);
@@ -111,7 +111,7 @@ impl Decoded {
     }
 }
 
-// Text, reasoning and what is carried stay out of logs.
+// Text, reasoning and carried data stay out of logs.
 impl fmt::Debug for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoded")
@@ -213,8 +213,8 @@ pub enum CallStatus {
 }
 
 impl CallStatus {
-    /// Whether a text is one JSON object, by the rules of the gate, or no text at all; no repair (R8). How long, how deep
-    /// and how large its numbers may be is the gate's business, which has a better answer for the model.
+    /// Whether a text is one JSON object, by the rules of the gate, or no text at all; no repair (R8). The gate checks
+    /// length, depth and the size of numbers, because its answers are better for the model.
     pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
         let text = object_text(text);
         let kind = match json::parse(text, &Limits::UNBOUNDED) {

@@ -1,4 +1,4 @@
-//! [`DisplayEvent`]: what a decoder shows while a response arrives. For display only; no call runs from it.
+//! [`DisplayEvent`]: the parts of an arriving response to show. For display only; no call runs from it.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Field types that read what fits and skip what does not: a provider's odd field never loses a frame.
+//! Field types that read fitting values and skip all others: a provider's odd field never loses a frame.
 
 use std::borrow::Cow;
 
@@ -159,7 +159,7 @@ impl<'a> Field<'a> for Flag {
     }
 }
 
-/// Any value but null, as it was written; to be read later, or never.
+/// Any value except null, as it was written; to be read later, or never.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Raw<'a>(pub(crate) Option<&'a str>);
 

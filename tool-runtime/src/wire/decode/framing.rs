@@ -149,7 +149,7 @@ impl EventStream {
         Ok(true)
     }
 
-    /// Adds what is held to the data that was copied.
+    /// Adds the held line to the copied data.
     fn keep(&mut self, held: &mut Option<&[u8]>) -> Result<(), WireErrorKind> {
         held.take().map_or(Ok(()), |value| self.add(value))
     }

@@ -27,7 +27,7 @@ pub use display::DisplayEvent;
 pub use options::DecodeOptions;
 pub use wire_error::{ErrorCode, WireError, WireErrorKind};
 
-/// What differs between the formats when a response is read: its frames.
+/// The part of reading a response that differs between formats: its frames.
 pub(crate) trait Dialect: Send {
     /// The format that it reads.
     fn format(&self) -> Format;
@@ -43,7 +43,7 @@ pub(crate) trait Dialect: Send {
     /// A response that is one JSON document.
     fn body(&mut self, body: &str, turn: &mut Writer<'_>);
 
-    /// The end of the input: writes what was held back.
+    /// The end of the input: writes the parts that were held back.
     fn end(&mut self, _turn: &mut Writer<'_>) {}
 }
 
@@ -104,14 +104,14 @@ impl Decoder {
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0, unread: 0 }
     }
 
-    /// Takes the next bytes and returns what can be shown. Failures are reported by [`Decoder::finish`].
+    /// Takes the next bytes and returns the events to show. Failures are reported by [`Decoder::finish`].
     pub fn push(&mut self, bytes: &[u8]) -> Vec<DisplayEvent<'static>> {
         let mut events = Vec::new();
         self.push_with(bytes, |event| events.push(event.into_owned()));
         events
     }
 
-    /// Like [`Decoder::push`], without copying what is shown.
+    /// Like [`Decoder::push`], without copying the events.
     pub fn push_with(&mut self, bytes: &[u8], mut show: impl FnMut(DisplayEvent<'_>)) {
         self.take(bytes, &mut show);
     }
@@ -176,7 +176,7 @@ impl Decoder {
                 (Ok(()), _) => 0,
             };
             self.turn.fail(WireError::new(kind));
-            // The content of the reader is of no use any more.
+            // The content of the reader is no longer needed.
             self.reader = Reader::Start { mark: 0 };
         }
     }

@@ -1,11 +1,11 @@
-//! [`DecodeOptions`]: the limits of a decoder, and what the request asked for.
+//! [`DecodeOptions`]: the limits of a decoder, and the facts about the request that it needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::wire::ToolChoice;
 
-/// The limits of a decoder, and what the request asked for.
+/// The limits of a decoder, and the facts about the request that it needs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodeOptions {

@@ -9,7 +9,7 @@ use crate::wire::decode::fields::{Field as _, Raw};
 #[derive(Default)]
 pub(crate) struct Rare<'a>(Vec<(Cow<'static, str>, Raw<'a>)>);
 
-/// The most members of one object that are kept without being known.
+/// The most unknown members of one object that are kept.
 const MAX_OTHERS: usize = 64;
 
 impl<'a> Rare<'a> {
@@ -25,7 +25,7 @@ impl<'a> Rare<'a> {
         self.keep(Cow::Owned(name.to_owned()), json)
     }
 
-    /// Each member that was read without being known, and its value as it was written.
+    /// Each unknown member that was read, and its value as it was written.
     pub(crate) fn others(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().filter_map(|(name, value)| match name {
             Cow::Owned(name) => Some((name.as_str(), value.0?)),

@@ -20,7 +20,7 @@ pub struct WireError {
     pub code: Option<ErrorCode>,
 }
 
-/// The most bytes of a provider's words that are kept.
+/// The most bytes of a provider's message that are kept.
 const MESSAGE: usize = 16 << 10;
 
 impl WireError {

@@ -1,4 +1,4 @@
-//! Fields of a body that no setting names: merged into what is written, and refused where they would override it.
+//! Fields of a body that no setting names: merged into the body, and refused where they would override it.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::settings::Vocabulary;
 
 /// Fields that carry the conversation, its tools or the kind of stream in one format or another, or that would change
-/// what comes back.
+/// the response.
 const OWN: [&str; 23] = [
     "background",
     // Contents, instructions and tools that Gemini puts before those of the request.

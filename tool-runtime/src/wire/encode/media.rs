@@ -1,4 +1,4 @@
-//! Media in requests: what the formats write alike, and what is said in the place of a file that one cannot carry.
+//! Media in requests: the code that formats share, and the sentences in place of files that a format cannot carry.
 
 use std::borrow::Cow;
 
@@ -37,11 +37,11 @@ impl<'a> Messages<'a> {
         format!("[The user sent a file ({}) that cannot be passed on to this model.]", media.label())
     }
 
-    /// The text of a result and the blocks of its files. What the format cannot carry is in the text: a text file as it
-    /// is, any other as a sentence.
+    /// The text of a result and the blocks of its files. Files that the format cannot carry are in the text: a text
+    /// file as it is, any other as a sentence.
     pub(crate) fn result_of(&mut self, result: &Cow<'a, ResultMessage>, block: Block) -> (String, Vec<Object<'a>>) {
         let (mut text, mut blocks) = (result.content.clone(), Vec::new());
-        // One that takes the place of a missing result has none.
+        // The substitute for a missing result has no files.
         let Cow::Borrowed(result) = result else { return (text, blocks) };
         for media in &result.media {
             match block(media) {

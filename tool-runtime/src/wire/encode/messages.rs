@@ -15,10 +15,10 @@ use crate::wire::{Format, Message};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct EncodedMessages {
-    /// The fields of the request body, such as `messages` and `system`, as JSON text: what a provider wants back is in
-    /// it byte for byte.
+    /// The fields of the request body, such as `messages` and `system`, as JSON text. Data that a provider wants back
+    /// is in it byte for byte.
     pub body: BTreeMap<String, Box<RawValue>>,
-    /// What the format cannot carry.
+    /// The parts that the format cannot carry.
     pub losses: Vec<Loss>,
 }
 
@@ -80,31 +80,31 @@ impl<'a> Messages<'a> {
         self.later.iter().map(|(_, piece)| piece)
     }
 
-    /// The model that the request asks, if it is known.
+    /// The model of the request, if it is known.
     pub(crate) const fn model(&self) -> Option<&'a str> {
         self.model
     }
 
-    /// What is carried with a part, if this request's format and model take it back.
+    /// The carried JSON of a part, if this request's format and model take it back.
     pub(crate) fn fits<'c>(&self, carried: Option<&'c Carried>) -> Option<&'c str> {
         carried.filter(|carried| self.takes(carried)).map(Carried::json)
     }
 
-    /// Whether this request's format and model take back what is carried.
+    /// Whether this request's format and model take back the carried JSON.
     pub(crate) fn takes(&self, carried: &Carried) -> bool {
         carried.fits(self.format, self.model)
     }
 
-    /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.
+    /// Like [`fits`](Self::fits) for a part that is written in any case: JSON that is left out is reported.
     pub(crate) fn replay(&mut self, carried: Option<&'a Carried>) -> Option<&'a str> {
         let json = self.fits(carried);
         if json.is_none() && carried.is_some_and(|carried| !carried.says_nothing()) {
-            self.lose("what only another provider or model understands");
+            self.lose("data that only another provider or model understands");
         }
         json
     }
 
-    /// Reports that something of the message cannot be written.
+    /// Reports that a part of the message cannot be written.
     pub(crate) fn lose(&mut self, what: &str) {
         self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
     }
@@ -117,7 +117,7 @@ impl<'a> Messages<'a> {
         call.arguments()
     }
 
-    /// Reports what the repair of a history removes: results that answer no call, and second calls of one id.
+    /// Reports the removals by the repair of a history: results that answer no call, and second calls of one id.
     fn lose_orphans(&mut self, history: &[Message], pieces: &[(usize, Piece<'a>)]) {
         let mut answers = HashSet::new();
         for (at, piece) in pieces {
@@ -149,7 +149,7 @@ impl<'a> Messages<'a> {
             Part::Media(_) => "media that the model made",
             Part::Citation(_) => "a citation",
             Part::Refusal(_) => "a refusal",
-            Part::Carried(_) => "what only another provider or model understands",
+            Part::Carried(_) => "data that only another provider or model understands",
         });
     }
 }
@@ -165,7 +165,7 @@ pub(crate) fn encode_messages(
     encode_marked(format, dialect, history, model, false)
 }
 
-/// As [`encode_messages`], marked for the provider's cache if that is wanted.
+/// As [`encode_messages`], and marked for the provider's cache if requested.
 pub(super) fn encode_marked(
     format: Format,
     dialect: &dyn Dialect,

@@ -1,5 +1,5 @@
-//! What is written into a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]), the
-//! settings ([`settings`]) and the history ([`messages`]).
+//! The parts of a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]), the settings
+//! ([`settings`]) and the history ([`messages`]).
 
 mod extra;
 mod media;
@@ -33,9 +33,9 @@ use serde_json::{Map, Value};
 
 use crate::wire::history::Piece;
 
-/// What differs between the formats when a request is written.
+/// The part of writing a request that differs between formats.
 pub(crate) trait Dialect {
-    /// What the format can carry.
+    /// The abilities of the format.
     fn carries(&self) -> &'static Carries;
 
     /// One tool of the list.

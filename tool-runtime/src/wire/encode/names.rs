@@ -51,7 +51,7 @@ pub(crate) fn chat_id(call: &CallMessage) -> Cow<'_, str> {
     if is_foreign && call.id.as_str().len() > MAX_CHAT_ID_BYTES { hashed(call) } else { call.id.as_str().into() }
 }
 
-/// The same id for the call and its result, in every request.
+/// A hash of the call's id, the same for the call and its result in every request.
 fn hashed(call: &CallMessage) -> Cow<'_, str> {
     let hash = Hash::sha256(call.id.as_str()).to_string();
     format!("call_{}", cut(&hash, 32)).into()

@@ -1,4 +1,4 @@
-//! [`Node`]: JSON to be written, in which text of a provider is passed on as it came.
+//! [`Node`]: JSON to be written, in which text of a provider is passed on unchanged.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Adds the fields of an object that is carried. They are none of those that were added.
+    /// Adds the fields of a carried object. Their keys must differ from those already added.
     pub(crate) fn with_carried(self, object: Option<&'a str>) -> Self {
         self.with_members(object.map(Cow::Borrowed))
     }

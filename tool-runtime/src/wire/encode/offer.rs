@@ -34,7 +34,7 @@ impl<'o> Offer<'o> {
         Self { options, carries: dialect.carries(), losses: Vec::new(), room }
     }
 
-    /// Whether the choice is a subset that the format cannot name, and the tool is none of it.
+    /// Whether the choice is a subset that the format cannot name, and the tool is not in it.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         let out = match &self.options.settings.tool_choice {
             // The format cannot forbid calls, so no tool is offered.
@@ -77,7 +77,7 @@ impl<'o> Offer<'o> {
         Ok(cut)
     }
 
-    /// More tools than the provider takes are refused: nothing says which of them the model needs.
+    /// Refuses more tools than the provider takes: it is unknown which of them the model needs.
     pub(super) fn check_count(&self, tools: usize) -> Result<(), EncodeError> {
         match self.carries.tools.filter(|_| self.options.provider_limits) {
             Some(most) if tools > most => Err(EncodeError::new(EncodeErrorKind::TooManyTools, None, None)),

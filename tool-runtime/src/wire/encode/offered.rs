@@ -1,7 +1,7 @@
 //! [`OfferedTools`]: the tools of requests as text, written once for all requests that offer the same.
 //!
-//! Closing schemas and writing them through trees costs tens of microseconds a tool, and a model is asked with the same
-//! tools again and again. Only what a request may change is left to it: choice, answer and marks.
+//! Closing schemas and writing them through trees costs tens of microseconds a tool, and most requests offer the same
+//! tools. Only the parts that a request may change are left to it: choice, answer and marks.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(crate) struct OfferedTools {
     names: Arc<BTreeSet<String>>,
     /// The tools that the format cannot carry.
     left_out: Vec<String>,
-    /// What comes before and after the list.
+    /// The text before and after the list.
     around: (String, String),
     /// The tools, with a comma between each two.
     list: String,
@@ -30,8 +30,8 @@ pub(crate) struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Writes the tools. Of the options, only how schemas are closed and what happens to tools that cannot be carried
-    /// count, unless the choice [narrows](Self::narrows) the tools.
+    /// Writes the tools. Only the options for closing schemas and for unsupported tools count, unless the choice
+    /// [narrows](Self::narrows) the tools.
     pub(crate) fn new<'a, T: Into<WireTool<'a>>>(
         dialect: &dyn Dialect,
         tools: impl IntoIterator<Item = T>,
@@ -49,7 +49,7 @@ impl OfferedTools {
             newest = Some(tool);
         })?;
         let left_out = given.into_iter().filter(|name| !checks.tools.contains_key(*name)).map(str::to_owned).collect();
-        // An empty list is where the tools go.
+        // The empty list marks the place of the tools.
         let around = dialect.tools(Vec::new()).to_string();
         let (open, close) = around.split_at(around.find("[]").map_or(around.len(), |list| list + 1));
         let names = checks.tools.keys().map(|name| 2 * name.len() + 128).sum::<usize>();
@@ -81,7 +81,7 @@ impl OfferedTools {
         self.left_out.iter().map(String::as_str)
     }
 
-    /// What the format cannot carry of the tools.
+    /// The parts of the tools that the format cannot carry.
     pub(crate) fn losses(&self) -> &[Loss] {
         &self.checks.losses
     }
@@ -91,7 +91,7 @@ impl OfferedTools {
         self.size
     }
 
-    /// What a request says of these tools beside their list.
+    /// The parts of a request about these tools, without their list.
     pub(super) fn beside(
         &self,
         dialect: &dyn Dialect,

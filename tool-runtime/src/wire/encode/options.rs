@@ -1,4 +1,4 @@
-//! What goes into an encoder: [`WireTool`], [`ToolChoice`] and [`EncodeOptions`].
+//! The input of an encoder: [`WireTool`], [`ToolChoice`] and [`EncodeOptions`].
 
 use std::borrow::Cow;
 
@@ -100,7 +100,7 @@ impl ToolChoice {
     }
 }
 
-/// What happens to a tool that the format cannot carry.
+/// The handling of a tool that the format cannot carry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnUnsupported {
@@ -120,11 +120,11 @@ pub struct EncodeOptions {
     pub settings: RequestSettings,
     /// Sends closed copies of the schemas that bind the model, if the format supports them.
     pub strict: bool,
-    /// What happens to a tool that the format cannot carry.
+    /// The handling of a tool that the format cannot carry.
     pub on_unsupported: OnUnsupported,
-    /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of one
-    /// request (OpenAI, Gemini), where more are the error `too_many_tools`. `true` by default; compatible servers may take
-    /// more.
+    /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of
+    /// one request (OpenAI, Gemini); more are the error `too_many_tools`. `true` by default; compatible servers may
+    /// take more.
     pub provider_limits: bool,
 }
 
@@ -161,7 +161,7 @@ impl EncodeOptions {
         self
     }
 
-    /// Sets what happens to a tool that the format cannot carry.
+    /// Sets the handling of a tool that the format cannot carry.
     #[must_use]
     pub const fn with_on_unsupported(mut self, on_unsupported: OnUnsupported) -> Self {
         self.on_unsupported = on_unsupported;

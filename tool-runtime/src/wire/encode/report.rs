@@ -1,4 +1,4 @@
-//! What comes out of an encoder: [`Encoded`] with its [`Loss`]es, or an [`EncodeError`].
+//! The output of an encoder: [`Encoded`] with its [`Loss`]es, or an [`EncodeError`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct Encoded {
     /// The offered tools by name, and which schema of each was sent. The names are what
     /// [`DecodeOptions::with_offered`](crate::wire::DecodeOptions::with_offered) takes.
     pub tools: BTreeMap<String, SentSchema>,
-    /// What the format cannot carry.
+    /// The parts that the format cannot carry.
     pub losses: Vec<Loss>,
 }
 
@@ -32,7 +32,7 @@ pub enum SentSchema {
     ClosedWithNulls,
 }
 
-/// Something that a format cannot carry and that was left out of the copy.
+/// A part that a format cannot carry and that was left out of the copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
@@ -41,7 +41,7 @@ pub struct Loss {
     pub tool: Option<String>,
     /// A JSON pointer into the input schema or to the message (`/1`), or the name of the setting.
     pub path: String,
-    /// What was left out.
+    /// The part that was left out.
     pub what: String,
 }
 

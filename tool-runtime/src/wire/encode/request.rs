@@ -19,7 +19,7 @@ use crate::wire::{Format, Message};
 /// The mark of a block up to which the provider keeps the request in its cache.
 pub(crate) const MARK: &str = r#"{"type":"ephemeral"}"#;
 
-/// What a request is written from, in addition to the tools.
+/// The input of a request, in addition to the tools.
 pub(crate) struct Asked<'a> {
     pub(crate) messages: &'a [Message],
     pub(crate) model: &'a str,
@@ -27,13 +27,13 @@ pub(crate) struct Asked<'a> {
     pub(crate) answer: Option<(WireTool<'a>, AnswerMode)>,
 }
 
-/// A request body and what is known of it.
+/// A request body, with the tools that it offers and its losses.
 pub(crate) struct Request<'p> {
     /// Tools, instructions and messages come first: nothing in front of the last message changes from turn to turn.
     fields: Vec<(String, Text<'p>)>,
     /// The names of the tools that it offers.
     pub(crate) offered: Arc<BTreeSet<String>>,
-    /// What is lost of the request itself; the tools have their own losses.
+    /// The losses of the request itself; the tools have their own.
     pub(crate) losses: Vec<Loss>,
 }
 
@@ -59,7 +59,7 @@ impl Request<'_> {
         self.add(0, name, &value.into());
     }
 
-    /// Adds a field behind all others, unless there is one of this name.
+    /// Adds a field after all others, unless there is one of this name.
     pub(crate) fn trail(&mut self, name: &str, value: impl Into<Value>) {
         if self.fields.iter().all(|(known, _)| known != name) {
             self.add(self.fields.len(), name, &value.into());
@@ -120,7 +120,7 @@ pub(crate) fn encode_request<'p>(
     let overridden = overridden.into_iter().map(|(name, _)| Loss {
         tool: None,
         path: name,
-        what: "what the history says, which an extra field overrides".to_owned(),
+        what: "a field of the history that an extra field overrides".to_owned(),
     });
     let losses = beside.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
     fields.extend(rest.into_iter().map(|(name, value)| (name, Text::Own(raw(&value)))));
@@ -131,7 +131,7 @@ fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-/// Adds a value to the settings, inside objects too. What an extra field wrote in its place is refused.
+/// Adds a value to the settings, inside objects too. A value that an extra field wrote in its place is refused.
 fn merge(into: &mut Map<String, Value>, name: &str, value: Value, path: &str) -> Result<(), EncodeError> {
     // A server could take another spelling for the field.
     if into.keys().any(|known| known != name && fold(known) == fold(name)) {

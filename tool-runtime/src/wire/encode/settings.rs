@@ -1,5 +1,5 @@
-//! The skeleton of writing settings: what no provider takes is refused, what a format lacks is reported, the rest is
-//! written where the format has it.
+//! The skeleton of writing settings: values that no provider takes are refused, settings that a format lacks are
+//! reported, the rest is written where the format has it.
 
 use serde_json::{Map, Value};
 
@@ -30,11 +30,11 @@ pub(crate) struct Vocabulary {
     pub(crate) metadata: Option<&'static str>,
     /// The name of the key of the cache.
     pub(crate) cache_key: Option<&'static str>,
-    /// What the other settings and typed answers write, with a dot between steps.
+    /// The paths of the other settings and of typed answers, with a dot between steps.
     pub(crate) named: &'static [&'static str],
 }
 
-/// The settings written, and what was lost.
+/// The settings written, and the losses.
 #[derive(Default)]
 pub(crate) struct Fields {
     pub(crate) body: Map<String, Value>,
@@ -148,7 +148,7 @@ fn sampling(words: &Vocabulary, settings: &RequestSettings, out: &mut Fields) {
     }
 }
 
-/// What no provider takes.
+/// Refuses values that no provider takes.
 fn check(settings: &RequestSettings) -> Result<(), EncodeError> {
     let wrong = |setting: &str| Err(EncodeError::new(EncodeErrorKind::InvalidSetting, None, Some(setting.to_owned())));
     // Written so that a value which is not a number is refused.

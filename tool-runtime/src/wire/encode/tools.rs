@@ -1,4 +1,4 @@
-//! The skeleton of offering tools: check, close, report, and let the format write what differs.
+//! The skeleton of offering tools: check, close, report, and leave the differences to the format.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::wire::encode::{
     WireTool,
 };
 
-/// What a format can carry.
+/// The abilities of a format.
 pub(crate) struct Carries {
     /// Keywords that the provider refuses at the root of a schema.
     pub(crate) refused_at_root: &'static [&'static str],
@@ -99,7 +99,7 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     Ok(Encoded { body, tools: checks.tools, losses: checks.losses })
 }
 
-/// What is known of the tools that passed the checks. It depends on the choice only where the format cannot name
+/// The facts about the tools that passed the checks. They depend on the choice only where the format cannot name
 /// several tools in one.
 pub(super) struct Checks {
     pub(super) tools: BTreeMap<String, SentSchema>,
@@ -134,7 +134,7 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
     Ok(Checks { tools: sent, losses: offer.losses, room: offer.room })
 }
 
-/// What a request says of its tools beside their list.
+/// The parts of a request about its tools, without their list.
 pub(super) struct Beside {
     pub(super) body: Map<String, Value>,
     /// The tool whose call is the answer: its name, and the tool as the format writes it. It comes last.

@@ -60,8 +60,8 @@ impl Format {
     /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`]. The
     /// choice of tools and the limit to one call are written with the tools.
     ///
-    /// What `model` is documented to refuse is left out and reported, or sent in the form that it takes. `None` writes
-    /// what the format has.
+    /// Settings that `model` is documented to refuse are left out and reported, or sent in the form that it takes.
+    /// `None` writes every setting that the format has.
     ///
     /// # Errors
     /// A setting has a value that no provider takes, or an extra field would override another part of the body.
@@ -71,8 +71,8 @@ impl Format {
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// What was carried from a turn in this format goes back unchanged and in its place, unless it came from another
-    /// model than `model`; `None` keeps what any model sent. A call without a result is answered with
+    /// Data that was carried from a turn in this format goes back unchanged and in its place, unless it came from
+    /// another model than `model`; `None` keeps the data of every model. A call without a result is answered with
     /// `outcome_unknown`; see [`repair`](crate::wire::history::repair).
     #[must_use]
     pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
@@ -80,8 +80,8 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// The tools of requests, written once for all that offer the same. Of the options, only how schemas are closed and
-    /// what happens to tools that cannot be carried count, unless the choice [narrows](Self::narrows) the tools.
+    /// The tools of requests, written once for all that offer the same. Only the options for closing schemas and for
+    /// unsupported tools count, unless the choice [narrows](Self::narrows) the tools.
     pub(crate) fn offered<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
@@ -97,7 +97,7 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// A whole request body but for the fields of the endpoint.
+    /// A whole request body except the fields of the endpoint.
     pub(crate) fn encode_request<'p>(
         self,
         tools: &'p OfferedTools,

@@ -1,11 +1,11 @@
-//! What Chat Completions and Responses have in common.
+//! Code that Chat Completions and Responses share.
 
 use crate::wire::decode::fields::{Count, shape};
 use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Carries, Fields, PropertyNames, Vocabulary};
 use crate::wire::{Effort, RequestSettings};
 
-/// What a request can carry, with the settings in the shape of the format.
+/// The abilities of the format, with the settings in its shape.
 pub(super) const fn carries(
     vocabulary: &'static Vocabulary,
     settings: fn(&RequestSettings, Option<&str>, &mut Fields),
@@ -30,7 +30,7 @@ const KEY: usize = 64;
 const VALUE: usize = 512;
 const USER: usize = 128;
 
-/// The word for how much the model reasons.
+/// The provider's word for the amount of reasoning.
 pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
     match settings.reasoning? {
         Effort::Off => Some("none"),
@@ -74,7 +74,7 @@ pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
 }
 
 shape! {
-    /// The tokens of what was read that came from the cache, or went into it.
+    /// The tokens read that came from the cache, or went into it.
     pub(super) struct Read {
         "cached_tokens" => pub(super) cached: Count,
         "cache_write_tokens" => pub(super) cache_write: Count,
@@ -82,7 +82,7 @@ shape! {
 }
 
 shape! {
-    /// The tokens of what was written that are reasoning.
+    /// The tokens written that are reasoning.
     pub(super) struct Written {
         "reasoning_tokens" => pub(super) reasoning: Count,
     }

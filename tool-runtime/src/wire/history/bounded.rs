@@ -1,4 +1,4 @@
-//! [`bounded`]: the files of a history stay within one limit, and the oldest are left out for it.
+//! [`bounded`]: keeps the files of a history within one limit by leaving out the oldest.
 
 use crate::media::{MAX_BYTES, Media, files};
 use crate::wire::Format;
@@ -97,7 +97,7 @@ fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
     }
 }
 
-/// Whether a part says of the file before it that Gemini made it. On its own the provider would refuse it.
+/// Whether a part marks the file before it as made by Gemini. On its own the provider would refuse it.
 fn is_mark(part: &Part) -> bool {
     matches!(part, Part::Carried(carried) if carried.format() == Format::Gemini)
 }

@@ -55,7 +55,7 @@ impl CallMessage {
         self
     }
 
-    /// Returns what its provider wants back with it, such as a signature; `None` if there is nothing.
+    /// Returns the data that its provider wants back with it, such as a signature; `None` if there is none.
     #[must_use]
     pub const fn carried(&self) -> Option<&Carried> {
         self.carried.as_ref()

@@ -1,4 +1,4 @@
-//! [`Carried`]: what only one provider understands.
+//! [`Carried`]: data that only one provider understands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::wire::decode::cursor::Json;
 
 const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carried JSON has to be one JSON object");
 
-/// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
+/// JSON that a provider wants back in the next request and that only this provider understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
 ///
 /// It is replayed byte for byte to the format that it came from, and left out for any other. If it names a model, it is
@@ -111,7 +111,7 @@ impl Carried {
         &self.json
     }
 
-    /// Returns whether a request in this format to this model takes it back. What names no model fits every model.
+    /// Returns whether a request in this format to this model takes it back. Data without a model fits every model.
     #[must_use]
     pub fn fits(&self, format: Format, model: Option<&str>) -> bool {
         let same_model = self.model().zip(model).is_none_or(|(from, to)| from == to);

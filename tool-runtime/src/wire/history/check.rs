@@ -25,7 +25,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Who answers a call that this side issued.
+/// The party that answers a call of this side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
@@ -33,7 +33,7 @@ pub enum Answer {
     Client,
     /// This side, later.
     Pending,
-    /// This side, some time ago. What a client says of its result is not compared.
+    /// This side, some time ago. The client's version of the result is not compared.
     Ended,
     /// This side, with this result.
     Given(ResultMessage),
@@ -43,7 +43,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryError {
-    /// What is wrong.
+    /// The kind of the mistake.
     pub kind: HistoryErrorKind,
     /// The call it concerns; `None` if it concerns a whole message.
     pub id: Option<CallId>,
@@ -57,8 +57,8 @@ pub enum HistoryErrorKind {
     Orphan,
     /// A second call or a second result of one id.
     Duplicate,
-    /// A call or a result that this side did not issue, or issued differently, or a part that carries what a client
-    /// never gets.
+    /// A call or a result that this side did not issue, or issued differently, or a part with carried data, which a
+    /// client never gets.
     Forged,
     /// More messages or longer content than [`HistoryLimits`] allows.
     TooLarge,
@@ -90,8 +90,8 @@ impl fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-/// Checks a history that a client sent against the calls that this side issued, and who answers each. A missing result
-/// is not an error; [`repair`](crate::wire::history::repair) fills it in.
+/// Checks a history that a client sent against the calls that this side issued, each with the party that answers it. A
+/// missing result is not an error; [`repair`](crate::wire::history::repair) fills it in.
 ///
 /// # Errors
 /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
@@ -121,7 +121,7 @@ pub fn check(
             Message::System(_) | Message::User(_) => open.clear(),
             Message::Assistant(parts) => {
                 open.clear();
-                // What is carried never leaves this side, so a client cannot bring it back.
+                // Carried data never leaves this side, so a client cannot bring it back.
                 if parts.iter().any(|part| part.carried().is_some()) {
                     return Err(HistoryError { kind: HistoryErrorKind::Forged, id: None });
                 }

@@ -27,7 +27,7 @@ use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
 pub enum Message {
     /// Instructions.
     System(String),
-    /// What the user wrote and sent.
+    /// The user's texts and files.
     User(Vec<Content>),
     /// A turn of the model: its parts, in order.
     Assistant(Vec<Part>),
@@ -88,7 +88,7 @@ impl Content {
     }
 }
 
-// What users write stays out of logs.
+// The user's texts stay out of logs.
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

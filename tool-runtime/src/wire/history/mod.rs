@@ -1,10 +1,10 @@
 //! Conversations independent of a provider: messages and their parts, the check of a client's history, the repair of
 //! this side's.
 //!
-//! A turn of a model is kept in order and without loss: what only its provider understands, such as a signature or
-//! encrypted reasoning, is [`Carried`] with the part it came on. The encoder of the same format writes it back unchanged,
-//! because providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format
-//! leaves it out and reports the loss.
+//! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
+//! encrypted reasoning, is [`Carried`] with its part. The encoder of the same format writes it back unchanged, because
+//! providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format leaves it
+//! out and reports the loss.
 
 mod bounded;
 mod call;

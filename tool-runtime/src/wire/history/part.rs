@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// Returns what is carried with the part; `None` if nothing is.
+    /// Returns the carried data of the part; `None` if it has none.
     #[must_use]
     pub fn carried(&self) -> Option<&Carried> {
         match self {
@@ -92,7 +92,7 @@ impl TextPart {
         &self.text
     }
 
-    /// Returns what its provider wants back with it, such as an id or a signature; `None` if there is nothing.
+    /// Returns the data that its provider wants back with it, such as an id or a signature; `None` if there is none.
     #[must_use]
     pub const fn carried(&self) -> Option<&Carried> {
         self.carried.as_ref()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::call::CallId;
 use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
-/// What the model reads of a call whose result is missing.
+/// The substitute for the missing result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missing {
@@ -43,7 +43,7 @@ pub fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> V
     out
 }
 
-/// A message with what belongs to it. Encoders read these, so that none can separate a call from its result.
+/// A message with the results that belong to it. Encoders read these, so that none can separate a call from its result.
 pub(crate) enum Piece<'a> {
     System(&'a str),
     User(&'a [Content]),

@@ -105,7 +105,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Error { code, message } => {
             event("RUN_ERROR", &[("message", Json::Text(message)), ("code", Json::Optional(code))]);
         }
-        // Questions are asked at the end of the run. The stream has no end frame.
+        // Questions come at the end of the run. The stream has no end frame.
         Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }
         | Frame::ArgumentsError { again: true, .. }

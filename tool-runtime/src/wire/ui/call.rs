@@ -1,4 +1,4 @@
-//! [`Call`]: one open call and what was written of it.
+//! [`Call`]: one open call and the parts of it that were written.
 
 use crate::call::{self, Outcome, Suspension};
 use crate::wire::ui::frame::{Frame, Part, Question};
@@ -17,9 +17,9 @@ pub(super) struct Call {
     earlier: bool,
 }
 
-/// Who has to continue a call.
+/// The party that has to continue a call.
 pub(super) enum Wait {
-    /// The tool itself, or nobody.
+    /// The tool itself, or none.
     Nobody,
     /// An earlier response put a question to a person or a client.
     Earlier(Earlier),
@@ -67,7 +67,7 @@ impl Call {
         self.earlier
     }
 
-    /// Whether an earlier response announced the call, and this one has not said anything of it yet.
+    /// Whether an earlier response announced the call, and this one has not written to it yet.
     pub(super) const fn is_unheard(&self) -> bool {
         matches!(self.wait, Wait::Earlier(_))
     }

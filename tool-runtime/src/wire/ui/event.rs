@@ -9,7 +9,7 @@ use crate::wire::Usage;
 
 /// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
 ///
-/// Any order is accepted: what a protocol would refuse is left out, and what is missing is added.
+/// Any order is accepted: events that a protocol would refuse are left out, and missing ones are added.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub enum UiEvent {
     },
     /// Data of the application for its own UI.
     Data {
-        /// What the data is.
+        /// The kind of the data.
         name: String,
         /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that replaces nothing.
         id: Option<String>,
@@ -88,7 +88,7 @@ pub enum UiEvent {
     ToolArgsError {
         /// The id of the call.
         id: String,
-        /// What is wrong, without values.
+        /// The mistake, without values.
         message: String,
     },
     /// A client has to execute it; the call stays open.
@@ -102,7 +102,7 @@ pub enum UiEvent {
         id: String,
         /// The id of the question.
         approval_id: String,
-        /// Why somebody is asked; `None` if no reason is given.
+        /// Why a person is asked; `None` if no reason is given.
         reason: Option<String>,
     },
     /// A person decided.
@@ -125,7 +125,7 @@ pub enum UiEvent {
         /// Additional data for the UI, where the protocol has a place for it.
         artifact: Option<JsonText>,
     },
-    /// The call ended because a person said no.
+    /// The call ended because a person refused it.
     ToolDenied {
         /// The id of the call.
         id: String,

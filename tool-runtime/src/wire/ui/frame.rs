@@ -15,7 +15,7 @@ pub(super) struct Part {
     pub(super) dynamic: bool,
 }
 
-/// What the words of a part are.
+/// The kind of the words of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     Text,
@@ -44,7 +44,7 @@ pub(super) struct Question<'a> {
     pub(super) reason: Option<&'a str>,
 }
 
-/// What a protocol writes. Comes in a valid order only; JSON texts are in one line and hold no refused key.
+/// A frame of a protocol. Comes in a valid order only; JSON texts are in one line and hold no refused key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Frame<'a> {
     MessageStart {
@@ -244,7 +244,7 @@ pub(super) fn sse(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
 /// The end of a stream of server-sent events.
 pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// The finish reason of a turn that waits for somebody.
+/// The finish reason of a turn that waits for a person or a client.
 pub(super) const TOOL_CALLS: &str = "tool-calls";
 
 /// The protocols' own word, with dashes; all three know these.

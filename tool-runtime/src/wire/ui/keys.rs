@@ -48,7 +48,7 @@ pub(super) fn whole(text: &str) -> String {
 }
 
 impl Keys {
-    /// Takes the next piece, adds to `out` what is known to be safe.
+    /// Takes the next piece, adds the text that is known to be safe to `out`.
     pub(super) fn push(&mut self, text: &str, out: &mut String) {
         text.chars().for_each(|next| self.next(next, out));
     }
@@ -120,6 +120,7 @@ impl Keys {
     fn is_suspect(&self) -> bool {
         let text = self.held.get(1..).unwrap_or_default();
         let begins = |word: &&str| word.starts_with(text);
+        // An escape could spell one of the words, so a key with one is held until it ends or is too long for them.
         self.held.len() <= LONGEST
             && (text.contains('\\') || ["__proto__", "prototype", "constructor"].iter().any(begins))
     }
@@ -127,6 +128,7 @@ impl Keys {
     fn rename(&mut self, key: &str) -> Option<&'static str> {
         match serde_json::from_str::<String>(key).ok()?.as_str() {
             "__proto__" => Some("\"_proto_\""),
+            // The packages refuse it directly below `constructor` only.
             "prototype" if self.levels.last().is_some_and(|level| level.constructor) => Some("\"_prototype_\""),
             "constructor" => {
                 self.constructor = true;

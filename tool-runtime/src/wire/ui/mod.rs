@@ -1,11 +1,12 @@
-//! UI streams: the events of a run as bytes for chat UIs, in four protocols, and [`ChatReader`] for what they post.
+//! UI streams: the events of a run as bytes for chat UIs, in four protocols, and [`ChatReader`] for the bodies that
+//! they post.
 //!
 //! The rules that the code names:
 //!
 //! | rule | meaning |
 //! | --- | --- |
 //! | U1 | Start, arguments, end of arguments, result: each once and in this order per call; every stream ends with its end frame |
-//! | U2 | What the packages refuse is never written |
+//! | U2 | Frames that the packages refuse are never written |
 //! | U3 | Approvals have frames in `ui-message-stream`, and are interrupts at the end of a run in `ag-ui`; elsewhere the call stays open and the turn ends with `tool-calls` |
 //! | U4 | Arguments that did not parse are shown as `{}` and an error |
 //! | U5 | Parents and artifacts exist in `data-stream` and `assistant-transport` only |
@@ -92,7 +93,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Creates an encoder for a response that continues a message, when it is known who the calls wait for.
+    /// Creates an encoder for a response that continues a message, when it is known whom each call waits for.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,
@@ -149,7 +150,7 @@ impl UiEncoder {
         self.order.take()
     }
 
-    /// Ends the stream: settles what is open and writes the end frame. Returns no bytes the second time.
+    /// Ends the stream: settles open parts and writes the end frame. Returns no bytes the second time.
     #[must_use = "the bytes are given once"]
     pub fn finish(&mut self) -> Vec<u8> {
         if !std::mem::replace(&mut self.finished, true) {
@@ -160,7 +161,7 @@ impl UiEncoder {
     }
 }
 
-// What it holds back stays out of logs.
+// Events that are held back stay out of logs.
 impl fmt::Debug for UiEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UiEncoder").field("finished", &self.finished).finish_non_exhaustive()

@@ -106,7 +106,7 @@ impl Steps {
         self.total
     }
 
-    /// The model speaks: a new step, unless a call of the last one still runs.
+    /// The model writes: a new step, unless a call of the last one still runs.
     fn turn(&mut self, order: &mut Order) {
         if self.running.is_empty() && std::mem::take(&mut self.settled) {
             let usage = std::mem::take(&mut self.usage);
@@ -145,7 +145,7 @@ struct Missing<'a> {
     message: String,
 }
 
-/// What a person reads of a call, in addition to its arguments.
+/// The data about a call that a person reads, in addition to its arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked<'a> {
@@ -159,8 +159,8 @@ struct Asked<'a> {
     names: &'a [NamedArgument],
 }
 
-/// A client sees what was prepared for it, a person the masked arguments. What else there is for the person is data of
-/// the message, because no protocol has a place for it.
+/// A client sees the payload that was prepared for it, a person the masked arguments. Further data for the person is
+/// data of the message, because no protocol has a place for it.
 fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
     let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {

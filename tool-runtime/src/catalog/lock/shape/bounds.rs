@@ -60,9 +60,11 @@ impl<'a> Comparison<'a, '_> {
             };
             let shift = match (old, new) {
                 (old, new) if old == new => continue,
+                // A format of numbers only describes the type; its bounds are keywords of their own.
                 (old, new) if is_number(old) || is_number(new) => Shift::Text,
                 (None, _) => Shift::Narrower,
                 (_, None) => Shift::Wider,
+                // Whether one pattern matches more texts than another is not computed.
                 _ if keyword == "pattern" => Shift::Unknown,
                 _ => Shift::Other,
             };
@@ -89,10 +91,11 @@ impl<'a> Comparison<'a, '_> {
 
 /// The tighter of the bound and the excluded one. A minimum of zero bounds no length.
 fn bound(view: &View<'_>, keyword: &str, excluding: &str, is_least: bool) -> Option<Bound> {
+    // Upper bounds are negated, so that the larger number is the tighter bound in both directions.
     let sign = |exact: Exact| if is_least { exact } else { exact.negated() };
     let read = |keyword: &str| view.get(keyword).and_then(Exact::of).map(sign);
     let excluded = read(excluding).map(|exact| match exact {
-        // Above 0 is from 1 on, for integers.
+        // For integers, above 0 means 1 or more.
         Exact::Integer(number) if view.is_integer() => (Exact::Integer(number.saturating_add(1)), false),
         exact => (exact, true),
     });

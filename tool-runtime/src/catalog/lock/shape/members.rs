@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::catalog::lock::shape::view::View;
 use crate::catalog::lock::shape::{Comparison, Shift, Use};
 
-/// What fits where a schema says nothing.
+/// The schema that every value fits, for a place without one.
 static ANYTHING: Value = Value::Bool(true);
 
 /// The most alternatives that are compared each with each, or looked through.
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a, '_> {
             (Value::Bool(_), Value::Bool(_)) if is_input => {
                 below.add(Shift::Wider, "arguments that are not listed are taken now");
             }
-            // Who reads an output reads the members that are listed.
+            // Readers of an output read the members that are listed.
             (Value::Bool(_), Value::Bool(_)) => below.add(Shift::Same, "whether there are members that are not listed"),
             (old, new) => below.schemas(old, new),
         });
@@ -83,7 +83,8 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Whether what was the schema is one of several alternatives now, or the other way round: a difference of its own.
+    /// Whether the old schema is one of several alternatives now, or the other way round. This is a difference of its
+    /// own.
     pub(super) fn is_alternative(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
         let (shift, message) = match (one.alternatives(), other.alternatives()) {
             (None, Some(now))
@@ -117,7 +118,7 @@ impl<'a> Comparison<'a, '_> {
             && rules.into_iter().all(is_same)
     }
 
-    /// Alternatives are the same in any order. One that has no equal is compared with what is left on the other side.
+    /// Alternatives are the same in any order. One without an equal is compared with the rest of the other side.
     pub(super) fn branches(&mut self, keyword: &str, one: &View<'a>, other: &View<'a>) {
         let of = |view: &View<'a>| view.get(keyword).and_then(Value::as_array);
         let is_all = keyword == "allOf";

@@ -1,6 +1,6 @@
 //! Compares two schemas by the values that fit them, for values that are taken and for values that are shown.
 //!
-//! Bounded: a comparison looks at a number of places, and says so when there are more.
+//! Bounded: a comparison looks at a number of places, and reports when there are more.
 
 mod bounds;
 mod members;
@@ -83,34 +83,34 @@ const RULES: [&str; 25] = [
     "uniqueItems",
 ];
 
-/// What the values of a schema are for.
+/// The use of a schema's values.
 #[derive(Clone, Copy)]
 pub(super) enum Use<'a> {
     /// A model writes them.
     Input,
-    /// A model or a client reads them; of all members those that the allowlist names, or any.
+    /// A model or a client reads them: the members that the allowlist names, or all without one.
     Output(Option<&'a [String]>),
 }
 
-/// What happened to the values that fit.
+/// The change in the set of values that fit.
 #[derive(Clone, Copy, PartialEq)]
 enum Shift {
     Narrower,
     Wider,
     /// Some no longer fit, and others do.
     Other,
-    /// Nobody can tell.
+    /// The change cannot be judged.
     Unknown,
-    /// A member that nobody has to know of was added.
+    /// A member that is not required was added.
     Added,
     Removed,
-    /// What is left out means something else.
+    /// An absent member means something else.
     Default,
-    /// Words.
+    /// Titles, descriptions and examples.
     Text,
     /// A keyword that no rule is known for.
     Foreign,
-    /// Nothing that counts.
+    /// A difference without an effect.
     Same,
 }
 
@@ -158,12 +158,12 @@ struct Comparison<'a, 'c> {
     clean: HashSet<(usize, usize)>,
     places: usize,
     found: usize,
-    /// How often a pair was met inside itself, and taken to be clean.
+    /// How often a pair was met inside itself, and assumed to be clean.
     assumed: usize,
-    /// The member that is compared could not be left out before.
+    /// The compared member was required before.
     was_required: bool,
     kept: usize,
-    /// The gravest difference of those that are not kept.
+    /// The gravest of the differences that are not kept.
     beyond: Option<LockVerdict>,
     changes: &'c mut Vec<LockChange>,
 }
@@ -186,10 +186,12 @@ impl<'a> Comparison<'a, '_> {
         if self.open.len() > MAX_DEPTH {
             self.places = MAX_PLACES + 1;
         }
+        // By the targets of references, so that a pair of schemas is compared once, however it is reached.
         let pair = (address(behind(self.roots.0, old)), address(behind(self.roots.1, new)));
         if self.is_over() || self.clean.contains(&pair) {
             return;
         }
+        // A recursive schema meets itself. It is equal if the rest of it is, so no difference is assumed.
         if self.open.contains(&pair) {
             self.assumed += 1;
             return;
@@ -199,6 +201,7 @@ impl<'a> Comparison<'a, '_> {
         self.open.push(pair);
         self.pair(old, new, was_required);
         self.open.pop();
+        // A result that rests on such an assumption is not remembered: the open pair may still turn out to differ.
         if (found, assumed) == (self.found, self.assumed) && !self.is_over() {
             self.clean.insert(pair);
         }
@@ -276,12 +279,13 @@ impl<'a> Comparison<'a, '_> {
     /// Whether the allowlist names this place, something below it or something above it.
     fn is_shown(&self) -> bool {
         let Use::Output(Some(allowed)) = self.usage else { return true };
+        // `zip` ends with the shorter path, so a path covers the places above it and below it.
         let covers = |path: &String| path == "$" || path.split('.').zip(&self.path).all(|(one, other)| one == *other);
         !allowed.is_empty() && (self.path.is_empty() || allowed.iter().any(covers))
     }
 }
 
-/// What identifies a schema within documents that do not move.
+/// The identity of a schema: its address, because the documents do not move.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema) as usize
 }

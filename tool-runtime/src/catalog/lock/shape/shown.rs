@@ -1,4 +1,4 @@
-//! What a message shows of two values.
+//! Two values as a message shows them.
 
 use serde_json::Value;
 

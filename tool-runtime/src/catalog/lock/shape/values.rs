@@ -1,4 +1,4 @@
-//! Types, lists of values, defaults and words.
+//! Types, lists of values, defaults and descriptive texts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::json::canonical;
 use crate::text::plain;
 
 impl<'a> Comparison<'a, '_> {
-    /// Words, defaults, and keywords that no rule is known for.
+    /// Descriptive texts, defaults, and unknown keywords.
     pub(super) fn texts(&mut self, one: &View<'a>, other: &View<'a>, was_required: bool) {
         let known = |key: &&str| !(ELSEWHERE.contains(key) || WHOLE.contains(key) || RULES.contains(key));
         let keywords: BTreeSet<_> = one.keywords().chain(other.keywords()).filter(known).collect();

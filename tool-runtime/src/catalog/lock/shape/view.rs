@@ -10,10 +10,10 @@ use crate::text::pointer;
 /// The longest chain of references that is followed from one place.
 const MAX_CHAIN: usize = 32;
 
-/// Keywords that say nothing about which values fit.
+/// Keywords without an effect on the values that fit.
 pub(super) const TEXTS: [&str; 6] = ["title", "description", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// Keywords that are no rule of the place where they are written.
+/// Keywords that set no rule at the place where they are written.
 pub(super) const ELSEWHERE: [&str; 6] = ["$comment", "$defs", "$id", "$ref", "$schema", "definitions"];
 
 pub(super) const STRING: u8 = 16;
@@ -51,6 +51,8 @@ impl<'a> View<'a> {
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
+                    // Rules beside a reference apply together with those of its target, which this chain cannot
+                    // express.
                     Some(target) if !has_rules(members) => schema = target,
                     _ => {
                         view.is_opaque = true;
@@ -65,6 +67,7 @@ impl<'a> View<'a> {
     }
 
     fn checked(mut self) -> Self {
+        // A type that JSON Schema does not have, or a keyword of the wrong form, has no meaning to compare.
         let is_wrong = |value: &Value| match value {
             Value::String(name) => bits(name) == 0,
             Value::Array(names) => names.iter().any(|name| name.as_str().is_none_or(|name| bits(name) == 0)),
@@ -79,6 +82,7 @@ impl<'a> View<'a> {
 
     /// The keyword, where it is written nearest.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
+        // The chain continues inside such an `anyOf`, so it is not a rule of its own.
         let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
         self.chain.iter().filter(|members| !is_followed(members)).find_map(|members| members.get(keyword))
     }
@@ -128,7 +132,7 @@ impl<'a> View<'a> {
         self.types() & NUMBER == INTEGER
     }
 
-    /// The values of `enum`, or that of `const`, as far as `type` has them.
+    /// The values of `enum`, or that of `const`, limited to those that `type` allows.
     pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
         let mut values: Vec<_> = match (self.get("enum"), self.get("const")) {
             (Some(Value::Array(values)), None) => values.iter().collect(),
@@ -165,7 +169,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Valu
     (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
 }
 
-/// The schema behind references without words of their own.
+/// The schema behind references that have no keywords of their own.
 pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut found = schema;
     for _ in 0..MAX_CHAIN {

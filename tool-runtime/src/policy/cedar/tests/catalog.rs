@@ -60,7 +60,7 @@ fn labels_and_roles_are_known_by_their_sources() {
     let policy = policy(&format!("{PERMIT}{cedar}")).unwrap();
     assert!(policy.check(&specs(), []).is_empty());
     assert!(policy.roles().contains("guest") && policy.attributes().contains("clearance"));
-    // A label that only Cedar reads decides something.
+    // A label that only Cedar reads is not idle.
     let read = |cedar: &str| {
         let policy = format!("labels.minor.from_run = true\ncedar.policies = '{PERMIT}{cedar}'");
         ToolPolicy::from_toml(&policy).unwrap().check(&specs(), []).len()

@@ -1,4 +1,4 @@
-//! What is decided, and by which policy.
+//! Decisions, each with the policy that made it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn told(cedar: &str, context: &PolicyContext<'_>, tool: &str, arguments: Option<
     format!("{} {}", decision.verdict, decision.rule)
 }
 
-/// The decision on the letter, after a permit of everything.
+/// The decision on the letter, with a `permit` for everything.
 #[track_caller]
 fn mail(forbid: &str, context: &PolicyContext<'_>) -> String {
     let cedar = format!("{PERMIT}\n@id(\"rule\") forbid(principal, action, resource) {forbid};");
@@ -139,7 +139,7 @@ fn a_forbid_can_ask_for_an_approval() {
         [None, Some(LETTER)].map(|arguments| told(&cedar, &none, "mail__send", arguments))
     };
     assert_eq!(ask(PERMIT, ""), [ALLOWED, "require_approval cedar:ask"]);
-    // Denying wins, and nobody approves what nothing permits.
+    // A denial wins, and an approval does not replace a missing `permit`.
     let never = "@id(\"never\") forbid(principal, action, resource == Tool::\"mail__send\");";
     assert_eq!(ask(PERMIT, never), ["deny cedar:never"; 2]);
     let other = "permit(principal, action == Action::\"docs__search\", resource);";
@@ -156,7 +156,7 @@ fn a_restored_run_is_held_to_the_policies_that_it_had() {
     let specs = specs();
     assert_eq!(run.admit(&none, &Subject::of(&specs[0])).rule, "cedar:no-mail");
     assert_eq!(run.admit(&none, &Subject::of(&specs[1])).rule, "allowed_tools");
-    // What the principal was is asked about, too.
+    // The principal's earlier roles count, too.
     let guests = format!("{PERMIT} @id(\"guests\") forbid(principal in Role::\"guest\", action, resource);");
     let guest = Standing { roles: words(&["guest"]), attributes: Vec::new() };
     let before = RunPolicy::new(policy(&guests).unwrap()).policies();
@@ -176,10 +176,10 @@ fn what_the_engine_cannot_decide_is_denied() {
         told(&cedar.replace("@id", "@approval(\"required\") @id"), &none, "mail__send", Some(&many)),
         "deny internal_error.cedar:rule"
     );
-    // A permit that fails does not count as one that was not asked.
+    // A `permit` whose evaluation fails is not skipped.
     let permit = format!("{PERMIT} @id(\"rule\") permit(principal, action, resource) {overflow};");
     assert_eq!(told(&permit, &none, "mail__send", Some(&many)), "deny internal_error.cedar:rule");
-    // Neither an attribute nor an argument that does not exist is taken for anything.
+    // A missing attribute or argument is an error, not a value.
     assert_eq!(mail("when { resource.owner == \"ada\" }", &none), "deny internal_error.cedar:rule");
     assert_eq!(mail("when { context.arguments.choice == \"a\" }", &none), "deny internal_error.cedar:rule");
     let cedar =

@@ -1,4 +1,4 @@
-//! The gate asks the policies when it shows tools, when it admits a call, and when the arguments are frozen.
+//! The gate evaluates the policies when it shows tools, when it admits a call, and when the arguments are frozen.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ async fn all_three_stages_ask() {
     assert_eq!(records[0].record.as_call().unwrap().decision.as_ref().unwrap().rule, "cedar:small-sums");
     let (run, _, outcome) = pay(RunOptions::new(), 100.0).await;
     assert_eq!(outcome, Outcome::Ok);
-    // What was read counts from then on.
+    // The label that the result of `pay__read` put on the run counts from then on.
     assert!(run.exec(ToolCall::text("read", "pay__read", "{}")).await.is_ok());
     let again = run.exec(ToolCall::text("again", "pay__send", r#"{"amount":1}"#)).await;
     assert_eq!(again.outcome(), Outcome::PolicyDenied);

@@ -38,7 +38,7 @@ fn size_and_depth_are_bounded() {
     let clause = |body: &str| format!("permit(principal, action, resource) when {{ {body} }};");
     let bracketed = |depth: usize| clause(&format!("{}true{}", "(".repeat(depth), ")".repeat(depth)));
     let joined = |operands: usize, by: &str| clause(&vec!["true"; operands].join(by));
-    // At the limits the engine has stack enough, on a test's thread as on a worker's.
+    // At the limits the engine has enough stack, on a test's thread as on a worker's.
     for cedar in [bracketed(31), joined(129, " && "), clause(&format!("{}true", "if true then true else ".repeat(256)))]
     {
         let policy = policy(&cedar).unwrap_or_else(|error| panic!("{error}"));
@@ -55,7 +55,7 @@ fn size_and_depth_are_bounded() {
     refused(&clause(&"(".repeat(30_000)), "line 1: more than 32 brackets");
     refused(&PERMIT.repeat(257), "more than 256 policies; write fewer");
     refused(&" ".repeat(64 * 1024 + 1), "the policies are longer than 64 KiB together");
-    // What is in texts and comments is not counted.
+    // Brackets in texts and comments are not counted.
     let brackets = "(".repeat(100);
     policy(&clause(&format!("context.caller != \"\\\"{brackets}\" // {brackets}\n"))).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Schema and type give one answer: what the schema of a type takes, the type is built from, and the reverse.
+//! Schema and type agree: a type is built from exactly the values that its schema accepts.
 //!
 //! Rows on which a typed parse and a schema are known to differ by default are among the generated values.
 

@@ -13,7 +13,7 @@ const VALUES: &[&str] = &[
     "[1 ,2\t,\r\n3]",
 ];
 
-/// What may take the place of a byte.
+/// Replacements for a byte.
 const BYTES: &[&str] =
     &["", "\"", "\\", ",", ":", "{", "}", "[", "]", "0", "1", "-", ".", "e", "n", " ", "\u{1}", "\u{e9}"];
 
@@ -52,7 +52,7 @@ fn integers_are_those_of_the_grammar() {
     {
         assert_eq!(Json::new(text).integer().ok(), expected, "{text}");
     }
-    // A zero before other digits ends the number, so that what comes next is no JSON.
+    // A zero before other digits ends the number, so that the next digit is not JSON.
     let mut json = Json::new("01");
     assert!(json.integer().is_ok_and(|number| number == Some(0)) && json.end().is_err());
 }

@@ -5,8 +5,8 @@ use memchr::{memchr2, memchr3};
 use crate::wire::WireErrorKind;
 use crate::wire::decode::framing::{Each, Frame, TOO_LONG};
 
-/// An array of objects that grows while it is sent. Objects are found by their braces, however deep they nest; whether
-/// one is JSON is for the reader of the frame to say.
+/// An array of objects that grows while it is sent. Objects are found by their braces, however deep they nest; the
+/// reader of the frame decides whether one is JSON.
 pub(crate) struct ObjectArray {
     max: usize,
     place: Place,
@@ -22,7 +22,7 @@ enum Place {
     Next,
     /// After an object: a comma or the end.
     After,
-    /// In an object: how many braces are open, and where strings stand.
+    /// In an object: how many braces are open, and the state of strings.
     Inside(usize, Strings),
     Closed,
 }

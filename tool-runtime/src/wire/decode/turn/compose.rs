@@ -1,4 +1,4 @@
-//! The parts of a turn as decoders write them: text, reasoning, media, sources and what is carried.
+//! The parts of a turn as decoders write them: text, reasoning, media, sources and carried data.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ impl Writer<'_> {
         part
     }
 
-    /// Replaces the text of a part by that of an authoritative event (S2). What was shown stays shown.
+    /// Replaces the text of a part by that of an authoritative event (S2). Text that was shown stays shown.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
         self.turn.layout.replace_text(part, text, &mut self.turn.text);
     }
@@ -113,14 +113,15 @@ impl Writer<'_> {
         self.turn.layout.add(Slot::Carried)
     }
 
-    /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.
+    /// Sets the data that the provider wants back with a part, as a JSON object in the shape that the format's encoder
+    /// expects.
     pub(crate) fn carry(&mut self, part: usize, json: String, bound: BoundTo) {
         if self.turn.layout.carry(part, Carried::read(self.turn.format, json), bound) > self.turn.max_carried_bytes {
             self.fail_with(WireErrorKind::LimitExceeded);
         }
     }
 
-    /// Sets what the provider wants back with a call.
+    /// Sets the data that the provider wants back with a call.
     pub(crate) fn carry_call(&mut self, call: usize, json: String, bound: BoundTo) {
         if let Some(part) = self.turn.layout.of_call(call) {
             self.carry(part, json, bound);

@@ -48,11 +48,11 @@ struct Call {
     frame: usize,
     announced: bool,
     shown: usize,
-    /// The model that made it gave way to another one, which does not know of it.
+    /// The model that made it was replaced by another one, which does not know it.
     is_void: bool,
 }
 
-/// How the turn ended, as far as it is known.
+/// The end of the turn, if it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Open,
@@ -87,7 +87,7 @@ impl Turn {
         self.closed
     }
 
-    /// Whether it failed before anything of it could be read.
+    /// Whether it failed before any part of it could be read.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.error.is_some() && self.layout.is_empty() && self.usage.is_none()
     }
@@ -118,7 +118,8 @@ impl Turn {
     }
 
     /// The result. Calls are complete only if the turn ended well (R10).
-    /// Of an answer that is larger than allowed only the beginning is kept. `unkept` is how much of it could not be read.
+    /// Only the beginning is kept of an answer that is larger than allowed. `unkept` counts the bytes of it that could
+    /// not be read.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.layout.is_cut() {
             self.error = Some(WireError::new(WireErrorKind::LimitExceeded));
@@ -131,13 +132,13 @@ impl Turn {
             unkept += self.keep_beginning();
         }
         let clean = self.error.is_none() && self.ending == Ending::Well;
-        // An item that waits for the client does not change how the turn ended; the error says that somebody has to act.
+        // An item that waits for the client does not change how the turn ended; the error reports the required action.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
         let finish = match (broken, self.ending) {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
             (Some(_), _) | (None, Ending::Open) => Finish::Error,
             (None, Ending::Cut(finish)) => finish,
-            // Calls decide, not the word (R5).
+            // Calls decide, not the provider's word (R5).
             (None, Ending::Well) if !self.calls.is_empty() => Finish::ToolCalls,
             (None, Ending::Well) if !self.refusal.is_empty() => Finish::Refusal,
             (None, Ending::Well) => Finish::Stop,

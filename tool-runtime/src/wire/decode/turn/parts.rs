@@ -85,6 +85,7 @@ impl Layout {
                 }
                 Part::Media(media) => Slot::Media(Box::new(media.clone())),
                 Part::Citation(citation) => Slot::Citation(Box::new(citation.clone())),
+                // All refusals of a turn are one text.
                 Part::Refusal(_) if layout.has_refusal() => continue,
                 Part::Refusal(_) => Slot::Refusal,
                 Part::Carried(_) => Slot::Carried,
@@ -132,6 +133,7 @@ impl Layout {
             return;
         }
         text.replace_range(from..to, new);
+        // The ends of the texts after it move by the difference in length.
         for (slot, _) in self.parts.iter_mut().skip(part) {
             if let Slot::Text(end) = slot {
                 *end = *end - (to - from) + new.len();
@@ -170,7 +172,7 @@ impl Layout {
         })
     }
 
-    /// Sets what is carried with a part and returns the bytes that are carried in all.
+    /// Sets the carried data of a part and returns the bytes of all carried data.
     pub(super) fn carry(&mut self, part: usize, new: Carried, bound: BoundTo) -> usize {
         if let Some((_, carried)) = self.parts.get_mut(part) {
             self.carried_bytes += new.json().len();

@@ -1,4 +1,4 @@
-//! What decoders ask of the turn that they write.
+//! Queries of decoders about the turn that they write.
 
 use crate::wire::decode::turn::{Call, Writer};
 

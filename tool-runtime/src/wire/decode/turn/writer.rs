@@ -77,7 +77,7 @@ impl Writer<'_> {
     /// Generates an id for a call without one, for formats that never send ids.
     pub(crate) fn settle_id(&mut self, at: usize) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
-        // It is not among those that are looked up: the server does not know it.
+        // It is not added to the look-up, because the server does not know it.
         call.id.get_or_insert_with(CallId::generate);
     }
 
@@ -134,7 +134,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Shows what was held back, at the end of the turn: calls without id or without argument text.
+    /// Shows the calls that were held back, at the end of the turn: those without id or without argument text.
     fn announce_all(&mut self) {
         for at in 0..self.turn.calls.len() {
             // The text of a call that was announced was shown when it came.
@@ -178,7 +178,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ignores what follows.
+    /// Ignores all further input.
     pub(crate) fn close(&mut self) {
         self.turn.closed = true;
     }

@@ -1,4 +1,4 @@
-//! What providers limit about schemas: the size of strict requests, names of properties, circles.
+//! Limits of providers on schemas: the size of strict requests, names of properties, circles.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const MOST: [(usize, &str); 3] = [(20, "20 strict tools"), (24, "24 optional pro
 /// The longest name of a property that Anthropic takes.
 const MAX_NAME: usize = 64;
 
-/// What the strict tools of one request have used of the provider's limits.
+/// The share of the provider's limits that the strict tools of one request have used.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Room([usize; 3]);
 

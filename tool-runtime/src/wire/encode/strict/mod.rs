@@ -59,7 +59,7 @@ const BOUNDS: &[&str] = &[
 /// Objects may be nested this deep in a copy that is closed as [`Closing::Nullable`]; the root is the first level.
 const MAX_LEVELS: usize = 10;
 
-/// What a provider means by strict.
+/// A provider's meaning of strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing {
     /// Every property is required; optional ones become nullable. OpenAI.
@@ -72,7 +72,7 @@ pub(crate) enum Closing {
 pub(crate) struct Closed {
     /// The copy to send.
     pub(crate) schema: Value,
-    /// What the copy leaves out: a JSON pointer and the keyword.
+    /// The omissions of the copy: a JSON pointer and the keyword.
     pub(crate) dropped: Vec<(String, String)>,
     /// How many properties are optional.
     optional: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Closed {
     unions: usize,
 }
 
-/// A copy in which every object is closed (T1). The error is the JSON pointer of what cannot be closed (T2).
+/// A copy in which every object is closed (T1). The error is the JSON pointer of the part that cannot be closed (T2).
 pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
     let root = Node::parse(schema).ok_or_else(String::new)?;
     let mut copy = root.clone();

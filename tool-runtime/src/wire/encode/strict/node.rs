@@ -37,6 +37,7 @@ impl Node {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
                 items.into_iter().map(|raw| Self::read(raw.get(), depth)).collect::<Option<_>>().map(Self::Array)
             }
+            // As written: reading `1.0` or a long integer as a number could change its digits.
             _ => Some(Self::Scalar(raw.to_owned())),
         }
     }
@@ -107,7 +108,7 @@ impl Node {
         Some(entries.remove(at).1)
     }
 
-    /// What a local reference (`#` and a JSON pointer) names.
+    /// The target of a local reference (`#` and a JSON pointer).
     pub(super) fn resolve(&self, reference: &str) -> Option<&Self> {
         pointer::split(reference.strip_prefix('#')?)?.try_fold(self, |node, step| match node {
             Self::Object(_) => node.get(&step),

@@ -9,7 +9,7 @@ pub(super) fn make_nullable(node: &mut Node, root: &Node) {
         return;
     }
     if node.get("$ref").is_some() {
-        // A reference has no siblings, so what describes it moves out of the branch.
+        // A reference has no siblings, so its description moves out of the branch.
         let mut outer = Node::Object(Vec::new());
         for key in ["title", "description"] {
             if let Some(note) = node.remove(key) {

@@ -66,7 +66,7 @@ pub(super) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
     }
 }
 
-/// Every shape that knows the property has it optional and not nullable, and there is one.
+/// Whether every shape with the property has it optional and not nullable, and there is such a shape.
 fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
     let mut known = shapes.iter().filter_map(|shape| Some((shape, shape.get("properties")?.get(key)?))).peekable();
     known.peek().is_some()
@@ -78,7 +78,7 @@ fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
         })
 }
 
-/// The schema itself, what it refers to, and its branches.
+/// The schema itself, the schemas that it refers to, and its branches.
 fn shapes<'a>(schema: &'a Node, root: &'a Node, hops: usize) -> Vec<&'a Node> {
     let mut found = vec![schema];
     let Some(hops) = hops.checked_sub(1) else { return found };

@@ -24,11 +24,11 @@ enum Kind {
     Text { part: usize, rest: Option<String>, citations: String },
     /// Thinking: its part, its start and its signature.
     Thinking { part: usize, start: String, signature: String },
-    /// A block that goes back as it came: its part, its start and what its deltas brought.
+    /// A block that goes back as it came: its part, its start and the additions of its deltas.
     Carried { part: usize, start: String, added: Box<Added> },
 }
 
-/// What deltas add to a block that is carried.
+/// The additions of deltas to a carried block.
 #[derive(Default)]
 struct Added {
     text: String,
@@ -90,7 +90,7 @@ impl Block {
         self.open && matches!(self.kind, Kind::Call(..))
     }
 
-    /// Adds a delta. What does not belong to the kind of block is skipped, as the official SDKs do (A1).
+    /// Adds a delta. One that does not belong to the kind of block is skipped, as the official SDKs do (A1).
     pub(super) fn delta(&mut self, delta: &Delta<'_>, data: &str, turn: &mut Writer<'_>) {
         match (&mut self.kind, delta.kind.get()) {
             (Kind::Text { part, .. }, "text_delta") => *part = turn.text_at(Some(*part), delta.text.get()),
@@ -99,7 +99,7 @@ impl Block {
                 turn.append_text(*call, delta.partial_json.get());
             }
             (Kind::Call(..), _) => {}
-            // What is carried was put together at the end of the block (A4).
+            // Carried JSON was put together at the end of the block (A4).
             _ if !self.open => turn.fail_with(WireErrorKind::ProtocolViolation),
             (Kind::Thinking { part, .. }, "thinking_delta") => turn.reasoning_at(*part, delta.thinking.get()),
             (Kind::Thinking { signature, .. }, "signature_delta") => delta.signature.get().clone_into(signature),
@@ -109,8 +109,8 @@ impl Block {
         }
     }
 
-    /// Ends the block: decides on the input of a call (A2) and carries what goes back. Thinking without its end or its
-    /// signature cannot go back, nor can another block that broke off (A5).
+    /// Ends the block: decides on the input of a call (A2) and keeps the data that goes back. Thinking without its end
+    /// or its signature cannot go back, nor can another block that broke off (A5).
     pub(super) fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -167,7 +167,7 @@ impl Added {
         }
     }
 
-    /// The block with what was added.
+    /// The block with the additions.
     fn to(&self, start: String) -> String {
         let mut set = Vec::new();
         let block = read::<ContentBlock<'_>>(&start).unwrap_or_default();

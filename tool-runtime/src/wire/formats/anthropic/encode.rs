@@ -38,7 +38,7 @@ impl Dialect for Anthropic {
     }
 
     // Four blocks may be marked: the last tool, the instructions, and the last blocks of the last two messages of the
-    // user. The provider looks back 20 blocks from a mark, so the second one finds what the turn before wrote.
+    // user. The provider looks back 20 blocks from a mark, so the second one finds the cache entry of the turn before.
     fn mark<'a>(&self, system: Option<&mut Node<'a>>, list: &mut [Object<'a>]) {
         if let Some(system) = system {
             let text = std::mem::replace(system, Node::Null);
@@ -61,7 +61,7 @@ impl Dialect for Anthropic {
 
     fn choice(&self, choice: &ToolChoice) -> Option<(&'static str, Value)> {
         let choice = match choice {
-            // A subset is what is offered.
+            // Only the tools of the subset are offered.
             ToolChoice::Auto | ToolChoice::Allowed { required: false, .. } => json!({ "type": "auto" }),
             ToolChoice::None => json!({ "type": "none" }),
             ToolChoice::Required | ToolChoice::Allowed { .. } => json!({ "type": "any" }),

@@ -1,17 +1,17 @@
-//! [`Model`]: what a model takes of thinking and sampling, by its name.
+//! [`Model`]: the settings of thinking and sampling that a model takes, by its name.
 //!
 //! The rules are those of Anthropic's documentation: "Troubleshooting thinking" (configurations each model rejects),
 //! "Errors" (extended thinking not supported, thinking cannot be disabled), "Thinking" (sampling parameters) and "What's
 //! new in Claude Sonnet 5.5" (`between_tools`).
 
-/// A model, as far as its name says which one it is.
+/// A model, identified by its name.
 #[derive(Clone, Copy)]
 pub(super) struct Model<'a> {
     family: &'a str,
     version: (u32, u32),
 }
 
-/// How a model is told to think.
+/// The way to request thinking of a model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
     /// By a number of tokens.
@@ -22,7 +22,7 @@ pub(super) enum Thinking {
     Both,
 }
 
-/// How a model is told not to think.
+/// The way to turn the thinking of a model off.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Off {
     /// It always thinks.

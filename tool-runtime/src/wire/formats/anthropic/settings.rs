@@ -52,7 +52,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
             out.lose("temperature", &format!("the provider takes no temperature {why}"));
         }
         match settings.top_p {
-            // What says nothing is left out too.
+            // A value without an effect is left out too.
             Some(share) if !samples => {
                 out.body.remove("top_p");
                 if share < 1.0 {

@@ -1,4 +1,4 @@
-//! What events, messages and blocks hold, read as borrowed types, and blocks written again with what the deltas brought.
+//! Events, messages and blocks, read as borrowed types, and blocks rewritten with the additions of their deltas.
 
 use crate::json::quote;
 use crate::wire::decode::cursor::{Invalid, Json};
@@ -69,7 +69,7 @@ shape! {
 }
 
 shape! {
-    /// A delta of which only one kind of block knows the fields.
+    /// A delta whose fields only one kind of block has.
     pub(super) struct Whole<'a> {
         "delta" => pub(super) delta: Raw<'a>,
     }

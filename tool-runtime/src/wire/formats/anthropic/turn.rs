@@ -6,7 +6,7 @@ use crate::wire::formats::anthropic::shape::FALLBACK;
 use crate::wire::history::{CallMessage, Carried, Part, Piece, TextPart};
 
 shape! {
-    /// What carried JSON says of itself.
+    /// The fields of carried JSON that are read.
     struct Block<'a> {
         "type" => kind: Text<'a>,
         "id" => id: Text<'a>,
@@ -19,7 +19,7 @@ shape! {
 }
 
 shape! {
-    /// Who made a call: the model, or code that a server tool runs.
+    /// The source of a call: the model, or code that a server tool runs.
     struct Caller<'a> {
         "tool_id" => tool: Text<'a>,
     }
@@ -43,10 +43,10 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     for part in rest {
         turn.part(part);
     }
-    // The provider answers "The final block in an assistant message cannot be `thinking`". Its documentation does not say
-    // whether that holds for every message or for the last one, so no turn ends so. A paused one does not either: what the
-    // model wrote next, it wrote without that thinking, and thinking that is not preceded by the same thinking as before
-    // is refused ("Prefix checks on thinking blocks").
+    // The provider answers "The final block in an assistant message cannot be `thinking`". Its documentation does not
+    // say whether that holds for every message or for the last one, so no turn ends so. A paused one does not either:
+    // the model continued without that thinking, and thinking whose preceding thinking changed is refused ("Prefix
+    // checks on thinking blocks").
     for _ in std::mem::take(&mut turn.thinking) {
         turn.out.lose("reasoning without an answer");
     }
@@ -107,7 +107,7 @@ impl<'a> Turn<'_, 'a> {
         if is_kept {
             self.part(part);
         } else {
-            self.out.lose("what a model that declined left behind");
+            self.out.lose("parts of a model that declined");
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Turn<'_, 'a> {
         let mut carried = self.out.replay(call.carried());
         let caller = carried.and_then(block).and_then(|block| block.caller.0);
         if caller.is_some_and(|caller| self.is_unanswered(caller.tool.get())) {
-            self.out.lose("which code made a call");
+            self.out.lose("the code that made a call");
             carried = None;
         }
         let block = Object::of_type("tool_use").with("id", plain_id(call)).with("name", self.out.name_of(call));

@@ -39,7 +39,7 @@ impl Pass {
     }
 }
 
-/// What the events of one message counted.
+/// The counts of the events of one message.
 #[derive(Default)]
 pub(super) struct Counts {
     message: Usage,
@@ -58,7 +58,7 @@ impl Counts {
         self.message.provisional = false;
     }
 
-    /// Adds what an event counts and returns the tokens so far. Later counts replace earlier ones; where a gateway
+    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones; where a gateway
     /// writes zero tokens read at the end, the start's count stays.
     pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
         let message = &mut self.message;
@@ -85,9 +85,10 @@ impl Counts {
         self.usage()
     }
 
-    /// The counts of the message and what the passes have beyond them. Anthropic documents that the message sums up the
-    /// passes of the model that answers ("Advisor tool", usage), without those of compaction (`BetaUsage.iterations` in
-    /// its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All of them are paid.
+    /// The counts of the message and the additional counts of the passes. Anthropic documents that the message sums up
+    /// the passes of the model that answers ("Advisor tool", usage), without those of compaction
+    /// (`BetaUsage.iterations` in its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All
+    /// of them are paid.
     fn usage(&self) -> Usage {
         let mut usage = self.message;
         let [input, read, write, output] = self.passes;

@@ -60,7 +60,7 @@ impl Dialect for Gemini {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // Gateways end every stream with it; here it says nothing (G4).
+        // Gateways end every stream with it; it has no meaning here (G4).
         if is_done(data) {
             return turn.close();
         }

@@ -22,7 +22,7 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
 }
 
 /// A part of a function's response (`FunctionResponse.parts`): inline images, PDFs and text of the types that the
-/// provider of the AI SDK knows to be taken, for models that read them.
+/// provider of the AI SDK lists, for models that read them.
 pub(super) fn response_part(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
     let is_taken = matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");
@@ -34,7 +34,7 @@ pub(super) const fn no_part(_: &Media) -> Option<Object<'_>> {
     None
 }
 
-/// Whether the model reads files in a function's response, as Gemini 3 does. Without a name it is taken to.
+/// Whether the model reads files in a function's response, as Gemini 3 does. `None` counts as such a model.
 pub(super) fn reads_response_parts(model: Option<&str>) -> bool {
     model.is_none() || generation(model) == Some(Generation::Newer)
 }

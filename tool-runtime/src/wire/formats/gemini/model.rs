@@ -1,6 +1,6 @@
-//! What a model takes, by its name.
+//! The settings that a model takes, by its name.
 
-/// The generations of Gemini, as far as requests to them differ.
+/// The generations of Gemini whose requests differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
     /// Gemini 1 and 2.

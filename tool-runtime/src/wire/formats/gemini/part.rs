@@ -1,4 +1,4 @@
-//! The parts of a turn: text, thoughts, calls and what only Gemini understands (G2, G3).
+//! The parts of a turn: text, thoughts, calls and parts that only Gemini understands (G2, G3).
 
 use crate::media::Media;
 use crate::wire::WireErrorKind;
@@ -54,10 +54,10 @@ impl Parts {
             match Media::base64(came, blob.data.get()).ok().filter(|media| media.media_type() == came) {
                 Some(media) => {
                     turn.media(media);
-                    // A part after it, if only an empty one, says that Gemini made it.
+                    // A part after it, even an empty one, marks it as made by Gemini.
                     turn.carried(part.rest(&["inlineData"]), BoundTo::Model);
                 }
-                // What cannot be kept as a file goes back as it came.
+                // A file that cannot be kept goes back as it came.
                 None => turn.carried(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
             }
         } else if part.has_more {
@@ -80,7 +80,7 @@ impl Parts {
         self.is_sealed = part.has_more;
     }
 
-    // Gemini alone takes its thoughts back, so that even unsigned ones carry a mark.
+    // Only Gemini takes its thoughts back, so even unsigned ones carry a mark.
     fn thought(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) {
         let text = part.text.get();
         if text.is_empty() && !part.has_more {
@@ -122,7 +122,7 @@ impl Parts {
             self.open = Some(Open { call: at, arguments: PartialArguments::default() });
         }
         let open = self.open.as_mut()?;
-        // Whole arguments beside pieces: which of them count, nobody says.
+        // Whole arguments beside pieces: it is undefined which of them count.
         let is_whole = !matches!(call.args, Piece::Nothing | Piece::Object("{}"));
         if is_whole || call.partial_args.iter().try_for_each(|value| open.arguments.add(value)).is_err() {
             return broken(turn);

@@ -76,7 +76,7 @@ impl PartialArguments {
         self.open == 0
     }
 
-    /// Adds a value. One whose place is unknown or taken is refused; one that says nothing is skipped (R6).
+    /// Adds a value. One whose place is unknown or taken is refused; an empty one is skipped (R6).
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
         let Some(new) = value.came()? else { return Ok(()) };
         let mut node = &mut self.root;
@@ -146,6 +146,7 @@ impl Node {
                     *self = Self::Array(Vec::new());
                 }
                 let Self::Array(items) = self else { return Err(Invalid) };
+                // Items come in order: an index past the next one leaves a gap, and is refused.
                 if index == items.len() {
                     items.push(Self::Empty);
                 }
@@ -161,6 +162,7 @@ impl Node {
             (Self::Empty, New::Text { text, continues }) => {
                 *self = Self::Text { text: (*text).to_owned(), continues: *continues };
             }
+            // Only an unfinished string takes more; a second value in one place is refused (G3).
             (Self::Text { text, continues: continues @ true }, New::Text { text: more, continues: on }) => {
                 text.push_str(more);
                 *continues = *on;
@@ -211,7 +213,7 @@ fn first_step(path: &str) -> Result<(Step<'_>, &str), Invalid> {
     if name.is_empty() { Err(Invalid) } else { Ok((Step::Key(name.into()), rest)) }
 }
 
-/// What comes after a bracket: an index or a quoted name, and the closing bracket.
+/// Reads the text after a bracket: an index or a quoted name, and the closing bracket.
 fn bracketed(text: &str) -> Result<(Step<'_>, &str), Invalid> {
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '\'' | '"')) else {
         let (index, rest) = text.split_once(']').ok_or(Invalid)?;

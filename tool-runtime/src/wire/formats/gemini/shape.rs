@@ -1,4 +1,4 @@
-//! What Gemini writes, as borrowed types.
+//! Responses of Gemini, as borrowed types.
 
 use crate::json::quote;
 use crate::wire::Usage;
@@ -40,7 +40,7 @@ shape! {
     }
 }
 
-/// One part. What this crate does not know of it is found in the whole.
+/// One part. Its unknown members are found in the whole text.
 #[derive(Default)]
 pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
@@ -76,7 +76,8 @@ shape! {
 }
 
 shape! {
-    /// What the model quotes at length. The older name of the list is that of the Gemini API, the newer that of Vertex AI.
+    /// A source that the model quotes at length. The older name of the list is that of the Gemini API, the newer that
+    /// of Vertex AI.
     pub(super) struct Quoted<'a> {
         "citationSources" => pub(super) older: List<Source<'a>>,
         "citations" => pub(super) newer: List<Source<'a>>,
@@ -150,7 +151,7 @@ impl<'a> Part<'a> {
         self.whole.clone()?.raw().ok()
     }
 
-    /// The members other than these, as an object; members that are null say nothing.
+    /// The members other than these, as an object; `null` members are ignored.
     pub(super) fn rest(&self, but: &[&str]) -> String {
         let mut rest = String::from("{");
         if let Some(mut json) = self.whole.clone() {
@@ -174,7 +175,7 @@ impl<'a> Part<'a> {
 }
 
 impl Source<'_> {
-    /// Its address; of an image that of the page that shows it.
+    /// Its address; for an image, the address of the page that shows it.
     pub(super) fn address(&self) -> &str {
         if self.uri.get().is_empty() { self.page.get() } else { self.uri.get() }
     }
@@ -187,7 +188,7 @@ impl<'a> Chunk<'a> {
 }
 
 impl Tokens {
-    /// What was read and written; `None` without a count. The prompt includes what came from the cache, and the
+    /// The tokens read and written; `None` without a count. The prompt includes the tokens from the cache, and the
     /// candidates do not include the thoughts. Results of the provider's own tools are read in a pass of their own.
     pub(super) fn usage(&self) -> Option<Usage> {
         let counts = [self.prompt, self.candidates, self.thoughts, self.tool_use_prompt];

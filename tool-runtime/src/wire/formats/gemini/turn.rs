@@ -56,7 +56,7 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 })
             }
             Part::Media(media) => {
-                // The part after it says that Gemini made it.
+                // The part after it marks it as made by Gemini.
                 let mark = parts.peek().and_then(|next| out.fits(mark(next)));
                 let data = mark.and(data(media));
                 if data.is_some() {
@@ -93,11 +93,11 @@ fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
     if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return name;
     }
-    // The first letter gives way, so that the name stays short enough.
+    // The first letter is replaced, so that the name stays short enough.
     format!("_{}", name.get(1..).unwrap_or_default()).into()
 }
 
-/// Whether what is carried with a part has a signature.
+/// Whether the carried JSON of a part has a signature.
 fn is_signed(json: &str) -> bool {
     read::<Signed<'_>>(json).is_ok_and(|part| part.signature.came())
 }

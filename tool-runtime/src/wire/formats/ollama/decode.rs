@@ -72,13 +72,13 @@ impl Dialect for Ollama {
         turn.response("", line.model.get());
         if let Some(message) = &line.message.0 {
             if let Some(part) = turn.reasoning(message.thinking.get()) {
-                // The server takes its thinking back as plain text; that it came from here is all there is to keep.
+                // The server takes its thinking back as plain text, so only its origin is kept.
                 turn.carry(part, "{}".to_owned(), BoundTo::Model);
             }
             turn.text(message.content.get());
             message.rare.others().for_each(|(name, value)| add(&mut self.0, name, value));
             for image in message.rare.get("images").map(strings).unwrap_or_default() {
-                // The server names no type, so the bytes have to say what it is.
+                // The server names no type, so the bytes decide it.
                 if let Ok(media) = Media::unlabelled(&image) {
                     turn.media(media);
                 }

@@ -28,7 +28,7 @@ impl Dialect for Ollama {
         &CARRIES
     }
 
-    // With a format the server lets the model write nothing but the answer, no call either.
+    // With a format, the server lets the model write only the answer, and no call.
     fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
         (!with_tools).then_some(("format", schema))
     }

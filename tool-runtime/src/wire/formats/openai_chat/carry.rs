@@ -1,4 +1,4 @@
-//! [`Carry`]: what a message holds beside its text and its calls, and what of it goes back to the provider.
+//! [`Carry`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ struct Chunk {
     fragments: usize,
 }
 
-/// What a message holds beside its text and its calls.
+/// The members of a message beside its text and its calls.
 #[derive(Default)]
 pub(super) struct Carry {
     /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.
@@ -79,7 +79,7 @@ pub(super) struct Carry {
 }
 
 impl Carry {
-    /// Reads what comes before the text of a delta or a message.
+    /// Reads the members that come before the text of a delta or a message.
     pub(super) fn before(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         let (content, plain) = (&delta.reasoning_content, &delta.reasoning);
         if !content.came() && !plain.came() && delta.rare.is_empty() {
@@ -102,7 +102,7 @@ impl Carry {
         self.parts.extend(turn.reasoning(text));
     }
 
-    /// Reads what comes after the text of a delta or a message.
+    /// Reads the members that come after the text of a delta or a message.
     pub(super) fn after(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         if delta.rare.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl Carry {
         self.custom.insert(call);
     }
 
-    /// The end of the response: what came is kept with the parts that it came with.
+    /// The end of the response: keeps the members with their parts.
     pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
         // A provider may ask for reasoning of every turn with calls, even if it is empty.
         if self.content && self.parts.is_empty() && turn.has_calls() {
@@ -221,7 +221,7 @@ impl Carry {
         self.message(turn);
     }
 
-    /// What belongs to the message as a whole.
+    /// Keeps the members that belong to the message as a whole.
     fn message(&mut self, turn: &mut Writer<'_>) {
         let lists = [("reasoning_details", self.details.json()), ("thinking_blocks", self.blocks.json())];
         self.members.extend(lists.into_iter().filter_map(|(name, list)| Some((name.to_owned(), list?))));

@@ -81,7 +81,7 @@ impl Dialect for Chat {
 }
 
 impl Chat {
-    /// Reads what is listed beside the message.
+    /// Reads the lists beside the message.
     fn beside(&mut self, chunk: &Chunk<'_>) {
         for (list, kept) in [(chunk.sources, &mut self.sources), (chunk.addresses, &mut self.addresses)] {
             if let Some(list) = list.0 {
@@ -109,7 +109,7 @@ impl Chat {
         choice
     }
 
-    /// Reads everything of a delta or a message but its calls.
+    /// Reads everything of a delta or a message except its calls.
     fn said(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         self.carry.before(delta, turn);
         turn.text(delta.content.text.get());
@@ -142,7 +142,7 @@ impl Chat {
         }
     }
 
-    /// Keeps what a call holds beside its name and its arguments.
+    /// Keeps the members of a call beside its name and its arguments.
     fn kept(&mut self, call: usize, part: &ToolDelta<'_>, is_custom: bool) {
         if is_custom {
             self.carry.custom(call);

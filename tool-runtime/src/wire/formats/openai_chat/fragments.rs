@@ -42,7 +42,7 @@ impl Fragments {
             let joined = [text, summary, thinking].map(Text::get).concat();
             shown.push_str(&joined);
             let last = self.0.last_mut().filter(|last| {
-                // What is not text, such as encrypted data, comes at once.
+                // Other data, such as encrypted reasoning, comes at once.
                 let is_text = last.kind.ends_with("text") || last.kind.ends_with("summary") || last.kind == "thinking";
                 // Without an index a signature ends an entry.
                 let same_index = match (last.index, index.0) {
@@ -75,7 +75,7 @@ impl Fragments {
 }
 
 impl Entry {
-    /// Adds a fragment: its text is joined, and what came first of each other member stays, unless that was empty.
+    /// Adds a fragment: its text is joined, and the first value of each other member stays, unless it was empty.
     fn add(&mut self, fragment: &str, joined: &str) {
         if let Some(whole) = self.whole.take() {
             self.members = members(&whole);

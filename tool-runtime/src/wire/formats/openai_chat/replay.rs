@@ -1,4 +1,4 @@
-//! A turn of the model as the one message that it came as, with what its server wants back.
+//! A turn of the model as the one message that it came as, with the data that its server wants back.
 //!
 //! `DeepSeek` refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that of
 //! other turns; `OpenRouter`, vLLM and the others take all of it back. So all of it goes back to the model that sent it.
@@ -12,7 +12,7 @@ use crate::wire::formats::openai_chat::media::url;
 use crate::wire::history::{CallMessage, Carried, Part};
 
 shape! {
-    /// What is kept with a part.
+    /// The data that is kept with a part.
     struct Kept<'a> {
         "message" => message: Raw<'a>,
         "images" => images: Integer,
@@ -199,7 +199,7 @@ fn kept<'a>(carried: Option<&'a Carried>, out: &Messages<'_>) -> Option<Kept<'a>
     read(carried.json()).ok()
 }
 
-/// What belongs to the message as a whole.
+/// The data that belongs to the message as a whole.
 fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
     let Part::Carried(carried) = part else { return None };
     kept(Some(carried), out).filter(|kept| kept.message.0.is_some())

@@ -77,7 +77,7 @@ impl Selector {
         Some(call)
     }
 
-    /// A server that sends a call twice means it once.
+    /// Drops repeats: a server that sends a call twice means one call.
     pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
         for (first, second) in std::mem::take(&mut self.shared) {
             turn.drop_repeat(first, second);
@@ -87,7 +87,7 @@ impl Selector {
     /// The first match wins (R1); `None` means a new call.
     fn find(&self, index: Option<i64>, id: &str, name: &str, turn: &Writer<'_>) -> Option<usize> {
         let seen = if id.is_empty() { None } else { turn.call_by_id(id) };
-        // Of several calls with one id that of the index, or the latest.
+        // Of several calls with one id: the one at the index, or the latest.
         let at_index = || index.and_then(|index| self.by_index.get(&index)).filter(|call| turn.wire_id(**call) == id);
         let seen = seen.map(|first| match self.latest.get(id) {
             Some(latest) => *at_index().unwrap_or(latest),

@@ -12,7 +12,7 @@ shape! {
         "completion_tokens_details" => written: Object<Written>,
         /// `DeepSeek`'s word for `cached_tokens`.
         "prompt_cache_hit_tokens" => hit: Count,
-        /// What gateways to Anthropic add.
+        /// Added by gateways to Anthropic.
         "cache_read_input_tokens" => cache_read: Count,
         "cache_creation_input_tokens" => cache_write: Count,
     }

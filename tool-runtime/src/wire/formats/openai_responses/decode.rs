@@ -164,7 +164,7 @@ impl Responses {
         }
     }
 
-    /// Reads what a response says of itself.
+    /// Reads the response's own id, model and storage.
     fn begin(&mut self, response: &Response<'_>, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
         if let Some(store) = response.store.0.filter(|store| *store != "null") {

@@ -67,7 +67,7 @@ impl Item<'_> {
         matches!(self.kind.get(), "function_call" | "custom_tool_call")
     }
 
-    /// The kind, if the client has to act on the item and it is no call.
+    /// The kind, if the client has to act on the item and it is not a call.
     pub(super) fn waits(&self) -> Option<&'static str> {
         let kind = WAITING.iter().find(|known| **known == self.kind.get())?;
         // The provider executes the search unless `execution` names the client.
@@ -84,7 +84,7 @@ impl Item<'_> {
         matches!(self.kind.get(), "web_search_call" | "file_search_call" | "code_interpreter_call" | "mcp_call")
     }
 
-    /// Whether reasoning says all of itself, so that a provider that did not keep the response can read it.
+    /// Whether reasoning is complete in itself, so that a provider that did not keep the response can read it.
     pub(super) fn is_self_contained(&self) -> bool {
         !self.encrypted.get().is_empty() || !self.content.is_empty()
     }

@@ -96,8 +96,8 @@ impl Items {
             "reasoning" => {
                 turn.reasoning_once(part, &item.reasoning());
                 self.reasoning = item.id.get().into();
-                // It could only be found under its id, and a request with an id that nobody knows is refused
-                // ("Reasoning models", encrypted reasoning items; the provider of the AI SDK leaves it out too).
+                // It could only be found under its id, and a request with an unknown id is refused ("Reasoning models",
+                // encrypted reasoning items; the provider of the AI SDK leaves it out too).
                 if !self.is_lost || item.is_self_contained() {
                     turn.carry(part, whole.text.to_owned(), BoundTo::Model);
                 }
@@ -106,7 +106,7 @@ impl Items {
             // The picture is kept once, as media.
             "image_generation_call" if !item.result.get().is_empty() => {
                 let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
-                // What cannot be kept as a file goes back as it came.
+                // A file that cannot be kept goes back as it came.
                 if let Ok(media) = Media::base64(&format!("image/{format}"), item.result.get()) {
                     if is_new {
                         turn.media(media);
@@ -131,8 +131,8 @@ impl Items {
         self.reasoning = Box::default();
     }
 
-    /// An item in the list of a whole response. Calls and texts count only if none of their events came; what goes back
-    /// to the provider is what the list says.
+    /// An item in the list of a whole response. Calls and texts count only if none of their events came; the data that
+    /// goes back to the provider is always taken from the list.
     pub(super) fn listed(&mut self, at: Option<i64>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
         let item = &whole.value;
         let key = Key { index: at, id: item.id.get() };
@@ -160,7 +160,8 @@ impl Items {
         turn.carry_call(call, self.kept(whole.text), BoundTo::Model);
     }
 
-    /// What goes back to the provider: the item and, if there is one, the reasoning without which it is refused.
+    /// The data that goes back to the provider: the item and, if there is one, the reasoning without which it is
+    /// refused.
     fn kept(&self, item: &str) -> String {
         if self.reasoning.is_empty() {
             return item.to_owned();
@@ -199,7 +200,7 @@ impl Items {
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());
         item.arguments.replace(call, turn);
-        // The input of a custom tool is text; the gate refuses what is not a JSON object.
+        // The input of a custom tool is text; the gate refuses every text other than a JSON object.
         turn.replace_text(call, item.input.get());
         Some(call)
     }

@@ -75,7 +75,7 @@ impl<'o, 'a> Replay<'o, 'a> {
                     }
                     None => {
                         if text.carried().is_some() {
-                            self.out.lose("what only another provider or model understands");
+                            self.out.lose("data that only another provider or model understands");
                         }
                         self.text(text.text());
                     }
@@ -199,7 +199,7 @@ impl<'o, 'a> Replay<'o, 'a> {
                 true
             }
             None => {
-                self.out.lose("what only another provider or model understands");
+                self.out.lose("data that only another provider or model understands");
                 false
             }
         }
@@ -225,7 +225,7 @@ fn answered(part: &Part) -> Option<String> {
     Some(came.item.call_id.get().to_owned())
 }
 
-/// A part of text and those after it that belong to the same message if nobody edited them.
+/// A part of text and those after it that belong to the same message, unless they were edited.
 fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'a Part]) {
     let own = |part: &&Part| match part {
         Part::Text(text) => text.carried().is_none(),
@@ -236,7 +236,7 @@ fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'
     (first, rest.get(..count).unwrap_or_default())
 }
 
-/// How many parts after the first an item covers; `None` if they do not say what the item says.
+/// How many parts after the first an item covers; `None` if their text differs from the item's.
 fn covered(item: &Item<'_>, (first, rest): (&Part, &[&Part])) -> Option<usize> {
     let (mut text, mut refusal) = (String::new(), String::new());
     for part in std::iter::once(&first).chain(rest) {

@@ -1,4 +1,4 @@
-//! The end of steps and messages: what is still open is settled or left to whom it waits for.
+//! The end of steps and messages: open calls are settled, or left to the person or client that they wait for.
 
 use crate::call::Outcome;
 use crate::wire::Usage;
@@ -7,7 +7,7 @@ use crate::wire::ui::frame::{Frame, Open, TOOL_CALLS, reason_word};
 use crate::wire::ui::order::Order;
 
 impl Order {
-    /// Ends every call that nobody can continue: no incomplete arguments stay open for a client to run.
+    /// Ends every call that cannot continue: no incomplete arguments stay open for a client to run.
     fn settle_rest(&mut self, reason: &str) {
         loop {
             let lost = |call: &&Call| !call.is_closed() || (reason != TOOL_CALLS && !call.waits());
@@ -44,7 +44,7 @@ impl Order {
         self.write(&Frame::StepFinish { reason, usage, continued });
     }
 
-    /// Leaves the calls that are open to whom they wait for.
+    /// Leaves the open calls to the person or client that they wait for.
     fn leave(&mut self) -> Vec<Call> {
         let left = std::mem::take(&mut self.calls);
         for call in &left {

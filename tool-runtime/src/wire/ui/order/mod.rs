@@ -75,7 +75,7 @@ impl Order {
         self.write(&Frame::End);
     }
 
-    /// A call of an earlier response is suspended again: it is asked about or handed over anew.
+    /// A call of an earlier response is suspended again: its question is asked again, or its client gets it again.
     pub(super) fn reopen(&mut self, id: &str, name: &str) {
         // Within a step its arguments would become a second part; AG-UI has no parts.
         let in_place = !self.in_step || self.protocol == Protocol::AgUi;

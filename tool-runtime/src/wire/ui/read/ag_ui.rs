@@ -8,7 +8,7 @@ use crate::wire::Message;
 use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Media, Part, ResultMessage};
 use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, file, id};
 
-/// What a client posts.
+/// The body that a client posts.
 pub(super) struct Input<'a> {
     thread: String,
     run: String,
@@ -22,7 +22,7 @@ pub(super) struct Input<'a> {
     files: Vec<Media>,
 }
 
-/// What a client says about a call that it executes.
+/// A client's claim about a call that it executes.
 enum Claim {
     /// The output as JSON text.
     Output(String),
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
                 self.results.insert(id, claim);
                 self.history.push((at, Message::Result(ResultMessage::new(id, ""))));
             }
-            // What was streamed to the client, and what only the client shows.
+            // Data that was streamed to the client, or that only the client shows.
             Some("reasoning" | "activity") => {}
             _ => return Err(ChatError::new(ChatErrorKind::Role, format!("{path}/role"))),
         }
@@ -207,7 +207,7 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatEr
     entries.iter().enumerate().map(entry).collect()
 }
 
-/// The text of a message. Its files are read where they are asked for.
+/// The text of a message. Its files are read into `files`, if that is `Some`.
 fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media>>) -> Result<String, ChatError> {
     let Some(content) = content else { return Err(malformed(format!("{path}/content"))) };
     if let Some(text) = content.as_str() {
@@ -232,7 +232,7 @@ fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media
     Ok(texts.join("\n"))
 }
 
-/// A file in the body or at an address. An id at a provider is refused: it could be that of a file of somebody else.
+/// A file in the body or at an address. An id at a provider is refused: it could belong to another user's file.
 fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
     let path = format!("{path}/source");
     let source = part.get("source").ok_or_else(|| malformed(path.as_str()))?;

@@ -8,7 +8,7 @@ use crate::wire::history::HistoryErrorKind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatError {
-    /// What is wrong.
+    /// The kind of the mistake.
     pub kind: ChatErrorKind,
     /// A JSON pointer to the place; empty for the whole body.
     pub path: String,
@@ -20,14 +20,14 @@ pub struct ChatError {
 pub enum ChatErrorKind {
     /// More bytes, messages or parts than allowed.
     TooLarge,
-    /// Not JSON, or not the shape that the client posts.
+    /// Not JSON, or not in the form that the client posts.
     Malformed,
-    /// A role that no message of a client has: with `useChat` other than `user` and `assistant`.
+    /// A role that no message of a client has: with `useChat`, any role other than `user` and `assistant`.
     Role,
     /// A part of the user's message that is neither text nor a file.
     Part,
-    /// A file that is empty, is not what its media type says, or has an address that is neither a data URL in Base64
-    /// nor `http` or `https`.
+    /// A file that is empty, does not match its media type, or has an address that is neither a data URL in Base64 nor
+    /// `http` or `https`.
     File,
     /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may have run.
     Trigger,
@@ -67,11 +67,11 @@ impl fmt::Display for ChatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             ChatErrorKind::TooLarge => "the body is larger than allowed",
-            ChatErrorKind::Malformed => "the body is not what a chat UI posts",
+            ChatErrorKind::Malformed => "the body does not have the form that a chat UI posts",
             ChatErrorKind::Role => "a message has a role that a client does not write",
             ChatErrorKind::Part => "a part of the message is neither text nor a file",
             ChatErrorKind::File => {
-                "a file is not what its media type says, or its address is neither a data URL in Base64 nor a web address"
+                "a file does not match its media type, or its address is neither a data URL in Base64 nor a web address"
             }
             ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
             ChatErrorKind::History(HistoryErrorKind::Duplicate) => "a call occurs twice",

@@ -39,9 +39,9 @@ pub(super) struct Call<'a> {
     pub(super) claim: Claim<'a>,
 }
 
-/// What the client says about a call.
+/// The client's claim about a call.
 pub(super) enum Claim<'a> {
-    /// It was shown, and nobody answered it.
+    /// It was shown and not answered.
     Shown,
     Decided {
         question: &'a str,
@@ -166,7 +166,7 @@ fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatErro
     Ok(Claim::Decided { question, approved, reason })
 }
 
-/// Whether a person approved, and what they say about it.
+/// Whether a person approved, and their reason.
 pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ChatError> {
     let missing = |key: &str| malformed(format!("{path}/{key}"));
     let Some(Tree::Bool(approved)) = answer.get("approved") else { return Err(missing("approved")) };

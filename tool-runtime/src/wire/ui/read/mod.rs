@@ -1,7 +1,8 @@
-//! [`ChatReader`]: what `useChat` of the AI SDK and clients of AG-UI post, as the answers and the text to act on.
+//! [`ChatReader`]: reads the bodies that `useChat` of the AI SDK and clients of AG-UI post into the answers and the
+//! text to act on.
 //!
 //! A client is not trusted. Of its messages only the answers to calls that wait and the last text of the user are
-//! taken; everything else is the client's memory of what this side sent, and is refused where it cannot be that.
+//! taken; everything else repeats messages of this side, and is refused if it contradicts them.
 
 mod ag_ui;
 mod error;
@@ -85,9 +86,9 @@ impl ChatReader {
     /// Reads one body that `useChat` posts.
     ///
     /// # Errors
-    /// The body is too large, is not what `useChat` posts, or makes a claim that cannot be true: a call that was never
-    /// issued, a result of a call that this side executes, an answer that nobody asked for, two parts of one call.
-    /// Nothing of a refused body may be acted on.
+    /// The body is too large, is not of the form that `useChat` posts, or makes a claim that cannot be true: a call
+    /// that was never issued, a result of a call that this side executes, an answer without a question, two parts of
+    /// one call. Do not act on any part of a refused body.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
         let text = self.text(body)?;
         let body = self.parse(text)?;
@@ -103,9 +104,9 @@ impl ChatReader {
 
     /// Reads one `RunAgentInput` that a client of AG-UI posts.
     ///
-    /// The answers to interrupts are in `resume`, those of the client's tools in messages of the role `tool`. What
-    /// else a client may send (`tools`, `state`, `context`, `forwardedProps`) is not read: which tools there are is
-    /// the catalog's to say.
+    /// The answers to interrupts are in `resume`, those of the client's tools in messages of the role `tool`. Other
+    /// fields that a client may send (`tools`, `state`, `context`, `forwardedProps`) are not read: the catalog decides
+    /// which tools there are.
     ///
     /// # Errors
     /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol wants
@@ -142,8 +143,8 @@ impl ChatReader {
         json::parse_value(text, &limits).map_err(|_| ChatError::new(ChatErrorKind::Malformed, ""))
     }
 
-    /// Refuses calls that were not issued, and results that are not the client's to give. Each message has its place
-    /// among those that were posted.
+    /// Refuses calls that were not issued, and results that a client may not give. Each message has its place among
+    /// those that were posted.
     fn check(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
         let refused = |error: history::HistoryError| {
             let names = |message: &Message| match (&error.id, message) {
@@ -186,7 +187,7 @@ impl ChatReader {
             let id = CallId::new(call.id);
             request.answers.push(match (&call.claim, answer) {
                 (Claim::Decided { question, approved, reason }, Some(Answer::Pending)) => {
-                    // Whether the call still asks it, the gate finds out and records.
+                    // The gate checks and records whether the call still asks it.
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
                     let question = question.ok_or_else(forged)?;
                     decision_on(question, *approved, *reason)
@@ -210,7 +211,7 @@ fn decision_on(question: Question, approved: bool, reason: Option<&str>) -> Chat
     ChatAnswer::Decision { question, approved, reason: reason.map(str::to_owned) }
 }
 
-/// An id that is neither empty nor longer than anybody makes one.
+/// An id that is neither empty nor implausibly long.
 fn id(object: &Tree<'_>, key: &str) -> Option<String> {
     let id = object.get(key)?.as_str()?;
     (!id.is_empty() && id.len() <= ID_BYTES && !id.contains(char::is_control)).then(|| id.to_owned())

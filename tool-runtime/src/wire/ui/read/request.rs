@@ -1,4 +1,4 @@
-//! [`ChatRequest`]: what a client asks for.
+//! [`ChatRequest`]: the request of a client.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::call::{CallId, Question};
 use crate::wire::history::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
-/// What a client asks for. Answers come first: the text, if there is one, follows them.
+/// The request of a client. Answers come first: the text, if there is one, follows them.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatRequest {
@@ -21,7 +21,7 @@ pub struct ChatRequest {
     /// The answers to calls that wait, in the order of the calls. A body that brings nothing else keeps its decisions on
     /// calls that have ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
     pub answers: Vec<ChatAnswer>,
-    /// What the user wrote; `None` if the body has no new message with text.
+    /// The user's text; `None` if the body has no new message with text.
     pub text: Option<String>,
     /// The files that the user sent with the text.
     pub files: Vec<Media>,
@@ -59,7 +59,7 @@ pub enum ChatAnswer {
         question: Question,
         /// Whether the call may run.
         approved: bool,
-        /// What the person says about it; `None` if they gave no reason.
+        /// The person's reason; `None` if they gave no reason.
         reason: Option<String>,
     },
     /// The client executed the call.
@@ -76,7 +76,7 @@ pub enum ChatAnswer {
     },
 }
 
-// What people and clients say stays out of logs.
+// Texts of people and clients stay out of logs.
 impl fmt::Debug for ChatRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChatRequest")
