@@ -119,15 +119,6 @@ pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(
 /// Between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// The run in which the graph of this call works: the one in which it waited or in which an earlier attempt worked, so
-/// that a graph that runs again finds its earlier steps.
-pub(in crate::runner) fn graph_run(open: &OpenCall, context: &ToolContext) -> Arc<str> {
-    let waited = open.continued.as_ref().map(|continued| &continued.pending.run_id);
-    let entered = || open.attempt.as_ref().and_then(|attempt| attempt.graph.as_ref());
-    let new = || run_id(&open.run().shared().digests, &context.idempotency_key()).into();
-    waited.or_else(entered).map_or_else(new, Arc::clone)
-}
-
 /// Derives the id of a graph's run from the key of the call. The arguments in the key cannot be guessed from the id, which
 /// records contain.
 pub(in crate::runner) fn run_id(digests: &Digests, idempotency_key: &str) -> String {

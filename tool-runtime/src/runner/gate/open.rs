@@ -8,13 +8,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolExecResult};
+use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolContext, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::runner::gate::deliver;
 use crate::runner::gate::deliver::adopt;
 use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
 use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::graph;
 use crate::runner::gate::spans::Parent;
 use crate::runner::ledger::accounts::Held;
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
@@ -233,6 +234,15 @@ impl OpenCall {
     pub(in crate::runner) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
         self.run.state().hand_out(&self.draft.id);
+    }
+
+    /// Returns the run in which the graph of this call works: the one in which it waited or in which an earlier attempt
+    /// worked, so that a graph that runs again finds its earlier steps.
+    pub(in crate::runner) fn graph_run(&self, context: &ToolContext) -> Arc<str> {
+        let waited = self.continued.as_ref().map(|continued| &continued.pending.run_id);
+        let entered = || self.attempt.as_ref().and_then(|attempt| attempt.graph.as_ref());
+        let new = || graph::run_id(&self.run().shared().digests, &context.idempotency_key()).into();
+        waited.or_else(entered).map_or_else(new, Arc::clone)
     }
 
     /// Writes the record, then the terminal event, then hands out the result.

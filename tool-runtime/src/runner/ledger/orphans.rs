@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::call::{CallId, PendingGraph, ToolContext, ToolInvocationRecord};
+use crate::call::{CallId, PendingGraph, ToolContext};
 use crate::contain::discard;
 use crate::runner::gate::graph::{self, SEPARATOR};
 use crate::runner::ledger::client::LedgerClient;

@@ -9,7 +9,6 @@ use crate::contain::discard;
 use crate::registration::Purpose;
 use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
-use crate::runner::gate::graph::graph_run;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
@@ -103,7 +102,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         worker: run.lease().map(|lease| lease.epoch),
         ends_with_process: run.options().ends_with_process,
         waited,
-        graph: is_graph.then(|| graph_run(open, &bound.context(open))),
+        graph: is_graph.then(|| open.graph_run(&bound.context(open))),
         bill: bill.map(|bill| *bill),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };

@@ -14,7 +14,6 @@ use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure, Running};
 use crate::runner::gate::deliver::label;
 use crate::runner::gate::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
-use crate::runner::gate::graph::graph_run;
 use crate::runner::gate::invoke;
 use crate::runner::gate::invoke::Interrupted;
 use crate::runner::gate::open::OpenCall;
@@ -112,7 +111,7 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
 /// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
 #[cold]
 fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Orphans>) {
-    let graph = graph_run(open, context);
+    let graph = open.graph_run(context);
     let continued = open.continued.take().map(|continued| *continued);
     let orphans = Box::new(Orphans::of(open.run(), context, Arc::clone(&graph)));
     (Arc::new(Host::new(open.run().clone(), graph, continued)), orphans)
