@@ -1,4 +1,7 @@
 //! [`Conversation`]: what an application does with an agent.
+//!
+//! The file is long because most of it is the documentation of public methods. The loop itself is
+//! [`turns`](crate::agent::turns), which does not know a conversation.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! What does not end in one go: the methods with which a call that waits is decided, answered or closed, and with which a
 //! run or a call of another process is continued.
 //!
-//! The methods are together here, as the documentation shows them; what they do is in the rooms. It is a long file because
-//! each says who may call it and when. No module of the gate imports this one: a part of the gate that finishes another
-//! call does so through the methods of [`Run`].
+//! The methods are together here, as the documentation shows them; each calls the function of the same name in a room. No
+//! module imports this one: the ledger closes the calls of an ended graph through [`Run::abandon`], which is why
+//! [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters again.
 
 use std::future::Future;
 use std::pin::Pin;

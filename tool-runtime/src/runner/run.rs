@@ -1,4 +1,8 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
+//!
+//! The file is long because every method that only reads or changes what a run remembers is here, as the documentation
+//! shows them. Calls enter the gate in [`exec`](crate::runner::gate::exec), and what does not end in one go is finished in
+//! [`resumption`](crate::runner::resumption).
 
 pub(super) mod call_ids;
 pub(super) mod listener;

@@ -104,7 +104,7 @@ impl Suspending {
 #[derive(Clone, Copy)]
 pub(in crate::runner) struct LedgerClient<'r>(pub(in crate::runner) &'r Run);
 
-impl<'r> LedgerClient<'r> {
+impl LedgerClient<'_> {
     /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used. If it
     /// was about to wait, it does not.
     pub(in crate::runner) fn put(
