@@ -117,8 +117,8 @@ fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop
 
 /// The stages after hydration, up to the decision. `decision` is the one that [`admit`](stages::admit) found to be final.
 fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
-    stages::forget_mistakes(open, &hydrated);
-    stages::decide(open, hydrated, decision)
+    let frozen = stages::freeze(open, hydrated);
+    stages::decide(open, frozen, decision)
 }
 
 /// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.

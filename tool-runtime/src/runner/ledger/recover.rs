@@ -185,8 +185,8 @@ pub(in crate::runner) async fn close_others(run: &Run, waits: impl Fn(&CallId) -
 pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     let hydrated = open.draft.read(Ok(hydrated))?;
-    stages::forget_mistakes(open, &hydrated);
-    let permit = stages::decide_approved(open, hydrated)?;
+    let frozen = stages::freeze(open, hydrated);
+    let permit = stages::decide_approved(open, frozen)?;
     exec::from_permit(open, permit).await
 }
 

@@ -5,6 +5,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::freeze::FrozenCall;
 use crate::store::Key;
 use crate::tool::Digested as _;
 
@@ -24,9 +25,10 @@ pub(in crate::runner) enum Judged {
 #[inline]
 pub(in crate::runner) fn decide(
     open: &mut OpenCall,
-    hydrated: Hydrated,
+    frozen: FrozenCall,
     admitted: Option<Decision>,
 ) -> Result<Judged, Stop> {
+    let FrozenCall { hydrated } = frozen;
     let is_final = |_: &Decision| !hydrated.repaired();
     let decision = admitted.filter(is_final).unwrap_or_else(|| judge(open.run(), &hydrated));
     let verdict = open.run().shared().effective(decision.verdict);
@@ -68,8 +70,8 @@ pub(in crate::runner) fn decide_granted(
 }
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.
-pub(in crate::runner) fn decide_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Stop> {
-    match decide(open, hydrated, None)? {
+pub(in crate::runner) fn decide_approved(open: &mut OpenCall, frozen: FrozenCall) -> Result<Permit, Stop> {
+    match decide(open, frozen, None)? {
         Judged::Permitted(permit) => Ok(permit),
         Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
     }

@@ -40,12 +40,6 @@ pub(in crate::runner) fn hydrate(
     })
 }
 
-/// The arguments of a call are valid, so the count of the model's mistakes with this tool begins again.
-#[inline]
-pub(in crate::runner) fn forget_mistakes(open: &OpenCall, hydrated: &Hydrated) {
-    open.run().remembered().passed(hydrated.frozen.entry.spec.name.as_str());
-}
-
 /// Hydrates a call that waits, before it is claimed. What is wrong with it is not the model's doing, so it does not count
 /// as one of the model's failures.
 pub(in crate::runner) fn hydrate_waiting(
