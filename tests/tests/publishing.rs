@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const PUBLISHED: [&str; 2] = ["tool-runtime", "tool-runtime-macros"];
+const PUBLISHED: [&str; 3] = ["tool-runtime", "tool-runtime-cli", "tool-runtime-macros"];
 const REPOSITORY: &str = "https://github.com/tool-runtime/tool-runtime";
 
 fn root() -> PathBuf {
@@ -48,7 +48,9 @@ fn packages_have_what_a_registry_page_shows() {
     for name in PUBLISHED {
         let package = package(&metadata, name);
         assert_eq!(package["repository"], REPOSITORY, "{name}");
-        assert_eq!(package["documentation"], "https://docs.rs/tool-runtime", "{name}");
+        // The macros are documented where they are re-exported.
+        let documented = name.trim_end_matches("-macros");
+        assert_eq!(package["documentation"], format!("https://docs.rs/{documented}"), "{name}");
         assert_eq!(package["license"], "MIT OR Apache-2.0", "{name}");
         for key in ["description", "readme", "rust_version"] {
             assert!(package[key].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {key}");
@@ -59,10 +61,12 @@ fn packages_have_what_a_registry_page_shows() {
         }
         assert_ne!(package["publish"], serde_json::json!([]), "{name} cannot be published");
     }
-    let docs = &package(&metadata, "tool-runtime")["metadata"]["docs"]["rs"];
-    assert_eq!(docs["all-features"], true);
-    assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]));
-    assert!(read("tool-runtime/src/lib.rs").contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
+    for (name, folder) in [("tool-runtime", "tool-runtime"), ("tool-runtime-cli", "tool-runtime/cli")] {
+        let docs = &package(&metadata, name)["metadata"]["docs"]["rs"];
+        assert_eq!(docs["all-features"], true, "{name}");
+        assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]), "{name}");
+        assert!(read(&format!("{folder}/src/lib.rs")).contains("#![cfg_attr(docsrs, feature(doc_cfg))]"), "{name}");
+    }
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn packages_hold_readme_and_licences_and_no_goldens() {
 fn licence_texts_are_the_same_everywhere() {
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
         let text = read(file);
-        for folder in ["tool-macros", "tool-runtime"] {
+        for folder in ["tool-macros", "tool-runtime", "tool-runtime/cli"] {
             assert_eq!(read(&format!("{folder}/{file}")), text, "{folder}/{file}");
         }
     }
@@ -169,6 +173,8 @@ fn compiles_with(oldest: (u32, u32), name: &str, brought: &[&str]) {
 fn no_dependency_asks_for_a_newer_compiler() {
     let oldest = minor(&package(&metadata(), "tool-runtime")["rust_version"]);
     compiles_with(oldest, "tool-runtime", &["sqlx"]);
+    let of_cli = minor(&package(&metadata(), "tool-runtime-cli")["rust_version"]);
+    compiles_with(of_cli, "tool-runtime-cli", &["sqlx"]);
     for feature in ["sqlite", "postgres"] {
         compiles_with(stated(feature), "sqlx", &[]);
     }

@@ -51,7 +51,6 @@
 //! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`); conversations in an engine (feature `restate`) |
 //! | [`error`] | what tools return when they fail, and why a text could not be parsed |
 //! | [`testing`] | a preset runner for tests of tools |
-//! | `cli` | the command line that an application embeds (feature `cli`) |
 //!
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
@@ -69,8 +68,6 @@ mod attributes;
 pub mod call;
 pub mod capability;
 pub mod catalog;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod component;
 mod contain;
 pub mod error;

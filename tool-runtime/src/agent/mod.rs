@@ -83,8 +83,4 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use step::Step;
 pub use stream::UiStream;
-#[cfg(feature = "cli")]
-pub(crate) use typed::Typed;
-pub use worker::{Delivery, QueueError, RunQueue, Worker};
-#[cfg(feature = "cli")]
-pub(crate) use worker::{OwnRun, Take, find};
+pub use worker::{Delivery, LeasedRun, QueueError, RunQueue, Worker};

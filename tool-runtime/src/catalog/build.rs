@@ -129,9 +129,9 @@ fn namespace(registration: &Registration) -> &'static str {
     registration.meta.name.split("__").next().unwrap_or_default()
 }
 
-#[cfg(all(feature = "cli", feature = "mcp-client"))]
+#[cfg(feature = "mcp-client")]
 impl ToolCatalog {
-    /// A catalog that was just built, with the tools of a source in addition.
+    /// Returns a catalog that was just built with the tools of servers in addition.
     pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, CatalogError> {
         let mut problems = Vec::new();
         let mut entries: Vec<_> = self.entries.into_iter().filter_map(Arc::into_inner).collect();

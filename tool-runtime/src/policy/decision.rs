@@ -248,7 +248,6 @@ pub(super) struct Strictest {
 
 impl Strictest {
     /// Keeps everything that is said.
-    #[cfg(feature = "cli")]
     pub(super) fn heard() -> Self {
         Self { heard: Some(Vec::new()), ..Self::default() }
     }

@@ -13,7 +13,7 @@ use crate::policy::{Allowance, BudgetExceeded, RunPolicy, Spend};
 use crate::runner::{Run, telemetry};
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::{self, Begun};
-use crate::store::{Key, Receipt, StoreError, Transaction};
+use crate::store::{Balance, Key, Receipt, StoreError, Transaction};
 
 /// The accounts of a run, and the model's turns on their way to them.
 pub(super) struct Accounts {
@@ -45,6 +45,32 @@ impl Accounts {
 }
 
 impl Run {
+    /// Returns the budgets that the policy sets for the run, with what was used of them: the run's own, and those that it
+    /// shares with other runs of its principal and tenant.
+    ///
+    /// ```
+    /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let policy = ToolPolicy::from_toml("[budgets.run]\ncalls = 10\n[budgets.tenant]\nwindow = \"1d\"\ncalls = 100")?;
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, policy).build()?;
+    /// let balances = runner.run(RunOptions::new().tenant("acme")).balances().await?;
+    /// assert_eq!((balances[0].holder, balances[0].amounts["calls"]), ("run", (0.0, 10.0)));
+    /// assert_eq!((balances[1].holder, balances[1].window.as_deref()), ("tenant", Some("1d")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn balances(&self) -> Result<Vec<Balance>, StoreError> {
+        let options = self.options();
+        let party = (options.tenant.as_ref(), options.principal.as_ref());
+        let store = &self.shared().store_of_application;
+        Balance::all(&**store, self.policy(), self.spent(), party).await
+    }
+
     /// Adds what the model itself consumed to what the run, its principal and its tenant have used: tokens by kind, and
     /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
     ///

@@ -100,8 +100,10 @@ impl RunOptions {
 }
 
 impl ToolRunner {
-    /// The rules by which a call can wait for a person; empty if none can.
-    pub(crate) fn asking_rules(&self) -> Vec<String> {
+    /// Returns the rules by which a call can wait for a person; empty if none can. A server whose store no approver reaches
+    /// checks that there is none.
+    #[must_use]
+    pub fn asking_rules(&self) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
         if *approvals { asking::of_catalog(policy, catalog) } else { Vec::new() }
     }

@@ -145,7 +145,6 @@ fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
 
 /// Whether a text has exactly the members of a value: none added, none twice. The order of members and the spelling of
 /// numbers do not matter, because stores may change them.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
 pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
     let Ok(written) = serde_json::to_string(value) else { return false };
     let canonical = |text: &str| json::parse_record(text).map(|tree| canonical::to_text(&tree)).ok();
@@ -213,7 +212,6 @@ pub struct ChainError {
 
 impl ChainError {
     /// A record that a store found broken.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "cli"))]
     pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
         Self { at: 0, run_id: run_id.into(), sequence, broken, position }
     }

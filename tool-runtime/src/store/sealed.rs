@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::store::AuditRecord;
-#[cfg(feature = "cli")]
 use crate::store::chain::{Broken, ChainError};
 use crate::tool::Hash;
 
@@ -27,8 +26,7 @@ pub struct Sealed {
 
 impl Sealed {
     /// The error of a record whose text differs from the parsed record.
-    #[cfg(feature = "cli")]
-    pub(crate) fn changed(&self) -> ChainError {
+    pub(super) fn changed(&self) -> ChainError {
         ChainError::of(self.record.run_id(), self.sequence, Broken::Changed, None)
     }
 }

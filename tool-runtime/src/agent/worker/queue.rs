@@ -220,6 +220,11 @@ pub enum QueueError {
     Unknown,
     /// A decision or an answer does not fit a call of the run. Nothing was posted.
     Refused(ResumeError),
+    /// Another process, such as a worker, has the run.
+    Held,
+    /// Records of the run are missing since the store was put back from a backup, see
+    /// [`release_run`](crate::store::release_run).
+    HeldBack,
     /// An engine for durable execution drives the run: bring the decision to it.
     Engine,
     /// The store failed.
@@ -227,12 +232,15 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// Returns a stable word: `not_found`, `run_of_engine`, or the one of the refusal or the store.
+    /// Returns a stable word: `not_found`, `run_held`, `run_held_back`, `run_of_engine`, or the one of the refusal or the
+    /// store.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "not_found",
             Self::Refused(error) => error.code(),
+            Self::Held => "run_held",
+            Self::HeldBack => "run_held_back",
             Self::Engine => "run_of_engine",
             Self::Store(error) => error.code(),
         }
@@ -259,6 +267,8 @@ impl fmt::Display for QueueError {
         match self {
             Self::Unknown => f.write_str("there is no such run"),
             Self::Refused(error) => error.fmt(f),
+            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::HeldBack => f.write_str("the run lacks records since the store was put back; release it first"),
             Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::Store(error) => error.fmt(f),
         }
@@ -268,7 +278,7 @@ impl fmt::Display for QueueError {
 impl Error for QueueError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unknown | Self::Engine => None,
+            Self::Unknown | Self::Held | Self::HeldBack | Self::Engine => None,
             Self::Refused(error) => Some(error),
             Self::Store(error) => Some(error),
         }
