@@ -12,16 +12,85 @@ mod waiting;
 pub(super) use posted::{check, refused};
 pub(super) use waiting::{Found, find, unknown};
 
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
 use tool_runtime::call::{Outcome, Suspension};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::PendingCall;
 use waiting::Place;
 
-use crate::args::{Approvals, By, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::input;
 use crate::saved::Desk;
-use crate::session::Cli;
+use crate::session::{Cli, Who};
+use crate::{input, values};
+
+/// Who decides, and how long they wait for what becomes of it.
+#[derive(Debug, Args)]
+pub(crate) struct By {
+    #[command(flatten)]
+    pub(crate) who: Who,
+    /// In a run of the store: how long to wait for its worker, for example 30s; the exit code is then that of the call
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) wait: Option<Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List the calls that wait, oldest first: those of the data folder, and with --store those of the tenant
+    List,
+    /// Show one: what would happen, for whom, why it waits, and its arguments
+    Show {
+        /// The call, as `approvals list` prints it; RUN/CALL if several have its id
+        id: String,
+        /// Show the values of sensitive arguments too
+        #[arg(long)]
+        unmask: bool,
+    },
+    /// Let the call run as it is
+    Approve {
+        /// The call
+        id: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Let the call run with other arguments, which are checked again
+    Edit {
+        /// The call
+        id: String,
+        /// All arguments as JSON, `-` for standard input, `@FILE` for a file
+        arguments: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Refuse the call
+    Deny {
+        /// The call
+        id: String,
+        /// What the model reads
+        message: Option<String>,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Answer in the place of the tool, or as the client that executed the call
+    Answer {
+        /// The call
+        id: String,
+        /// The output as JSON, `-` for standard input, `@FILE` for a file
+        output: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+}
 
 /// What a person decides, or what a client answers.
 enum Decision {

@@ -1,46 +1,28 @@
 //! The grammar of the command line.
 
-mod approvals;
-mod audit;
-mod call;
-mod chat;
-mod check;
-mod grants;
-mod help;
-#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
-mod mcp;
-mod pick;
-mod settings;
-mod store;
-mod values;
-mod worker;
-
-pub(super) use approvals::{Approvals, By, Who};
-pub(super) use audit::{Audit, Source, Which};
-pub(super) use call::Call;
-pub(super) use chat::{Chat, Endpoint};
-pub(super) use check::{Accept, Check};
-pub(super) use grants::{Add, Grants, Scope};
-#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
-pub(super) use mcp::McpAction;
-#[cfg(feature = "mcp-client")]
-pub(super) use mcp::{Awaited, Servers};
-pub(super) use pick::Pick;
-pub(super) use store::{StoreAction, StoreOptions, patience};
-pub use values::formats;
-pub(super) use values::{Form, View, attribute, name, named};
-pub(super) use worker::{Worker, WorkerAction};
-
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use tool_runtime::wire::Format;
 
 use crate::app::App;
+use crate::approvals::Approvals;
+use crate::audit::Audit;
+use crate::call::Call;
+use crate::chat::Chat;
+use crate::check::Check;
 use crate::command::Own;
-use crate::terminal::Color;
-use tool_runtime::call::Caller;
-use tool_runtime::wire::Format;
+use crate::config::Global;
+use crate::grants::Grants;
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
+use crate::mcp::McpAction;
+use crate::pick::PickArgs;
+use crate::policy::Policy;
+#[cfg(feature = "mcp-client")]
+use crate::session::Awaited;
+use crate::store::StoreAction;
+use crate::values::Form;
+use crate::worker::WorkerArgs;
+use crate::{help, values};
 
 #[derive(Debug, Parser)]
 #[command(arg_required_else_help = true)]
@@ -79,54 +61,6 @@ fn long_version(app: &App) -> String {
     format!("{}\ntool-runtime {}\n{system} {machine}, {build} build", app.version, env!("CARGO_PKG_VERSION"))
 }
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(super) struct Global {
-    /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(super) policy: Option<PathBuf>,
-    /// The folder of the application's data; `data` by default
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(super) data: Option<PathBuf>,
-    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A URL
-    /// with a password belongs into the environment or the configuration file, because others can see the command line
-    #[arg(long, global = true, value_name = "URL")]
-    pub(super) store: Option<String>,
-    #[command(flatten)]
-    pub(super) store_options: StoreOptions,
-    /// The principal to act for, as the policy names it
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(super) principal: Option<String>,
-    /// The tenant to act in
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(super) tenant: Option<String>,
-    /// A role of the principal; repeat it for several
-    #[arg(long = "role", global = true, value_name = "NAME")]
-    pub(super) roles: Vec<String>,
-    /// An attribute of the principal; repeat it for several
-    #[arg(long = "attribute", global = true, value_name = "NAME=VALUE", value_parser = values::attribute)]
-    pub(super) attributes: Vec<(String, String)>,
-    /// Print JSON on stdout, and an error as one JSON object on stderr
-    #[arg(long, global = true)]
-    pub(super) json: bool,
-    /// Print no progress, notes or hints
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(super) quiet: bool,
-    /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub(super) verbose: u8,
-    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
-    /// `warn,tool_runtime=debug`, or to a file; repeat it for both. Without it `RUST_LOG` is the filter
-    #[arg(long, global = true, value_name = "FILTER|FILE")]
-    pub(super) log: Vec<String>,
-    /// When to use colours
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
-    pub(super) color: Option<Color>,
-    /// The configuration file
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the tools: effect, execution, what the policy decides, hash, source
@@ -154,11 +88,11 @@ pub(super) enum Command {
         #[arg(long, value_name = "QUERY")]
         pick: Option<String>,
         /// How many tools to pick at most
-        #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = pick::most, requires = "pick")]
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most, requires = "pick")]
         k: usize,
     },
     /// Rank the visible tools, or those of a file, by how well they fit a request
-    Pick(Pick),
+    Pick(PickArgs),
     /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
     Check(Check),
     /// Run one call through the gate
@@ -192,7 +126,7 @@ pub(super) enum Command {
         action: McpAction,
     },
     /// Continue the conversations of a store (`--store`), together with other workers
-    Worker(Box<Worker>),
+    Worker(Box<WorkerArgs>),
     /// Make or migrate the tables of a store
     Store {
         #[command(subcommand)]
@@ -215,42 +149,24 @@ pub(super) enum Manual {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Policy {
-    /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
-    Explain(Explain),
-    /// Decide recorded calls again under another policy, and print what was decided then and now with both rules; fails if
-    /// they differ
-    Replay(Replay),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Replay {
-    /// Records as JSON lines, as `audit export`, `call --view audit` and `replay` print them; `-` is standard input
-    #[arg(long, value_name = "FILE")]
-    pub(super) records: PathBuf,
-    /// The other policy
-    #[arg(long, value_name = "POLICY")]
-    pub(super) with: PathBuf,
-    /// A label that every run has from its start; repeat it for several
-    #[arg(long = "label", value_name = "NAME")]
-    pub(super) labels: Vec<String>,
-    /// Print only the calls on which they differ, and the counts
-    #[arg(long)]
-    pub(super) differences: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Explain {
-    /// The name of the tool
-    pub(super) name: String,
-    /// A label of the run; repeat it for several
-    #[arg(long = "label", value_name = "NAME")]
-    pub(super) labels: Vec<String>,
-    /// Who makes the call: `direct` or `graph:NAME`
-    #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = values::caller)]
-    pub(super) caller: Caller,
-    /// The arguments as JSON, `-` for standard input, `@FILE` for a file
-    #[arg(long, value_name = "JSON")]
-    pub(super) arguments: Option<String>,
+#[cfg(feature = "mcp-client")]
+impl Command {
+    /// The servers that the command waits for; `None` for one that does not look at the catalog.
+    pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
+        match self {
+            #[cfg(feature = "mcp-server")]
+            Self::Mcp { action: McpAction::Serve { .. } } => Some(Awaited::Later),
+            Self::Call(call) => Some(Awaited::Of(&call.name)),
+            Self::Show { name, .. } => Some(Awaited::Of(name)),
+            Self::Policy { action: Policy::Explain(explain) } => Some(Awaited::Of(&explain.name)),
+            Self::List
+            | Self::Export { .. }
+            | Self::Check(_)
+            | Self::Chat(_)
+            | Self::Approvals { .. }
+            | Self::Policy { .. }
+            | Self::Worker(_) => Some(Awaited::All),
+            _ => None,
+        }
+    }
 }

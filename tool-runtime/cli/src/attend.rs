@@ -64,3 +64,20 @@ async fn wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     terminal::clear_progress();
     ended
 }
+
+/// Resolves when the process is told to end.
+pub(super) async fn told_to_end() {
+    #[cfg(unix)]
+    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        poll_fn(|context| {
+            if terminated.poll_recv(context).is_ready() {
+                return Poll::Ready(());
+            }
+            Future::poll(interrupted.as_mut(), context).map(drop)
+        })
+        .await;
+        return;
+    }
+    drop(tokio::signal::ctrl_c().await);
+}

@@ -2,22 +2,143 @@
 
 mod lines;
 mod open;
+mod verify;
 
-use std::collections::BTreeSet;
-use std::path::Path;
+pub(crate) use verify::exported;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use tool_runtime::call::Outcome;
 use tool_runtime::store::{
-    Anchor, AuditRecord, Document, Finding, Query, RecordFilter, Sealed, Space, Store, Verification, Verifier, anchor,
+    Anchor, AuditKind, AuditRecord, DecisionKind, Document, Query, RecordFilter, Sealed, Space, Store, anchor,
 };
 
-use crate::args::{Audit, Source, Which};
-use crate::audit::lines::{each_line, lines};
+use crate::audit::lines::lines;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
-use crate::{input, table, terminal};
+use crate::{table, terminal, values};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// List records, oldest first; --principal and --tenant narrow the list, too
+    Show {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// List calls that began and have no record of their end: they run, or their process is gone
+    Open {
+        /// Of this run
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
+    /// Check the chains of all runs and the anchors over them, and name the first thing that is wrong
+    Verify {
+        #[command(flatten)]
+        source: Source,
+        /// Anchors that were exported, as JSON lines: each has to be as it was
+        #[arg(long, value_name = "FILE")]
+        anchors: Option<PathBuf>,
+        /// Accept runs whose first records are not in the file
+        #[arg(long, requires = "records")]
+        part: bool,
+    },
+    /// Print records as JSON lines, which `audit verify --records` checks
+    Export {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        which: Which,
+        /// Print the anchors instead
+        #[arg(long, conflicts_with_all = ["records", "Which"])]
+        anchors: bool,
+    },
+    /// Anchor what was recorded since the last anchor, and print the new anchors as JSON lines
+    Anchor,
+}
+
+/// Where records are read.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// Records that were exported, as JSON lines; `-` is standard input. Without it they are those of --store
+    #[arg(long, value_name = "FILE")]
+    pub(crate) records: Option<PathBuf>,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Of this run
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+    /// Of calls of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// With this outcome, such as `ok` or `policy_denied`, or this decision, such as `approved`
+    #[arg(long, value_name = "CODE", value_parser = code)]
+    outcome: Option<String>,
+    /// Of decisions by this principal
+    #[arg(long, value_name = "NAME")]
+    decider: Option<String>,
+    /// Of calls that ended, and decisions made, at this time or later: 2026-01-31, or with a time as in
+    /// 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+    /// The same, before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
+    /// Of calls, or of decisions: call, decision
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<AuditKind>,
+    /// How many at most; a table has 1000 unless this says more
+    #[arg(long, value_name = "N", value_parser = values::at_least_one)]
+    limit: Option<usize>,
+}
+
+impl Which {
+    /// The filter, with the party that the command line names.
+    pub(crate) fn filter(self, principal: Option<&str>, tenant: Option<&str>) -> RecordFilter {
+        RecordFilter {
+            run_id: self.run.map(Arc::from),
+            kind: self.kind,
+            tool: self.tool.map(Arc::from),
+            code: self.outcome.map(Arc::from),
+            principal: principal.map(Arc::from),
+            tenant: tenant.map(Arc::from),
+            decider: self.decider.map(Arc::from),
+            since: self.since,
+            until: self.until,
+            limit: self.limit,
+            ..RecordFilter::default()
+        }
+    }
+}
+
+fn code(text: &str) -> Result<String, String> {
+    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.code());
+    let known: Vec<_> = outcomes.chain(DecisionKind::ALL.iter().map(|decision| decision.code())).collect();
+    if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("write one of {}", known.join(", "))) }
+}
+
+fn kind(text: &str) -> Result<AuditKind, String> {
+    let kinds = [AuditKind::Call, AuditKind::Decision];
+    kinds.into_iter().find(|kind| kind.code() == text).ok_or_else(|| "write call or decision".to_owned())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    // A date also reads from a time, and would forget it.
+    let day = || {
+        let day = text.parse::<jiff::civil::Date>().ok().filter(|_| text.len() == "2026-01-31".len())?;
+        day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())
+    };
+    let wrong = "write a day, such as 2026-01-31, or a time with its offset, such as 2026-01-31T08:00:00Z";
+    text.parse().ok().or_else(day).ok_or_else(|| wrong.to_owned())
+}
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
@@ -28,7 +149,7 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
     match action {
         Audit::Show { source, which } => show(cli, &source, which).await,
         Audit::Open { run } => open::open(cli, run).await,
-        Audit::Verify { source, anchors, part } => check(cli, &source, anchors.as_deref(), part).await,
+        Audit::Verify { source, anchors, part } => verify::check(cli, &source, anchors.as_deref(), part).await,
         Audit::Export { anchors: true, .. } => export_anchors(cli).await,
         Audit::Export { source, which, .. } => each(cli, &source, filter(cli, which), print).await,
         Audit::Anchor => {
@@ -164,117 +285,24 @@ async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
     }
 }
 
-/// What `verify` found, as `--json` prints it.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Verified<'a> {
-    Whole {
-        ok: bool,
-        records: u64,
-        runs: u64,
-        anchors: u64,
-        unanchored_runs: u64,
-        digest_keys: &'a BTreeSet<String>,
-    },
-    Broken {
-        ok: bool,
-        /// The first of the findings.
-        #[serde(flatten)]
-        first: &'a Found<'a>,
-        findings: &'a [Found<'a>],
-    },
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Serialize)]
-struct Found<'a> {
-    code: &'a str,
-    run: Option<&'a str>,
-    sequence: Option<u64>,
-    anchor: Option<u64>,
-    message: String,
-}
-
-impl<'a> Found<'a> {
-    fn of(finding: &'a Finding) -> Self {
-        let (run, sequence) = finding.record().unzip();
-        Self { code: finding.code(), run, sequence, anchor: finding.anchor(), message: finding.to_string() }
-    }
-}
-
-async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: bool) -> Result<Exit, Failure> {
-    let kept = anchors.map(exported).transpose()?.unwrap_or_default();
-    let checked = match &source.records {
-        Some(path) => check_file(path, &kept, part)?,
-        None => {
-            let store = store(cli).await?;
-            let watched = terminal::is_watched();
-            let progress = |records| {
-                if watched {
-                    terminal::progress(&format!("{records} records"));
-                }
-            };
-            Verifier::verify(&*store, &kept, progress).await?
-        }
-    };
-    terminal::clear_progress();
-    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = &checked;
-    if checked.findings.is_empty() {
-        let verified = Verified::Whole {
-            ok: true,
-            records: *records,
-            runs: *runs,
-            anchors: *anchors,
-            unanchored_runs: *unanchored,
-            digest_keys,
-        };
-        terminal::line(&if cli.settings.json { json(&verified)? } else { whole(&checked) });
-        return Ok(Exit::Done);
-    }
-    let findings: Vec<_> = checked.findings.iter().map(Found::of).collect();
-    match findings.first() {
-        Some(first) if cli.settings.json => {
-            terminal::line(&json(&Verified::Broken { ok: false, first, findings: &findings })?);
-        }
-        _ => {
-            for found in &findings {
-                let broken = terminal::tone(terminal::Tone::Bad, "broken:");
-                terminal::line(&format!("{broken} {}", terminal::safe(&found.message)));
-            }
+    #[test]
+    fn days_begin_at_midnight() {
+        assert_eq!(time("2026-01-31").unwrap().to_string(), "2026-01-31T00:00:00Z");
+        assert_eq!(time("2026-01-31T08:00:00+01:00").unwrap().to_string(), "2026-01-31T07:00:00Z");
+        for wrong in ["", "yesterday", "2026-02-30", "2026-01-31T08:00:00", "08:00"] {
+            assert!(time(wrong).is_err(), "{wrong}");
         }
     }
-    Ok(Exit::Failed)
-}
 
-fn whole(checked: &Verification) -> String {
-    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = checked;
-    let mut text = format!(
-        "whole: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor {unanchored}"
-    );
-    if digest_keys.len() > 1 {
-        let keys = digest_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        text.push_str("\ndigests of arguments were made with several keys (");
-        text.push_str(&keys);
-        text.push_str("): those of two keys do not compare");
+    #[test]
+    fn outcomes_and_decisions_are_known() {
+        for known in ["ok", "outcome_unknown", "approved", "remembered", "client_failed"] {
+            assert_eq!(code(known).as_deref(), Ok(known));
+        }
+        assert!(code("allowed").is_err() && kind("grant").is_err());
     }
-    text
-}
-
-fn check_file(path: &Path, kept: &[Anchor], part: bool) -> Result<Verification, Failure> {
-    let mut verifier = Verifier::new(part);
-    kept.iter().for_each(|anchor| verifier.expect(anchor));
-    each_line(path, |line| verifier.follow_line(line))?;
-    Ok(verifier.finish())
-}
-
-/// Reads anchors that were exported.
-pub(super) fn exported(path: &Path) -> Result<Vec<Anchor>, Failure> {
-    let text = input::text(input::file(path)?, &path.display().to_string())?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let read = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| {
-            let place = format!("{}, line {}", path.display(), number + 1);
-            Failure::usage(format!("{place}: not an anchor (column {})", error.column())).code("unreadable_input")
-        })
-    };
-    lines.map(read).collect()
 }

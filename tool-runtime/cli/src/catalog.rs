@@ -9,11 +9,11 @@ use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy, Unready};
 use tool_runtime::tool::ToolSpec;
 use tool_runtime::wire::{EncodeOptions, Format};
 
-use crate::args::Form;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::text::nearest;
+use crate::values::Form;
 use crate::{table, terminal};
 
 #[derive(Serialize)]

@@ -17,9 +17,11 @@ pub(super) use screen::{JsonLines, Screen};
 pub(super) use talk::Talk;
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use clap::Args;
 use line::Line;
 use serde::Serialize;
 use tool_runtime::agent::{ClientAnswer, Incoming, ModelTurn};
@@ -27,10 +29,41 @@ use tool_runtime::call::{EventSink, Outcome, RunSummary};
 use tool_runtime::wire::{Format, Message};
 
 use crate::accounts::Account;
-use crate::args::Chat;
+use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
-use crate::{input, recorded, terminal};
+use crate::{input, recorded, table, terminal, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "model_url")]
+    pub(crate) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) endpoint: Endpoint,
+    /// Continue the last conversation: the newest of the principal in --store, or the last of the data folder. If the
+    /// first word of the prompt is the id of a conversation, that one
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["transcript", "conversation"])]
+    pub(crate) last: bool,
+    /// Continue this conversation: of the data folder, or a run of --store
+    #[arg(long, value_name = "ID", conflicts_with = "transcript")]
+    pub(crate) conversation: Option<String>,
+    /// How long to wait for a conversation that a worker has, for example 30s; without it, it is refused
+    #[arg(long, value_name = "TIME", value_parser = values::time, conflicts_with = "transcript")]
+    pub(crate) wait: Option<Duration>,
+    /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
+    #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+    pub(crate) answer: Vec<String>,
+    /// Ask for answers that fit the JSON Schema of an object in this file; stdout gets the JSON alone, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) answer_schema: Option<PathBuf>,
+    /// An image, audio, video, a PDF or a text that goes to the model with the first prompt; may be repeated, at most 20
+    /// MiB together, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) file: Vec<PathBuf>,
+    /// What the user writes; several are turns of one conversation, `-` is standard input, none opens a prompt
+    pub(crate) prompt: Vec<String>,
+}
 
 pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure> {
     start::name_conversation(cli, &mut chat).await?;
@@ -163,5 +196,5 @@ fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
 /// The first words, by which a person finds the conversation again.
 fn title(prompts: &[String]) -> String {
     let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
-    super::table::cut(first.lines().next().unwrap_or_default(), 60)
+    table::cut(first.lines().next().unwrap_or_default(), 60)
 }

@@ -1,18 +1,39 @@
 //! `check`: every problem of the catalog and the policy, and what changed since the lock was written.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tool_runtime::catalog::{LockReport, LockVerdict, ToolLock};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::args::{Accept, Check};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
 use crate::{input, replace, terminal};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Compare the definitions with a lock, and fail if they are not the same
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lock: Option<PathBuf>,
+    /// Write the lock anew; refused for changes that break callers or that a person has to look at
+    #[arg(long, requires = "lock")]
+    pub(crate) write: bool,
+    /// Write such changes too
+    #[arg(long, requires = "write", value_enum, value_delimiter = ',', value_name = "CHANGES")]
+    pub(crate) accept: Vec<Accept>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Accept {
+    /// Changes that break callers
+    Major,
+    /// Changes that are marked for a review
+    Review,
+}
 
 /// What `--json` prints of a check with a lock.
 #[derive(Serialize)]

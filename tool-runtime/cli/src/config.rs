@@ -4,16 +4,84 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 use tool_runtime::wire::Format;
 
-use crate::args::{Endpoint, Global, StoreOptions, attribute, name, named, patience};
+use crate::endpoint::Endpoint;
 use crate::exit::Failure;
-use crate::input;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings::McpSettings;
 use crate::places::prefix;
 use crate::terminal::Color;
+use crate::values::{attribute, name, named};
+use crate::{input, values};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Global {
+    /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+    /// The folder of the application's data; `data` by default
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A URL
+    /// with a password belongs into the environment or the configuration file, because others can see the command line
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) store: Option<String>,
+    #[command(flatten)]
+    pub(super) store_options: StoreOptions,
+    /// The principal to act for, as the policy names it
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) principal: Option<String>,
+    /// The tenant to act in
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) tenant: Option<String>,
+    /// A role of the principal; repeat it for several
+    #[arg(long = "role", global = true, value_name = "NAME")]
+    pub(super) roles: Vec<String>,
+    /// An attribute of the principal; repeat it for several
+    #[arg(long = "attribute", global = true, value_name = "NAME=VALUE", value_parser = values::attribute)]
+    pub(super) attributes: Vec<(String, String)>,
+    /// Print JSON on stdout, and an error as one JSON object on stderr
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Print no progress, notes or hints
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
+    /// `warn,tool_runtime=debug`, or to a file; repeat it for both. Without it `RUST_LOG` is the filter
+    #[arg(long, global = true, value_name = "FILTER|FILE")]
+    pub(super) log: Vec<String>,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub(super) color: Option<Color>,
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+/// How the store uses its database. Values that are not set come from the environment and the configuration file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct StoreOptions {
+    /// How many connections to the store are open at most; 16 by default
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) store_connections: Option<u32>,
+    /// How long to wait for the store, and for its server to start again, for example 30s; 10s by default
+    #[arg(long, global = true, value_name = "TIME", value_parser = values::time)]
+    pub(crate) store_patience: Option<Duration>,
+    /// How the names of the store's tables begin; `tool_runtime_` by default
+    #[arg(long, global = true, value_name = "PREFIX", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) store_prefix: Option<String>,
+    /// Refuse a store that has no tables, or older ones: `store migrate` makes them
+    #[arg(long, global = true)]
+    pub(crate) no_migrate: bool,
+}
 
 /// The configuration file. Relative paths in it start at its own folder.
 #[derive(Debug, Default, Deserialize)]
@@ -107,7 +175,7 @@ impl StoreSettings {
             (None, Some(text)) => Some((text.clone(), "`store_patience` in the configuration file".to_owned())),
             (None, None) => None,
         };
-        let time = time.map(|(text, setting)| patience(&text).map_err(|why| wrong(setting, &why))).transpose()?;
+        let time = time.map(|(text, setting)| values::time(&text).map_err(|why| wrong(setting, &why))).transpose()?;
         let migrate = match variable("STORE_MIGRATE")?.as_deref() {
             Some("true") => true,
             Some("false") => false,

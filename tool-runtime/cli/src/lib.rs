@@ -27,6 +27,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod accounts;
+mod adapters;
 mod app;
 mod approvals;
 mod args;
@@ -40,10 +41,12 @@ mod command;
 mod config;
 mod definitions;
 mod describe;
+mod endpoint;
 mod exit;
 mod fold;
 mod frozen;
 mod grants;
+mod help;
 mod http_record;
 pub mod input;
 mod listing;
@@ -64,17 +67,19 @@ mod store;
 mod table;
 pub mod terminal;
 mod text;
+mod values;
 mod worker;
 mod written;
 
-pub use app::{Adapters, App};
-pub use args::formats;
+pub use adapters::Adapters;
+pub use app::App;
 pub use command::AppCommand;
 pub use definitions::{Definition, read_definitions};
 pub use exit::{Exit, Failure};
 pub use progress::Progress;
 pub use recorded::read_response;
 pub use session::{Cli, Gate};
+pub use values::formats;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -83,9 +88,9 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use tool_runtime::catalog::PickOptions;
 
-use crate::args::{Arguments, Command, Global, Manual};
+use crate::args::{Arguments, Command, Manual};
 use crate::command::Own;
-use crate::config::Settings;
+use crate::config::{Global, Settings};
 
 /// Runs the command line of an application over the arguments of this process and returns its exit code.
 #[must_use]
@@ -124,7 +129,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     };
     let settings = Settings::read(app.name, global)?;
     terminal::configure(settings.color, settings.quiet);
-    log::install(app, &settings)?;
+    log::install(app.layers.take(), &settings)?;
     let cli = Cli {
         app,
         settings,

@@ -13,11 +13,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, fmt};
 
-use crate::app::App;
 use crate::config::Settings;
 use crate::exit::Failure;
-use crate::private_file;
-use crate::terminal;
+use crate::{private_file, terminal};
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
@@ -38,7 +36,7 @@ const WITHOUT_TEXT: &str = "tool_runtime::runner::failure";
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the subscriber that the settings and the application ask for; none when they ask for none.
-pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
+pub(super) fn install(layers: Vec<Box<dyn Layer<Registry> + Send + Sync>>, settings: &Settings) -> Result<(), Failure> {
     let verbose = match settings.verbose {
         0 => LevelFilter::OFF,
         1 => LevelFilter::INFO,
@@ -67,7 +65,7 @@ pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
     let in_file = file.map(|file| fmt::layer().with_writer(Lines::File(file)).with_filter(in_file).boxed());
     let on_stderr =
         stderr.map(|targets| fmt::layer().without_time().with_writer(Lines::Stderr).with_filter(targets).boxed());
-    let of_application = app.layers.take().into_iter().map(|layer| layer.with_filter(without_values()).boxed());
+    let of_application = layers.into_iter().map(|layer| layer.with_filter(without_values()).boxed());
     let layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
         on_stderr.into_iter().chain(in_file).chain(of_application).collect();
     if !layers.is_empty() {

@@ -3,9 +3,8 @@
 use clap_complete::Shell;
 
 use crate::app::App;
-use crate::args;
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{args, terminal};
 
 pub(super) fn completions(app: &App, shell: Shell) -> Exit {
     let mut script = Vec::new();

@@ -1,19 +1,35 @@
 //! `pick`: which tools fit a request. Runs nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::catalog::{Pick, PickIndex, PickOptions};
 
-use crate::args;
 use crate::catalog::Visible;
 use crate::definitions::read_definitions;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
-use crate::{input, table, terminal};
+use crate::{input, table, terminal, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct PickArgs {
+    /// What a user asks for
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    pub(crate) query: Option<String>,
+    /// How many tools to pick at most
+    #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most)]
+    pub(crate) k: usize,
+    /// Pick from these tool definitions, one JSON object per line; what is broken is left out and noted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<PathBuf>,
+    /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+}
 
 #[derive(Deserialize)]
 struct Query {
@@ -36,7 +52,7 @@ impl Tools<'_> {
     }
 }
 
-pub(super) fn pick(cli: &Cli<'_>, command: &args::Pick) -> Result<Exit, Failure> {
+pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
     let catalog;
     let tools = match &command.tools {
         Some(path) => Tools::File(read(path)?),

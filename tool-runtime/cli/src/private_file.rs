@@ -1,6 +1,7 @@
 //! Files that only their owner may read: conversations, policies and logs hold arguments of calls.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
+use std::fs::OpenOptions;
 use std::path::Path;
 
 /// Opens a file to write it. A new file belongs to its owner alone, whatever the umask of the process is; a file that

@@ -8,11 +8,11 @@ use tool_runtime::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord
 use tool_runtime::wire::history::{CallMessage, Message, Part};
 use tool_runtime::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireErrorKind};
 
-use crate::args::name;
 use crate::exit::{Exit, Failure};
-use crate::http_record::{self, HttpRecord};
+use crate::http_record::HttpRecord;
 use crate::session::{Cli, Session};
-use crate::{input, terminal};
+use crate::values::name;
+use crate::{http_record, input, terminal};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.

@@ -5,7 +5,8 @@
 //! process. The mark that the claim left in the file survives, because nobody can tell whether the call ran: the next
 //! decision says so once.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,8 @@ use tool_runtime::runner::RunSnapshot;
 use tool_runtime::store::PendingCall;
 
 use crate::exit::{Exit, Failure};
-use crate::input;
-use crate::private_file;
 use crate::session::Cli;
-use crate::terminal;
+use crate::{input, private_file, terminal};
 
 /// The folder below the data folder.
 const FOLDER: &str = "conversations";

@@ -4,24 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use tokio::sync::OnceCell;
-use tool_runtime::ToolCatalog;
-use tool_runtime::ToolPolicy;
 use tool_runtime::call::{Decider, EventSink, ToolInvocationRecord};
 use tool_runtime::capability::ConnectionId;
 #[cfg(feature = "mcp-client")]
 use tool_runtime::mcp::source::ToolSource;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
 use tool_runtime::store::{PendingCall, RecordFilter, Sealed, Store};
+use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::app::App;
-#[cfg(feature = "mcp-client")]
-use crate::args::Awaited;
-use crate::args::Who;
 use crate::config::Settings;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
-use crate::mcp::{self, settings};
+use crate::mcp::settings;
 use crate::text::nearest;
 use crate::{log, terminal};
 
@@ -34,6 +32,18 @@ pub struct Cli<'a> {
     /// The servers of the configuration file, once a command needs them.
     #[cfg(feature = "mcp-client")]
     pub(super) servers: OnceCell<ToolSource>,
+}
+
+/// Who decides, and why. Their roles are those of `--role`.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls. Has
+    /// to be given for a call of that principal in a run of the store
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) decider: Option<String>,
+    /// Why, for the record; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 /// Who a command acts for.
@@ -119,25 +129,25 @@ impl Cli<'_> {
         if servers.is_empty() {
             return Ok(());
         }
-        let source = mcp::start(servers)?;
+        let source = settings::start(servers)?;
         match awaited {
             Awaited::All => {
                 source.wait_for_all().await;
-                mcp::note(&source.notes());
+                settings::note(&source.notes());
             }
             Awaited::Of(tool) => {
                 if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
                     source.wait_for(server).await;
                     let mut notes = source.notes();
                     notes.retain(|id, _| id == server);
-                    mcp::note(&notes);
+                    settings::note(&notes);
                 }
             }
             Awaited::Later => {
                 let source = source.clone();
                 tokio::spawn(async move {
                     source.wait_for_all().await;
-                    mcp::note(&source.notes());
+                    settings::note(&source.notes());
                 });
             }
         }
@@ -193,7 +203,10 @@ impl Cli<'_> {
             Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
         })?;
         #[cfg(feature = "mcp-client")]
-        let adapters = settings::connected(adapters, &self.settings.mcp, &self.party());
+        let adapters = {
+            let Party { principal, tenant, .. } = self.party();
+            settings::connected(adapters, &self.settings.mcp, (principal, tenant))
+        };
         let store = self.store().await?;
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
@@ -313,4 +326,16 @@ impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").field("runner", &self.runner).finish_non_exhaustive()
     }
+}
+
+/// The servers of the configuration file that a command waits for before it begins.
+#[cfg(feature = "mcp-client")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Awaited<'a> {
+    /// All of them.
+    All,
+    /// The server of this tool; none if the tool is the application's own.
+    Of(&'a str),
+    /// None: they are brought in while the command runs.
+    Later,
 }

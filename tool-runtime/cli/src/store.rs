@@ -1,21 +1,39 @@
 //! The store that `--store` names, opened once for a command, and `store`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Subcommand;
 use serde_json::json;
 use tokio::time::Instant;
 use tool_runtime::store::{MemoryStore, RunBehind, Store, StoreError, hold_back, release_run};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use tool_runtime::store::{SqlOptions, SqlStore};
 
-use crate::args::StoreAction;
 use crate::exit::{Exit, Failure};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::log;
 use crate::session::{Cli, Gate};
 use crate::{audit, terminal};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreAction {
+    /// Make the tables of the store, or bring older ones to the version of this program
+    Migrate,
+    /// After a backup was put back: list the runs that are behind anchors that were exported before, and hold them back
+    /// from workers; fails if there are any
+    Restored {
+        /// The anchors, as `audit anchor` and `audit export --anchors` print them
+        #[arg(long, value_name = "FILE")]
+        anchors: PathBuf,
+    },
+    /// Let workers continue a run that was held back
+    Release {
+        /// The run, as `store restored` prints it
+        run: String,
+    },
+}
 
 /// A command's reaction to a store that does not exist or has an older version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! `worker`: continues the conversations of a store, puts them in, posts to them and shows them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use tool_runtime::agent::{
     Agent, ClientAnswer, Incoming, QueueError, RunQueue, SavedConversation, WaitingCall, Worker,
@@ -12,13 +15,74 @@ use tool_runtime::store::{Document, Key, PendingCall, Store, StoreError, StoredR
 use tool_runtime::wire::Message;
 
 use crate::accounts::Account;
-use crate::args::{self, Who, WorkerAction};
+use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::session::Cli;
+use crate::session::{Cli, Who};
 use crate::terminal::json;
-use crate::{approvals, chat, input, terminal};
+use crate::values::at_least_one;
+use crate::{approvals, attend, chat, input, terminal, values};
 
-pub(super) async fn worker(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = values::time(text)?;
+    if lease < Duration::from_secs(1) { Err("a lease is at least one second: `1s`".to_owned()) } else { Ok(lease) }
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<WorkerAction>,
+    /// How many conversations to continue at the same time
+    #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one)]
+    pub(crate) concurrency: usize,
+    /// How long a conversation counts as this worker's without a sign of life, for example 30s; at
+    /// least one second
+    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    pub(crate) lease: Duration,
+    /// How long to wait for a database that is away when the worker starts
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
+    pub(crate) wait_for_store: Duration,
+    #[command(flatten)]
+    pub(crate) endpoint: Endpoint,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkerAction {
+    /// Put a new conversation in the store, for a worker to continue; prints its id
+    Put {
+        /// What the user writes; `-` is standard input
+        prompt: String,
+        /// The id of the conversation's run; a fresh one by default
+        #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+        run: Option<String>,
+    },
+    /// Post a message, decisions or answers to a conversation
+    Post {
+        /// The run, as `worker put` printed it
+        run: String,
+        /// What the user writes; `-` is standard input
+        prompt: Option<String>,
+        /// Let a call run as it is
+        #[arg(long, value_name = "CALL")]
+        approve: Vec<String>,
+        /// Do not let a call run
+        #[arg(long, value_name = "CALL")]
+        deny: Vec<String>,
+        /// Answer a call of the client: its id and the output as JSON, `-` or `@FILE`
+        #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+        answer: Vec<String>,
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Show a conversation: its state, the calls that wait, what the model said last, what it
+    /// spent, and what is left to its principal and tenant
+    Show {
+        /// The run
+        run: String,
+    },
+}
+
+pub(super) async fn worker(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     if cli.settings.store.is_none() {
         return Err(missing());
     }
@@ -43,10 +107,10 @@ fn missing() -> Failure {
 }
 
 /// Works until the process is told to end; then finishes the steps that have begun, and releases its leases.
-async fn work(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
+async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
     let agent = agent.ok_or_else(|| Failure::usage("a worker needs a model: give `--model-url URL`"))?;
-    let Some(opened) = super::store::opened(cli, command.wait_for_store, told_to_end()).await else {
+    let Some(opened) = crate::store::opened(cli, command.wait_for_store, attend::told_to_end()).await else {
         return Ok(Exit::Done);
     };
     let gate = opened?;
@@ -54,7 +118,7 @@ async fn work(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
     let worker = Worker::new(agent, runner).name(cli.app.name).concurrency(command.concurrency).lease(command.lease);
     let worker = worker.patience(command.wait_for_store).prepare(move |_, options| gate.connected(options));
     terminal::note("the worker runs; Ctrl-C or SIGTERM ends it when its steps are done");
-    worker.run(told_to_end()).await.map_err(|error| match error {
+    worker.run(attend::told_to_end()).await.map_err(|error| match error {
         StoreError::ReadOnly(_) => {
             let text =
                 "the database cannot be written to, so no conversation can be continued: name the primary server";
@@ -63,23 +127,6 @@ async fn work(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
         error => error.into(),
     })?;
     Ok(Exit::Done)
-}
-
-/// Resolves when the process is told to end.
-pub(super) async fn told_to_end() {
-    #[cfg(unix)]
-    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-        std::future::poll_fn(|context| {
-            if terminated.poll_recv(context).is_ready() {
-                return std::task::Poll::Ready(());
-            }
-            Future::poll(interrupted.as_mut(), context).map(drop)
-        })
-        .await;
-        return;
-    }
-    drop(tokio::signal::ctrl_c().await);
 }
 
 async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, Failure> {

@@ -6,9 +6,10 @@ use tool_runtime::runner::RunSnapshot;
 use tool_runtime::store::PendingCall;
 
 use crate::approvals::{Decision, exit_of, posted};
-use crate::args::Endpoint;
 use crate::attend::cancellable;
-use crate::chat::{self, Keeper, Talk};
+use crate::chat;
+use crate::chat::{Keeper, Talk};
+use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::{Document, Kept};
 use crate::session::Cli;

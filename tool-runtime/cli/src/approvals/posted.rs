@@ -12,9 +12,9 @@ use tool_runtime::store::{
     AuditKind, AuditRecord, DecisionKind, Document, Key, PendingCall, RecordFilter, Refusal, Store, StoredRun,
 };
 
-use crate::approvals::{Decision, exit_of, waiting};
-use crate::args::{By, Endpoint};
+use crate::approvals::{By, Decision, exit_of, waiting};
 use crate::describe::Asked;
+use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::frozen::frozen;
 use crate::session::Cli;

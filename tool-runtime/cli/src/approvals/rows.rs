@@ -9,7 +9,8 @@ use tool_runtime::call::{ArgumentChange, ArgumentDigest, JsonText, NamedArgument
 use tool_runtime::policy::ToolPolicy;
 use tool_runtime::tool::ToolEffect;
 
-use crate::approvals::waiting::{self, Found, Place};
+use crate::approvals::waiting;
+use crate::approvals::waiting::{Found, Place};
 use crate::describe::{Asked, describe};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;

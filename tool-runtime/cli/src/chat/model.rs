@@ -6,7 +6,7 @@ use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelR
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::wire::{Decoded, Format};
 
-use crate::args::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::exit::Failure;
 use crate::input;
 use crate::terminal::losses;

@@ -3,7 +3,8 @@
 use tool_runtime::call::{Event, EventSink, JsonText, Outcome};
 
 use crate::fold::{Room, fields};
-use crate::terminal::{self, Tone};
+use crate::terminal;
+use crate::terminal::Tone;
 
 /// The lines of one value.
 const LINES: usize = 12;

@@ -7,7 +7,7 @@ use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, 
 use tool_runtime::runner::RunOptions;
 use tool_runtime::store::{Document as Stored, Key, Query, Space, Store as _, StoredRun};
 
-use crate::args::Chat;
+use crate::chat::Chat;
 use crate::chat::keeper::Keeper;
 use crate::exit::Failure;
 use crate::saved::{Desk, Document, Kept};

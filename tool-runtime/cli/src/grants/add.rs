@@ -8,12 +8,12 @@ use tool_runtime::runner::{GrantError, Remember};
 use tool_runtime::store::{GrantScope, PendingCall};
 
 use super::Row;
-use crate::approvals::{self, Found};
-use crate::args::{Add, Scope};
+use crate::approvals::Found;
 use crate::exit::{Exit, Failure};
+use crate::grants::{Add, Scope};
 use crate::session::Cli;
 use crate::terminal::json;
-use crate::{input, terminal};
+use crate::{approvals, input, terminal};
 
 pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     let Found { call, .. } = approvals::find(cli, &asked.id).await?;

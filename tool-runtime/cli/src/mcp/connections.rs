@@ -14,10 +14,9 @@ use tool_runtime::capability::{
     BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
 };
 
-use crate::app::Adapters;
+use crate::adapters::Adapters;
 use crate::exit::Failure;
 use crate::mcp::process::ProcessGroup;
-use crate::session::Party;
 
 /// How long a command may take to print a token.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,13 +62,16 @@ pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Resu
 }
 
 /// Lets runs of this party use the accounts of the file, beside those of the application.
-pub(crate) fn bound(adapters: Adapters, accounts: &BTreeMap<String, Account>, party: &Party) -> Adapters {
+pub(crate) fn bound(
+    adapters: Adapters,
+    accounts: &BTreeMap<String, Account>,
+    (principal, tenant): (Option<Arc<str>>, Option<Arc<str>>),
+) -> Adapters {
     if accounts.is_empty() {
         return adapters;
     }
     let ids: Vec<_> = accounts.keys().map(|kind| (kind.clone(), ConnectionId::from(id_of(kind)))).collect();
     let accounts = accounts.clone();
-    let (principal, tenant) = (party.principal.clone(), party.tenant.clone());
     let broker = Broker { accounts, principal, tenant, others: adapters.broker.clone() };
     adapters.connections(Arc::new(broker), ids)
 }

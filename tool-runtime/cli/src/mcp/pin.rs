@@ -9,10 +9,11 @@ use tool_runtime::mcp::source::McpTool;
 use tool_runtime::policy::ToolPolicy;
 use tool_runtime::tool::Hash;
 
-use crate::args::Servers;
 use crate::exit::{Exit, Failure};
-use crate::mcp::edit::{self, Pin};
+use crate::mcp::edit;
+use crate::mcp::edit::Pin;
 use crate::mcp::servers::source;
+use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::text::nearest;
 use crate::written::Written;

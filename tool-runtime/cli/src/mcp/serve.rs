@@ -7,7 +7,7 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError, Peer};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
-use crate::{terminal, worker};
+use crate::{attend, terminal};
 
 /// How long calls may run on when the process is told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let Some(address) = http else {
         let ended = tokio::select! {
             ended = server.stdio() => ended,
-            () = worker::told_to_end() => Ok(()),
+            () = attend::told_to_end() => Ok(()),
         };
         server.close(GRACE).await;
         return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
@@ -46,7 +46,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let listener = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
     terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
     let closed = async {
-        worker::told_to_end().await;
+        attend::told_to_end().await;
         server.close(GRACE).await;
     };
     tokio::join!(listener.serve(), closed);

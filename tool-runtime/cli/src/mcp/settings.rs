@@ -2,16 +2,35 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
 use serde::Deserialize;
-use tool_runtime::mcp::source::RemoteServer;
+use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 
-use crate::app::Adapters;
-use crate::args::Servers;
+use crate::adapters::Adapters;
 use crate::exit::Failure;
-use crate::mcp::connections::{self, Account};
-use crate::session::Party;
+use crate::mcp::connections;
+use crate::mcp::connections::Account;
+use crate::terminal;
+
+/// The servers that a command is about: those of the configuration file, or one that is named here.
+#[derive(Debug, Args)]
+pub(crate) struct Servers {
+    /// The id of the server that is named here
+    #[arg(long, value_name = "ID", default_value = "server")]
+    pub(crate) id: String,
+    /// The URL of a server
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A variable of the environment that the command gets, beside PATH; repeat it for several
+    #[arg(long = "env", value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    /// The command of a server, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
 
 /// The table `[mcp]`.
 #[derive(Debug, Default, Deserialize)]
@@ -48,8 +67,12 @@ pub(crate) fn servers(settings: &McpSettings) -> Result<Vec<RemoteServer>, Failu
 }
 
 /// Lets runs of this party use the accounts of the configuration file.
-pub(crate) fn connected(adapters: Adapters, settings: &McpSettings, party: &Party) -> Adapters {
-    connections::bound(adapters, &settings.connections, party)
+pub(crate) fn connected(
+    adapters: Adapters,
+    settings: &McpSettings,
+    (principal, tenant): (Option<Arc<str>>, Option<Arc<str>>),
+) -> Adapters {
+    connections::bound(adapters, &settings.connections, (principal, tenant))
 }
 
 /// The server that a command line names; `None` if it names none.
@@ -119,4 +142,16 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
         server = server.call_timeout(Duration::from_millis(millis));
     }
     Ok(server)
+}
+
+/// Starts to connect to servers. One that cannot be reached is noted by the commands that need it.
+pub(crate) fn start(servers: Vec<RemoteServer>) -> Result<ToolSource, Failure> {
+    ToolSource::start(servers).map_err(|error| Failure::usage(error.to_string()).code("config"))
+}
+
+/// Prints what operators should know of servers.
+pub(crate) fn note(notes: &BTreeMap<String, String>) {
+    for (server, note) in notes {
+        terminal::note(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
+    }
 }

@@ -3,9 +3,9 @@
 use serde_json::json;
 use tool_runtime::mcp::source::{McpTool, McpToolState};
 
-use crate::args::Servers;
 use crate::exit::{Exit, Failure};
 use crate::mcp::servers::source;
+use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::{table, terminal};
 

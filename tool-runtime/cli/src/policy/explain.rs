@@ -8,10 +8,9 @@ use tool_runtime::call::{Caller, Decision, Verdict};
 use tool_runtime::catalog::ToolCatalog;
 use tool_runtime::policy::{PolicyContext, ToolPolicy};
 
-use crate::args::Explain;
 use crate::exit::{Exit, Failure};
 use crate::frozen::frozen;
-use crate::policy::{shared, why};
+use crate::policy::{Explain, shared, why};
 use crate::session::Cli;
 use crate::terminal::json;
 use crate::text::nearest;

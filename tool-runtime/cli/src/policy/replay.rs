@@ -9,9 +9,8 @@ use tool_runtime::ToolCatalog;
 use tool_runtime::call::{Caller, Decision, RecordedArguments};
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 
-use crate::args::Replay;
 use crate::exit::{Exit, Failure};
-use crate::policy::{shared, told};
+use crate::policy::{Replay, shared, told};
 use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::{input, terminal};

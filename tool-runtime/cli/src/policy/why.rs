@@ -4,7 +4,7 @@ use tool_runtime::ToolSpec;
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::policy::{ToolPolicy, Unready};
 
-use crate::args::Explain;
+use crate::policy::Explain;
 use crate::written::Written;
 
 /// The sentence for the rule of a decision.

@@ -91,7 +91,7 @@ const MANUAL_EXAMPLES: &[(&str, &str)] = &[
 ];
 
 /// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
-pub(super) fn write(command: Command, app: &App) -> Command {
+pub(crate) fn write(command: Command, app: &App) -> Command {
     let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app)));
     let own = app.commands.iter().map(|own| (own.name, own.examples));
     // Each command moves to the end, so that this is the order of completions, too.

@@ -1,12 +1,73 @@
-//! The grammar of what every request to a model asks for.
+//! The grammar of a model: where it is, and what every request to it asks for.
 
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
-use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
+use tool_runtime::wire::{Effort, Format, RequestSettings, ToolChoice};
 
-use super::values;
+use crate::values;
+
+/// A model's endpoint. What is not given comes from the environment and the configuration file.
+#[derive(Debug, Default, Clone, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct Endpoint {
+    /// The base URL of an endpoint; without a path it gets the provider's usual one
+    #[arg(long, value_name = "URL")]
+    pub(crate) model_url: Option<String>,
+    /// The model to ask
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The provider's format; openai-chat by default
+    #[arg(long, value_parser = values::formats())]
+    pub(crate) format: Option<Format>,
+    /// The environment variable that holds the endpoint's key; a configured one goes to the configured URL only
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) key_env: Option<String>,
+    /// One more header of each request; a key belongs into `--key-env`, because others can see the command line
+    #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
+    pub(crate) header: Vec<(String, String)>,
+    /// The proxy for the requests; none is taken from the environment
+    #[arg(long, value_name = "URL")]
+    pub(crate) proxy: Option<String>,
+    /// A PEM file with certificate authorities to trust too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Send closed copies of the schemas where the format has a strict mode
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Send more tools and longer descriptions than the provider's own API takes, to a compatible server that takes them
+    #[arg(long)]
+    pub(crate) no_provider_limits: bool,
+    /// Ask for the answer in one piece
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+    /// How long one answer may take, retries included, for example 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "10m")]
+    pub(crate) timeout: Duration,
+    /// How long the first byte of an answer may take; 60s when it is streamed
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) first_byte_timeout: Option<Duration>,
+    /// How long the endpoint may be silent within an answer
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "60s")]
+    pub(crate) idle_timeout: Duration,
+    /// How often a failed request is repeated
+    #[arg(long, value_name = "TIMES", default_value_t = 2)]
+    pub(crate) retries: u32,
+    /// Instructions to the model, before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instructions: Option<String>,
+    /// Offer only the tools that fit each prompt, at most this many for one; those offered before stay
+    #[arg(long, value_name = "TOOLS", value_parser = values::most)]
+    pub(crate) pick: Option<usize>,
+    /// How many reading calls of one turn may run at the same time
+    #[arg(long, value_name = "CALLS", default_value_t = 4)]
+    pub(crate) parallel: usize,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+}
 
 /// What every request asks for. What is not given is left to the provider.
 #[derive(Debug, Default, Clone, Args)]
