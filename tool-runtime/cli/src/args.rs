@@ -170,3 +170,29 @@ impl Command {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::taken;
+    use crate::{App, AppCommand, Cli, Exit, Failure};
+
+    #[derive(clap::Args)]
+    struct Own<const LISTS: bool>;
+
+    impl<const LISTS: bool> AppCommand for Own<LISTS> {
+        const NAME: &'static str = if LISTS { "list" } else { "probe" };
+        const EXAMPLES: &'static str = "% probe";
+
+        async fn run(self, _: &Cli<'_>) -> Result<Exit, Failure> {
+            Ok(Exit::Done)
+        }
+    }
+
+    #[test]
+    fn a_command_has_a_name_of_its_own() {
+        let app = || App::new("mine", "0.1.0", "Mine");
+        assert_eq!(taken(&app().command::<Own<false>>()), None);
+        assert_eq!(taken(&app().command::<Own<true>>()), Some("list"));
+        assert_eq!(taken(&app().command::<Own<false>>().command::<Own<false>>()), Some("probe"));
+    }
+}

@@ -101,7 +101,7 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let run = talk.conversation.run();
         let accounts = run.balances().await?.into_iter().map(Into::into).collect();
         let (summary, gravest) = (run.summary(), talk.gravest_call());
-        let document = Summary { summary, gravest, accounts, turns: talk.conversation.turns() };
+        let document = LastLine { summary, gravest, accounts, turns: talk.conversation.turns() };
         terminal::line(&terminal::json(&document)?);
     } else if interactive {
         terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.keeper.id()));
@@ -111,7 +111,7 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
 
 /// The last line of `--json`.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct LastLine<'a> {
     summary: RunSummary,
     /// The gravest outcome of its calls. `None` if there were none.
     gravest: Option<Outcome>,

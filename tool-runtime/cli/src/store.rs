@@ -252,7 +252,7 @@ async fn sqlite(cli: &Cli<'_>, path: &Path, missing: Missing) -> Result<Arc<dyn 
 #[cfg(not(feature = "sqlite"))]
 #[expect(clippy::unused_async, reason = "with the feature it waits")]
 async fn sqlite(_: &Cli<'_>, _: &Path, _: Missing) -> Result<Arc<dyn Store>, Unopened> {
-    let message = "this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime";
+    let message = "this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime-cli";
     Err(Failure::usage(message).into())
 }
 
@@ -265,6 +265,7 @@ async fn postgres(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn 
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "with the feature it waits")]
 async fn postgres(_: &Cli<'_>, _: &str, _: Missing) -> Result<Arc<dyn Store>, Unopened> {
-    let message = "this program was built without PostgreSQL: its package needs the feature `postgres` of tool-runtime";
+    let message =
+        "this program was built without PostgreSQL: its package needs the feature `postgres` of tool-runtime-cli";
     Err(Failure::usage(message).into())
 }

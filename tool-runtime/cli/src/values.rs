@@ -36,6 +36,7 @@ pub(crate) enum Form {
 
 /// The parser of a format on the command line, by its names `openai-chat`, `openai-responses`, `anthropic`, `ollama` and
 /// `gemini`.
+#[must_use]
 pub fn formats() -> impl TypedValueParser<Value = Format> {
     // The parser lists the names; one that is not among them never reaches `map`.
     PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format)))

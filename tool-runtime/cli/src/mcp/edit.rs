@@ -83,7 +83,8 @@ mod tests {
 
     fn edited(text: &str) -> Option<String> {
         let fields = ["text", "line\nbreak", "", "a.b"].map(str::to_owned).to_vec();
-        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Pin { pin: Hash([0xab; 32]), fields })]))
+        let pin: Hash = serde_json::from_value("ab".repeat(32).into()).unwrap();
+        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Pin { pin, fields })]))
     }
 
     #[test]
