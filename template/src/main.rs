@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tool_runtime::Capabilities;
-use tool_runtime::cli::{self, Adapters, App};
+use tool_runtime_cli::{Adapters, App};
 
 use {{crate_name}}::adapters::FileShelf;
 use {{crate_name}}::shelf::{ShelfReader, ShelfWriter};
@@ -23,5 +23,5 @@ fn main() -> ExitCode {
             .with::<dyn ShelfWriter>(shelf);
         Ok(Adapters::new(capabilities))
     });
-    cli::main(&app)
+    tool_runtime_cli::main(&app)
 }

@@ -10,9 +10,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The published packages, with their folders and the pages of their documentation.
-const PUBLISHED: [(&str, &str, &str); 3] = [
+const PUBLISHED: [(&str, &str, &str); 4] = [
     ("tool-runtime", "tool-runtime", "https://docs.rs/tool-runtime"),
     ("tool-runtime-macros", "tool-macros", "https://docs.rs/tool-runtime"),
+    ("tool-runtime-cli", "tool-runtime/cli", "https://docs.rs/tool-runtime-cli"),
     ("tool-runtime-sql", "tool-runtime/sql", "https://docs.rs/tool-runtime-sql"),
 ];
 /// Adapters have a workspace of their own, and each its own version and oldest compiler.
@@ -217,6 +218,8 @@ fn no_dependency_asks_for_a_newer_compiler() {
     compiles_with(&metadata, oldest, "tool-runtime", &[]);
     let store = minor(&package(&metadata, "tool-runtime-sql")["rust_version"]);
     compiles_with(&metadata, store, "tool-runtime-sql", &[]);
+    let of_cli = minor(&package(&metadata, "tool-runtime-cli")["rust_version"]);
+    compiles_with(&metadata, of_cli, "tool-runtime-cli", &["tool-runtime-sql"]);
     for feature in ["sqlite", "postgres"] {
         assert_eq!(stated(&format!("`tool-runtime-sql`, `{feature}`")), store, "README states another compiler");
     }

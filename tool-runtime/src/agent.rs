@@ -78,11 +78,7 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
 pub use turns::step::Step;
-#[cfg(feature = "cli")]
-pub(crate) use typed::Typed;
-pub use worker::{Delivery, QueueError, RunQueue, Worker};
-#[cfg(feature = "cli")]
-pub(crate) use worker::{OwnRun, Take, find};
+pub use worker::{Delivery, LeasedRun, QueueError, RunQueue, Worker};
 
 use crate::agent::picking::Picking;
 use crate::wire::RequestSettings;

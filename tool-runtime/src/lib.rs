@@ -50,7 +50,6 @@
 //! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
 //! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
-//! | `cli` | the command line that an application embeds (feature `cli`) |
 //!
 //! Adapters to other crates are packages of their own: `tool-runtime-rig`, `tool-runtime-async-openai` and
 //! `tool-runtime-genai` offer a run's tools in the types of these clients, `tool-runtime-restate` keeps conversations in
@@ -70,8 +69,6 @@ mod attributes;
 pub mod call;
 pub mod capability;
 pub mod catalog;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod component;
 mod contain;
 pub mod error;

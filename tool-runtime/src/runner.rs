@@ -44,7 +44,6 @@ pub use waiting::tokens::{TokenError, TokenKeys};
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::Shared;
-#[cfg(feature = "mcp-server")]
 use crate::runner::waiting::approval_rules;
 use crate::store::{Store, StoreError};
 
@@ -100,10 +99,11 @@ impl ToolRunner {
         self.shared.store.now().await
     }
 
-    /// The rules by which a call can wait for a person; empty if none can. With `own`, only those whose calls the policy
-    /// does not let their own principal decide.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn asking_rules(&self, own: bool) -> Vec<String> {
+    /// Returns the rules by which a call of a client can wait for a person; empty if none can. With `own`, only the rules
+    /// of calls that the policy does not let their own principal decide. A server whose store no approver reaches checks
+    /// that there is none.
+    #[must_use]
+    pub fn asking_rules(&self, own: bool) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
         if *approvals { approval_rules::of_clients(policy, catalog, own) } else { Vec::new() }
     }

@@ -14,8 +14,8 @@ use office_tools::time::Clock;
 use office_tools::weather::Climate;
 use office_tools::web::PageFetcher;
 use tool_runtime::capability::ConnectionId;
-use tool_runtime::cli::Adapters;
 use tool_runtime::{Capabilities, Connection};
+use tool_runtime_cli::Adapters;
 
 use crate::adapters::calendar::CalendarBroker;
 use crate::adapters::climate::ClimateTable;

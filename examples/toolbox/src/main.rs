@@ -1,6 +1,7 @@
 //! The toolbox: an application that links the office tools, binds their adapters, and has a command line.
 
 mod adapters;
+mod commands;
 mod composition;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -13,8 +14,10 @@ use std::process::ExitCode;
 use office_tools as _;
 use tool_runtime::ToolCatalog;
 use tool_runtime::catalog::CatalogError;
-use tool_runtime::cli::{self, App};
 use tool_runtime::runner::search_tools;
+use tool_runtime_cli::App;
+
+use commands::{Hydrate, Replay, Wire};
 
 fn main() -> ExitCode {
     let app =
@@ -24,7 +27,10 @@ fn main() -> ExitCode {
             .tenant(composition::TENANT)
             .catalog(catalog)
             .adapters(composition::open)
-            .inspect(composition::inspect);
+            .inspect(composition::inspect)
+            .command::<Replay>()
+            .command::<Wire>()
+            .command::<Hydrate>();
     run(app)
 }
 
@@ -50,7 +56,7 @@ fn scripts() -> tool_runtime::agent::CodeMode {
 
 #[cfg(not(feature = "otlp"))]
 fn run(app: App) -> ExitCode {
-    cli::main(&app)
+    tool_runtime_cli::main(&app)
 }
 
 #[cfg(feature = "otlp")]
@@ -58,10 +64,10 @@ fn run(app: App) -> ExitCode {
     use std::io::Write as _;
 
     match otlp::Exporting::start() {
-        Ok(None) => cli::main(&otlp::variables(app)),
+        Ok(None) => tool_runtime_cli::main(&otlp::variables(app)),
         Ok(Some(exporting)) => {
             let app = otlp::variables(app);
-            let code = cli::main(&app.layer(exporting.layer()));
+            let code = tool_runtime_cli::main(&app.layer(exporting.layer()));
             exporting.finish();
             code
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tool_runtime::__workspace::Index;
+use tool_runtime::catalog::PickIndex;
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
@@ -31,7 +31,7 @@ pub fn picks_are_sound(text: &str) {
         .dynamic(tool("fuzz__two", "Sends an email.", "address"));
     let Ok(hostile) = ToolCatalog::builder().dynamic(tool("fuzz__text", text, text)).build() else { return };
     let catalog = catalog.build().expect("both are sound");
-    let mut index = Index::default();
+    let mut index = PickIndex::default();
     catalog.specs().for_each(|spec| {
         index.insert(spec);
     });

@@ -39,7 +39,7 @@ fn text(tool: &Tool) -> String {
 }
 
 struct Ours {
-    index: tool_runtime::__workspace::Index,
+    index: tool_runtime::catalog::PickIndex,
     /// By slot of the index.
     places: Vec<usize>,
     by_name: HashMap<String, usize>,

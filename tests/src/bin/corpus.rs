@@ -46,12 +46,8 @@ fn run() -> Result<(), Failure> {
             }
             each(|row| Ok(pool.answer(row)))
         }
-        "calls" => {
-            let tools = paths.get("--tools").ok_or("calls need --tools FILE")?;
-            Ok(tool_runtime::__workspace::hydrate(tools.as_ref())?)
-        }
         other => {
-            let kinds = "calls, definitions, policy, redaction, retrieval, schema-suite, text";
+            let kinds = "definitions, policy, redaction, retrieval, schema-suite, text";
             Err(format!("unknown kind {other}; there are {kinds}").into())
         }
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::__workspace::foreign;
 use tool_runtime::call::Verdict;
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -51,7 +50,7 @@ fn decide(row: &Row) -> Value {
     let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
     let tool = |name: &String| {
         let schema = json!({"type": "object"});
-        foreign(DynamicTool::new(name, "A tool.", schema, effect_of(name), Arc::new(Nothing)))
+        DynamicTool::new(name, "A tool.", schema, effect_of(name), Arc::new(Nothing)).foreign()
     };
     let catalog = row.catalog.iter().fold(ToolCatalog::builder(), |builder, name| builder.dynamic(tool(name))).build();
     let catalog = match catalog {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::__workspace::Index;
+use tool_runtime::catalog::PickIndex;
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
@@ -41,7 +41,7 @@ struct Row {
 /// The tools of a pool. They come from many servers, so some have names that one catalog would refuse together: they
 /// are indexed one by one.
 pub struct Pool {
-    index: Index,
+    index: PickIndex,
     slots: HashMap<String, usize>,
     ids: HashMap<String, String>,
 }
@@ -61,7 +61,7 @@ impl Pool {
     pub fn read(tools: &str, pool: Option<&str>) -> (Self, Vec<String>) {
         let wanted: Option<BTreeSet<String>> = pool
             .map(|pool| pool.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|Id { id }| id).collect());
-        let mut read = Self { index: Index::default(), slots: HashMap::new(), ids: HashMap::new() };
+        let mut read = Self { index: PickIndex::default(), slots: HashMap::new(), ids: HashMap::new() };
         let mut left_out = Vec::new();
         for (number, line) in tools.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let added = match serde_json::from_str::<Tool>(line) {

@@ -3,9 +3,10 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::__workspace::{self as workspace, Limits, Tree, parse_value};
+use tool_runtime::__workspace::{Limits, Tree, parse_value};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{Format, Message};
+use tool_runtime_cli::terminal;
 
 use crate::{provider::Turn, wire};
 
@@ -29,12 +30,12 @@ pub fn text(row: &str) -> String {
     };
     if let Some(text) = raw_output {
         let (round_trip, calls) = written(&text);
-        return json!({"id": id, "round_trip": round_trip, "terminal": workspace::shown(&text), "calls": calls})
+        return json!({"id": id, "round_trip": round_trip, "terminal": terminal::safe(&text), "calls": calls})
             .to_string();
     }
     let pieces = pieces.unwrap_or_default();
     let text = text.unwrap_or_else(|| pieces.iter().map(|(text, times)| text.repeat(*times)).collect());
-    json!({"id": id, "round_trip": round_trip(&text), "terminal": workspace::shown(&text)}).to_string()
+    json!({"id": id, "round_trip": round_trip(&text), "terminal": terminal::safe(&text)}).to_string()
 }
 
 /// The text as a result in the history of a request: encoded, and parsed again by the parser of arguments.

@@ -42,7 +42,7 @@ async fn asks(rig: &Rig, before: Option<&Question>) -> Question {
     loop {
         let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
         let question =
-            calls.iter().find(|call| &*call.run_id == "parent").map(tool_runtime::store::PendingCall::question);
+            calls.iter().find(|call| &*call.run_id == "parent").map(PendingCall::question);
         match question {
             Some(question) if Some(&question) != before => return question,
             _ => tokio::time::sleep(Duration::from_millis(5)).await,

@@ -141,9 +141,9 @@ async fn a_certificate_that_does_not_fit_is_named_and_not_tried_again() {
     says(&missing, "store_misconfigured", &["sslrootcert", "does not exist"]);
 }
 
-const OLD: &str = include_str!("../../../tool-runtime/src/store/sql/tests/older/1.postgres.sql");
-const INDEX: &str = include_str!("../../../tool-runtime/src/store/sql/tests/older/2.postgres.sql");
-const ROWS: &str = include_str!("../../../tool-runtime/src/store/sql/tests/older/rows.sql");
+const OLD: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/1.postgres.sql");
+const INDEX: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/2.postgres.sql");
+const ROWS: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/rows.sql");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_database_is_migrated_once_and_loses_nothing() {

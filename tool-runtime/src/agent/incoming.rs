@@ -8,6 +8,7 @@ use crate::agent::ClientAnswer;
 use crate::agent::typed::Typed;
 use crate::call::{CallId, Decider, Question};
 use crate::runner::ApprovalDecision;
+use crate::schema::SchemaProblem;
 use crate::store::DecisionKind;
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
@@ -70,11 +71,15 @@ impl Incoming {
         self
     }
 
-    /// Sets what the answer to the message has to be.
-    #[cfg(feature = "cli")]
-    pub(crate) fn typed(mut self, typed: Option<Typed>) -> Self {
-        self.typed = typed;
-        self
+    /// Sets the JSON Schema that the answer to the message has to fit, which is that of an object. An answer that does not
+    /// fit is returned to the model once, with what is wrong. [`Conversation::ask`](crate::agent::Conversation::ask) makes
+    /// the schema from a type.
+    ///
+    /// # Errors
+    /// Every problem of the schema.
+    pub fn answer_schema(mut self, schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+        self.typed = Some(Typed::fitting(schema)?);
+        Ok(self)
     }
 
     /// Adds an image, audio or a file to the message of the user. It comes before the text.

@@ -71,8 +71,7 @@ impl Typed {
     }
 
     /// An answer that fits a schema, which has to be that of an object.
-    #[cfg(feature = "cli")]
-    pub(crate) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+    pub(super) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
         let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
         if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
             return Err(vec![SchemaProblem::new(

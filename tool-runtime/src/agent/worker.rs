@@ -3,8 +3,7 @@
 mod decide;
 mod held;
 mod hold;
-#[cfg(feature = "cli")]
-mod own;
+mod leased;
 mod queue;
 
 use std::fmt;
@@ -19,10 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use decide::Delivery;
-#[cfg(feature = "cli")]
-pub(crate) use own::{OwnRun, Take};
-#[cfg(feature = "cli")]
-pub(crate) use queue::find;
+pub use leased::LeasedRun;
 pub use queue::{QueueError, RunQueue};
 
 use crate::agent::Agent;

@@ -129,7 +129,7 @@ fn namespace(registration: &Registration) -> &'static str {
     registration.meta.name.split("__").next().unwrap_or_default()
 }
 
-#[cfg(all(feature = "cli", feature = "mcp-client"))]
+#[cfg(feature = "mcp-client")]
 impl ToolCatalog {
     /// Returns a newly built catalog with the tools of a source added.
     pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, CatalogError> {

@@ -13,7 +13,7 @@ mod unready;
 mod view;
 
 pub use build::CatalogBuilder;
-#[cfg(any(feature = "cli", feature = "mcp-client"))]
+#[cfg(feature = "mcp-client")]
 pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
 pub use compiled::ValidatorMode;
@@ -21,7 +21,7 @@ pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
 pub use lock::{LockChange, LockError, LockMark, LockReport, LockVerdict, ToolChanges, ToolLock};
-pub use pick::{Pick, PickField, PickOptions, PickReason, Scorer};
+pub use pick::{Pick, PickField, PickIndex, PickOptions, PickReason, Scorer};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub(crate) use server::{Gathered, ServerTools};
 pub use view::CatalogView;
@@ -32,10 +32,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::capability::Source;
-use crate::policy::RunTools;
+use crate::policy::{RunTools, Subject};
 use crate::registration::ToolServer;
 use crate::text::Keyed;
-use crate::tool::{ToolName, ToolSpec, is_discovered};
+use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
 ///
@@ -112,6 +112,19 @@ impl ToolCatalog {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.entry(name).map(|entry| &*entry.spec)
+    }
+
+    /// Returns a tool as a policy looks at it; `None` if the catalog has no tool of this name. The pin of a discovered tool
+    /// is missing while its server publishes another definition than the catalog has.
+    #[must_use]
+    pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
+        self.entry(name).map(|entry| entry.subject())
+    }
+
+    /// Returns where an authored tool is written; `None` for a tool that was made at run time, and for an unknown name.
+    #[must_use]
+    pub fn location(&self, name: &str) -> Option<Location> {
+        self.entry(name)?.location
     }
 
     /// Returns all definitions, sorted by name.
@@ -252,7 +265,7 @@ impl ToolCatalog {
 
 /// The words of a catalog's tools at one time. A tool that came with the catalog has its place as its slot.
 struct Words {
-    index: pick::Index,
+    index: PickIndex,
     /// The number of tools.
     tools: usize,
     /// The slot of the first tool of each server, by the server's place; `None` for one that had not listed its tools.
@@ -261,7 +274,7 @@ struct Words {
 
 impl Words {
     fn of(catalog: &ToolCatalog) -> Self {
-        let mut words = Self { index: pick::Index::default(), tools: 0, first: Vec::new() };
+        let mut words = Self { index: PickIndex::default(), tools: 0, first: Vec::new() };
         words.add(&catalog.entries);
         for server in &catalog.servers {
             let (first, entries) = (words.tools, server.entries());

@@ -16,10 +16,7 @@ pub(crate) struct ServerTools {
     place: usize,
     server: Arc<dyn ToolServer>,
     /// Whether the catalog was built with its tools.
-    #[cfg_attr(
-        not(all(feature = "cli", feature = "mcp-client")),
-        expect(dead_code, reason = "the command line adds servers")
-    )]
+    #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only a source of servers extends a catalog"))]
     was_listed: bool,
     /// The tools that came later, by name.
     listed: OnceLock<Vec<Arc<Entry>>>,
@@ -32,7 +29,7 @@ impl ServerTools {
     }
 
     /// Returns the server as the source passed it.
-    #[cfg(all(feature = "cli", feature = "mcp-client"))]
+    #[cfg(feature = "mcp-client")]
     pub(super) fn gathered(&self) -> Gathered {
         (Arc::clone(&self.server), self.was_listed)
     }

@@ -10,7 +10,7 @@ pub(crate) mod repair;
 mod semantic;
 mod settings;
 
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 pub(crate) use frozen::{Frozen, Treatment};
@@ -20,15 +20,17 @@ pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
 
 use crate::call::{ArgumentChangeKind, Ends, JsonText, Outcome, RepairUse, ToolCall, Violation};
-use crate::catalog::Entry;
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
 use crate::hydrate::mistakes::{together, with_the_authors};
 use crate::hydrate::semantic::Unseen;
 use crate::json::{self, Limits, Tree, canonical};
+use crate::policy::{RunPolicy, ToolPolicy};
 use crate::redact;
 use crate::registration::Instance;
 use crate::schema;
+use crate::schema::validator::JsonSchemaValidator;
 use crate::text::pointer;
 use crate::tool::{Hash, ToolEffect};
 
@@ -118,6 +120,53 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
         ..before
     };
     HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.error), provenance }
+}
+
+/// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the arguments
+/// of an edited approval before it is sent, or those that a policy is to explain. Whether the policy lets the call through
+/// is not asked, every id in the arguments counts as seen, and of the repairers the built-in ones are known.
+///
+/// ```
+/// use tool_runtime::hydrate::preview;
+/// use tool_runtime::{ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
+///
+/// /// Adds.
+/// #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+/// fn add(
+///     /// One.
+///     a: i64,
+/// ) -> Result<i64, ToolError> { Ok(a) }
+///
+/// let catalog = ToolCatalog::builder().tool::<add>().build()?;
+/// let edited = |text| preview(&catalog, &ToolPolicy::allow(["math__add"]), ToolCall::text("", "math__add", text));
+/// assert!(edited(r#"{"a":2}"#).hydrated.is_ok());
+/// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().violations[0].pointer, "/a");
+/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// ```
+#[must_use]
+pub fn preview(catalog: &ToolCatalog, policy: &ToolPolicy, call: ToolCall) -> HydrationResult {
+    let Some(entry) = catalog.entry(&call.name) else {
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::Unavailable, None);
+    };
+    let compiled = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
+    let compiled = compiled.prepared(catalog, policy, &mut Vec::new());
+    let policy = RunPolicy::new(policy.clone());
+    let limits = policy.limits();
+    let mut seen = EvidenceSet::new();
+    seen.insert_text(call.arguments.as_str());
+    let settings = Settings {
+        depth: limits.argument_depth,
+        of_tool: policy.limits_of(&call.name),
+        run: &Arc::default(),
+        compiled: &compiled,
+        lists: &|_| true,
+        call_id_bytes: limits.call_id_bytes,
+        repairers: &[],
+        repairs: &|repairer| policy.repairs(repairer),
+        evidence: Some(&Mutex::new(seen)),
+        provenance: true,
+    };
+    hydrate_with_provenance(call, entry, &settings)
 }
 
 struct Built {

@@ -29,7 +29,8 @@ impl LeftOut {
     }
 
     /// Returns the note on omitted items and bytes for a reader of the value; empty if the value is whole.
-    pub(crate) fn note(self) -> String {
+    #[must_use]
+    pub fn note(self) -> String {
         let counted = |count: usize, one: &str| match count {
             0 => None,
             1 => Some(format!("1 more {one}")),

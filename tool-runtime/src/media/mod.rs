@@ -14,8 +14,6 @@ pub(crate) use beside::Beside;
 pub use beside::LeftOut;
 pub use checked::Media;
 pub(crate) use checked::Source;
-#[cfg(feature = "cli")]
-pub(crate) use checked::decoded_len;
 pub use error::MediaError;
 
 /// The most bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request of 32 MB, the

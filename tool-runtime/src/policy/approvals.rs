@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Decider, Mismatch};
 use crate::policy::RunPolicy;
-#[cfg(feature = "cli")]
 use crate::policy::ToolPolicy;
 use crate::policy::parse;
 use crate::policy::problem::PolicyProblem;
@@ -102,15 +101,18 @@ impl Approvals {
     }
 }
 
-#[cfg(feature = "cli")]
 impl ToolPolicy {
-    /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
-    pub(crate) fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
+    /// Returns who may decide on calls of a tool that waits: whether the principal of the run may, and the roles of which
+    /// a decider needs one (`None` for any). `effect` is the one that the policy gives the tool, see
+    /// [`effect_of`](Self::effect_of).
+    #[must_use]
+    pub fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         self.data().approvals.of(tool, effect)
     }
 
-    /// The roles of deciders that the policy names.
-    pub(crate) fn decider_roles(&self) -> BTreeSet<&str> {
+    /// Returns the roles of deciders that the policy names.
+    #[must_use]
+    pub fn decider_roles(&self) -> BTreeSet<&str> {
         self.data().approvals.named_roles().map(String::as_str).collect()
     }
 }

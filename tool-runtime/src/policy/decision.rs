@@ -249,7 +249,6 @@ pub(super) struct Strictest {
 
 impl Strictest {
     /// Keeps every decision.
-    #[cfg(feature = "cli")]
     pub(super) fn heard() -> Self {
         Self { heard: Some(Vec::new()), ..Self::default() }
     }

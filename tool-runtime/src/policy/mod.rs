@@ -20,7 +20,6 @@ mod compile;
 mod data;
 mod decision;
 mod exceeded;
-#[cfg(feature = "cli")]
 mod explain;
 mod label;
 mod loop_guard;
@@ -49,8 +48,6 @@ pub(crate) use allowance::Allowance;
 pub(crate) use approvals::Decided;
 pub(crate) use argument_rule::ArgumentRule;
 pub(crate) use budget::ToolLimits;
-#[cfg(feature = "cli")]
-pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
 pub use exceeded::BudgetExceeded;
 pub(crate) use exceeded::Holder;

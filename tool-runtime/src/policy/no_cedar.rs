@@ -26,7 +26,6 @@ impl CedarRules {
         match *self {}
     }
 
-    #[cfg(feature = "cli")]
     pub(super) fn reads(&self, _: &str) -> bool {
         match *self {}
     }

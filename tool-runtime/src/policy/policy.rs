@@ -147,7 +147,8 @@ impl ToolPolicy {
     }
 
     /// The roles that the policy names.
-    pub(crate) fn roles(&self) -> BTreeSet<&str> {
+    #[must_use]
+    pub fn roles(&self) -> BTreeSet<&str> {
         let data = self.data();
         let within = data.tenants.values().flat_map(|tenant| tenant.roles.keys());
         let cedar = data.cedar.iter().flat_map(CedarRules::roles);
@@ -163,18 +164,6 @@ impl ToolPolicy {
     /// The rules for this tool alone.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolRule> {
         self.0.data.tools.get(name)
-    }
-
-    /// Sets the pins of discovered tools, and an empty allowlist where there is none.
-    #[cfg(all(feature = "cli", feature = "mcp-client"))]
-    pub(crate) fn with_pins(self, pins: &std::collections::BTreeMap<String, Hash>) -> Self {
-        self.edit(|data| {
-            for (name, pin) in pins {
-                let rule = data.tools.entry(name.clone()).or_default();
-                rule.pin = Some(*pin);
-                rule.redact.get_or_insert_default();
-            }
-        })
     }
 
     /// Adds effects whose calls wait for a person.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 #[cfg(feature = "mcp-client")]
 use crate::registration::OnAccount;
-use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
-use crate::tool::{self, Hash, NoSchemaMode, ToolEffect};
+use crate::registration::{Behaviour, DefinitionError, DynamicHandler, GraphDeclaration, Published};
+use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
 
 /// A tool without a type of its own.
 ///
@@ -176,10 +176,19 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// Keeps a name without a namespace: the definition is another party's, and its tool is never run.
-    pub(crate) fn foreign(mut self) -> Self {
+    /// Keeps a name without a namespace, for the definition of another party: one that is ranked, compared or hydrated
+    /// against, and whose tool is never run here.
+    pub fn foreign(mut self) -> Self {
         self.foreign = true;
         self
+    }
+
+    /// Returns the definition that the tool has in a catalog.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, together.
+    pub fn definition(self) -> Result<ToolSpec, DefinitionError> {
+        self.describe().spec()
     }
 
     /// Sets the hash of the published definition, and its server.

@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::call::DigestKey;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
+use crate::contain;
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
-use crate::policy::ToolPolicy;
+use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::ToolRunner;
 use crate::runner::error::RunnerError;
 use crate::runner::ledger::digests::Digests;
@@ -181,6 +182,26 @@ impl RunnerBuilder {
     pub const fn span_values(mut self, wanted: bool) -> Self {
         self.span_values = wanted;
         self
+    }
+
+    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It needs
+    /// no capabilities, so a command or a test can check a policy without adapters.
+    ///
+    /// ```
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// let problems = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::allow(["math__add"])).check();
+    /// assert_eq!(problems[0].path, "allowed_tools");
+    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// ```
+    #[must_use]
+    pub fn check(&self) -> Vec<PolicyProblem> {
+        let own =
+            self.repairers.iter().map(|repairer| contain::caught(|| repairer.name().to_owned()).unwrap_or_default());
+        let names: Vec<_> = own.chain(BUILT_IN.iter().map(|repairer| repairer.name().to_owned())).collect();
+        let mut problems = self.policy.check(self.catalog.specs(), names.iter().map(String::as_str));
+        CompiledCatalog::unprepared(Arc::clone(&self.validator)).prepared(&self.catalog, &self.policy, &mut problems);
+        problems
     }
 
     /// Checks the policy against the catalog, that every tool which some run could execute finds its capabilities, and

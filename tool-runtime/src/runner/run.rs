@@ -39,7 +39,7 @@ use crate::runner::run::state::{Remembered, RunState};
 use crate::runner::shared::Shared;
 use crate::runner::waiting::decision_lock::DecisionLocks;
 use crate::runner::{ResumeError, RunOptions};
-use crate::store::{Key, PendingCall, RunLease, StoreError};
+use crate::store::{Balance, Key, PendingCall, RunLease, StoreError};
 use crate::tool::{Schema, ToolEffect};
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -180,6 +180,32 @@ impl Run {
     #[must_use]
     pub fn clarification(&self) -> Option<String> {
         self.state().clarification.clone()
+    }
+
+    /// Returns the budgets that the policy sets for the run, with what was used of them: the run's own, and those that it
+    /// shares with other runs of its principal and tenant.
+    ///
+    /// ```
+    /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let policy = ToolPolicy::from_toml("[budgets.run]\ncalls = 10\n[budgets.tenant]\nwindow = \"1d\"\ncalls = 100")?;
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, policy).build()?;
+    /// let balances = runner.run(RunOptions::new().tenant("acme")).balances().await?;
+    /// assert_eq!((balances[0].holder, balances[0].amounts["calls"]), ("run", (0.0, 10.0)));
+    /// assert_eq!((balances[1].holder, balances[1].window.as_deref()), ("tenant", Some("1d")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn balances(&self) -> Result<Vec<Balance>, StoreError> {
+        let options = self.options();
+        let party = (options.tenant.as_ref(), options.principal.as_ref());
+        let store = &self.shared().store_of_application;
+        Balance::all(&**store, self.policy(), self.spent(), party).await
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.

@@ -31,7 +31,6 @@ pub(crate) use edit::publish_require_any;
 pub(crate) use effective::Effective;
 pub(crate) use engine::takes;
 pub(crate) use foreign::check_foreign;
-#[cfg(feature = "cli")]
 pub(crate) use foreign::parse_foreign;
 pub(crate) use generate::{compile_answer, compile_input};
 pub(crate) use hash::{definition_hash, pin};

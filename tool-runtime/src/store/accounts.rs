@@ -3,6 +3,7 @@
 //! What a call may use is booked before it begins and corrected when it ends, so that calls that run at the same time
 //! never pass a limit together. What a process that died had booked stays booked until the account's window ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, Store, StoreError, Transaction};
 
 /// What was used in one window. A principal has an account in each tenant; all runs that name none share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,38 +46,66 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
-/// What a holder has used of its budget in a window, and the budget.
-#[cfg(feature = "cli")]
-#[derive(Debug, Serialize)]
-pub(crate) struct Balance {
-    pub(crate) holder: Holder,
-    pub(crate) window: Window,
-    /// When the window ends.
-    pub(crate) until: Timestamp,
-    pub(crate) used: Spend,
-    pub(crate) budget: Allowance,
+/// A budget that a policy sets, with what was used of it. [`Run::balances`](crate::Run::balances) returns those of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Balance {
+    /// Whose budget it is: `run`, `principal` or `tenant`.
+    pub holder: &'static str,
+    /// How long the budget lasts before it begins again, as the policy writes it; `None` for the budget of a run, which
+    /// does not begin again.
+    pub window: Option<String>,
+    /// When the current window ends; `None` without a window.
+    pub until: Option<Timestamp>,
+    /// What was used and the limit, for each limit that the policy sets, by its key there: `calls`, `tokens`, `cost`, ..
+    pub amounts: BTreeMap<&'static str, (f64, f64)>,
 }
 
-#[cfg(feature = "cli")]
 impl Balance {
-    /// The balance of each account of a run.
-    pub(crate) async fn of(
-        store: &dyn crate::store::Store,
+    /// Returns the budgets of a run that has spent this much: its own, and those that it shares with other runs of its
+    /// tenant and principal. One without a limit is left out.
+    pub(crate) async fn all(
+        store: &dyn Store,
         policy: &RunPolicy,
+        spent: Spend,
         (tenant, principal): (Option<&Arc<str>>, Option<&Arc<str>>),
-        now: Timestamp,
     ) -> Result<Vec<Self>, StoreError> {
+        let own = Self { holder: "run", window: None, until: None, amounts: amounts(spent, policy.budget()) };
         let accounts = Account::of(policy, tenant, principal);
         let keys: Vec<_> = Account::keys(&accounts).collect();
         let documents = store.read(&keys).await?;
-        let transaction = Transaction::new(now, keys.into_iter().zip(documents));
-        let balance = |account: &Account| {
+        let transaction = Transaction::new(store.now().await?, keys.into_iter().zip(documents));
+        let shared = accounts.iter().map(|account| {
             let StoredAccount { until, booked, .. } = account.now(&transaction);
-            let (window, budget) = (account.window, Allowance { window: None, ..account.allowance });
-            Self { holder: account.holder, window, until, used: booked, budget }
-        };
-        Ok(accounts.iter().map(balance).collect())
+            Self {
+                holder: if account.holder == Holder::Tenant { "tenant" } else { "principal" },
+                window: Some(account.window.to_string()),
+                until: Some(until),
+                amounts: amounts(booked, account.allowance),
+            }
+        });
+        Ok(std::iter::once(own).chain(shared).filter(|balance| !balance.amounts.is_empty()).collect())
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^53")]
+fn amounts(used: Spend, budget: Allowance) -> BTreeMap<&'static str, (f64, f64)> {
+    let time = u64::try_from(used.time.as_millis()).unwrap_or(u64::MAX);
+    let counted = [
+        ("calls", used.calls, budget.calls),
+        ("turns", used.turns, budget.turns),
+        ("time_ms", time, budget.time_ms),
+        ("bytes", used.bytes, budget.bytes),
+        ("tokens", used.tokens, budget.tokens),
+        ("input_tokens", used.input_tokens, budget.input_tokens),
+        ("output_tokens", used.output_tokens, budget.output_tokens),
+        ("reasoning_tokens", used.reasoning_tokens, budget.reasoning_tokens),
+    ];
+    let counted = counted.into_iter().map(|(key, used, limit)| (key, used as f64, limit.map(|limit| limit as f64)));
+    counted
+        .chain([("cost", used.cost, budget.cost)])
+        .filter_map(|(key, used, limit)| Some((key, (used, limit?))))
+        .collect()
 }
 
 /// What one call, or one turn of a model, is to book.

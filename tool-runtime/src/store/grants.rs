@@ -9,7 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ArgumentRule;
-use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, is_before};
+use crate::store::transaction::returning;
+use crate::store::{
+    DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, Store, StoreError, StoredDocument, Transaction,
+    is_before, pages,
+};
 use crate::tool::{Hash, ToolEffect, ToolName};
 
 /// What somebody decided for calls that come later. It answers where the policy requires an approval, and nowhere else:
@@ -115,6 +119,32 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Grant {
+    /// Returns the grants of a tenant that hold now, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
+        let (now, mut found) = (store.now().await?, Vec::new());
+        let mut pages = pages(store, Query::new(DocumentKind::Grant));
+        while let Some(page) = pages.next().await? {
+            let grants = page.iter().filter_map(StoredDocument::as_grant);
+            found.extend(grants.filter(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now)).cloned());
+        }
+        Ok(found)
+    }
+
+    /// Takes the grant back: later calls are asked about again. Returns whether it was there.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn revoke(&self, store: &dyn Store) -> Result<bool, StoreError> {
+        let key = self.key();
+        let revoked = key.clone();
+        let (change, found) = returning(move |transaction: &mut Transaction| revoke(transaction, &revoked));
+        store.update(vec![key], change).await?;
+        found()
+    }
+
     /// Where it is kept.
     pub(crate) fn key(&self) -> Key {
         Key::grant(self.tool.as_str(), self.tenant.as_deref(), Arc::clone(&self.id))

@@ -8,8 +8,9 @@ use crate::store::StoredRun;
 const SERVED: &str = "served";
 
 impl StoredRun {
-    /// Whether a server of tools continues the run, and no worker does.
-    pub(crate) fn is_served(&self) -> bool {
+    /// Whether an MCP server continues the run, and no worker does.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
         *self.state == *SERVED
     }
 
@@ -24,8 +25,9 @@ impl StoredRun {
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
     }
 
-    /// Whether a process has it.
-    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
+    /// Whether a process has the run under a lease at this time of the store.
+    #[must_use]
+    pub fn is_held(&self, now: Timestamp) -> bool {
         self.holder.as_ref().is_some_and(|holder| now < holder.until)
     }
 }

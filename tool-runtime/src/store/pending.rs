@@ -116,15 +116,6 @@ impl PendingCall {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 
-    /// The arguments that a decision is about, masked, as JSON text.
-    #[cfg(feature = "cli")]
-    pub(crate) fn decided_arguments(&self) -> &str {
-        match &self.graph {
-            Some(graph) => graph.shown_arguments.as_ref().map_or("{}", |shown| shown.get()),
-            None => self.shown_arguments.get(),
-        }
-    }
-
     /// What a person reads of the call that a decision is about: the sentence, what differs from what the model wrote,
     /// names.
     pub(crate) fn decided_explanation(&self) -> (Option<&str>, &[ArgumentChange], &[NamedArgument]) {
@@ -132,12 +123,6 @@ impl PendingCall {
             Some(graph) => (graph.summary.as_deref(), &graph.changes, &graph.names),
             None => (self.summary.as_deref(), &self.changes, &self.names),
         }
-    }
-
-    /// The rule that asked for the decision.
-    #[cfg(feature = "cli")]
-    pub(crate) fn decided_rule(&self) -> Option<&str> {
-        self.graph.as_ref().map_or(self.rule.as_deref(), |graph| graph.rule.as_deref())
     }
 
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.

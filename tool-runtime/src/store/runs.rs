@@ -85,6 +85,25 @@ impl StoredRun {
         }
     }
 
+    /// How many messages were posted to it and not taken yet.
+    #[must_use]
+    pub const fn posts(&self) -> u32 {
+        self.posts
+    }
+
+    /// Whether a message in its post answers this question, so that no other message does.
+    #[must_use]
+    pub fn is_answered(&self, question: &Question) -> bool {
+        self.answers.contains(question)
+    }
+
+    /// Whether the store was put back from a backup that lacks records of the run. No worker takes it until
+    /// [`release_run`](crate::store::release_run).
+    #[must_use]
+    pub const fn is_held_back(&self) -> bool {
+        self.held_back
+    }
+
     /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
@@ -111,7 +130,6 @@ pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<
 }
 
 /// Keeps a run that its maker continues itself.
-#[cfg(feature = "cli")]
 pub(crate) fn enqueue_held(
     transaction: &mut Transaction,
     run: &StoredRun,
@@ -126,7 +144,6 @@ pub(crate) fn enqueue_held(
 }
 
 /// What somebody gets who wants to continue a run, due or not.
-#[cfg(feature = "cli")]
 #[derive(Debug)]
 pub(crate) enum Taking {
     /// The principal has no such run in this tenant.
@@ -140,7 +157,6 @@ pub(crate) enum Taking {
 }
 
 /// Takes a run that no process has, for the principal that it acts for.
-#[cfg(feature = "cli")]
 pub(crate) fn take(
     transaction: &mut Transaction,
     run_id: &Arc<str>,

@@ -63,8 +63,7 @@ impl SealedRecord {
     }
 
     /// The error of a record whose text differs from the parsed record.
-    #[cfg(feature = "cli")]
-    pub(crate) fn changed(&self) -> ChainError {
+    pub(super) fn changed(&self) -> ChainError {
         ChainError::of(self.record.run_id(), self.sequence, Broken::Changed, None)
     }
 }

@@ -7,6 +7,5 @@ mod documents;
 mod ledger;
 mod memory;
 mod spoiled;
-#[cfg(feature = "cli")]
 mod taking;
 mod verify;

@@ -4,16 +4,16 @@
 //! check: one unreadable record would hide every other edit.
 
 mod anchored;
-pub(crate) mod page;
+mod page;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::store::anchors::Anchor;
-use crate::store::chain::{Broken, Chain, ChainError};
-use crate::store::finding::Finding;
+use crate::store::chain::{Broken, Chain, ChainError, is_as_written};
+use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::anchored::anchors;
-use crate::store::verify::page::page;
 use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
 use crate::tool::Hash;
 
@@ -26,48 +26,55 @@ const MOST_FINDINGS: usize = 1000;
 /// How many ids of keys are distinguished.
 const MOST_KEYS: usize = 16;
 
-/// What was checked.
+/// What a check of records and anchors found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Checked {
-    pub(crate) records: u64,
-    pub(crate) runs: u64,
-    pub(crate) anchors: u64,
-    /// Runs whose last record no anchor holds yet.
-    pub(crate) unanchored: u64,
-    /// The ids of the keys with which digests of arguments were made.
-    pub(crate) digest_keys: BTreeSet<String>,
-}
-
-/// Why records are not what was sealed, or were not checked.
-#[derive(Debug)]
-pub(crate) enum VerifyError {
-    /// Everything that was found, one at least. What anchors say comes first, then records in their order.
-    Found(Vec<Finding>),
-    Store(StoreError),
-}
-
-impl From<StoreError> for VerifyError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+#[non_exhaustive]
+pub struct Verification {
+    /// How many records were checked.
+    pub records: u64,
+    /// How many runs they are of.
+    pub runs: u64,
+    /// How many anchors were checked.
+    pub anchors: u64,
+    /// How many runs have a last record that no anchor holds yet.
+    pub unanchored: u64,
+    /// The ids of the keys with which digests of arguments were made. Digests of two keys do not compare.
+    pub digest_keys: BTreeSet<String>,
+    /// Everything that is wrong, at most a thousand findings: lost records first, then records in their order, then lost
+    /// anchors. Empty if records and anchors are as they were written.
+    pub findings: Vec<Finding>,
 }
 
 impl From<ChainError> for Finding {
     fn from(error: ChainError) -> Self {
-        Self::Record { run_id: error.run_id, sequence: error.sequence, broken: error.broken }
+        Wrong::Record { run_id: error.run_id, sequence: error.sequence, broken: error.broken }.into()
     }
 }
 
 /// Anchored heads of a run, by their place, with the number of an anchor.
 type Heads = BTreeMap<u64, (Hash, u64)>;
 
-/// Checks records one after the other, each run's in their order.
-pub(crate) struct Verifier {
+/// Checks the hash chains of records, each run's in their order, and the anchors over them.
+///
+/// [`verify`](Self::verify) checks a whole store. Records that were exported as JSON lines are checked with
+/// [`expect`](Self::expect), [`follow_line`](Self::follow_line) and [`finish`](Self::finish).
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, Verifier};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let verified = Verifier::verify(&MemoryStore::new(), &[], |records| println!("{records} records")).await?;
+/// assert!(verified.findings.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Verifier {
     /// The first record of a run may follow others that are not given.
     part: bool,
     chains: HashMap<Arc<str>, Followed>,
     heads: HashMap<Arc<str>, Heads>,
-    checked: Checked,
+    checked: Verification,
     findings: Vec<Finding>,
 }
 
@@ -81,15 +88,24 @@ struct Followed {
     is_torn: bool,
 }
 
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier").field("checked", &self.checked).finish_non_exhaustive()
+    }
+}
+
 impl Verifier {
-    pub(crate) fn new(part: bool) -> Self {
+    /// Creates a verifier. With `part`, the first record of a run may follow others that are not given, and runs that
+    /// anchors hold may be missing.
+    #[must_use]
+    pub fn new(part: bool) -> Self {
         let (chains, heads) = (HashMap::new(), HashMap::new());
-        Self { part, chains, heads, checked: Checked::default(), findings: Vec::new() }
+        Self { part, chains, heads, checked: Verification::default(), findings: Vec::new() }
     }
 
-    fn note(&mut self, finding: Finding) {
+    fn note(&mut self, finding: impl Into<Finding>) {
         if !self.is_full() {
-            self.findings.push(finding);
+            self.findings.push(finding.into());
         }
     }
 
@@ -98,10 +114,10 @@ impl Verifier {
         self.findings.len() >= MOST_FINDINGS
     }
 
-    /// Takes what an anchor says of the records that follow.
-    pub(crate) fn expect(&mut self, anchor: &Anchor) {
+    /// Takes an anchor: the records that follow have to be those that it holds.
+    pub fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
-            self.note(Finding::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
+            self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
             return;
         }
         self.checked.anchors += 1;
@@ -110,20 +126,35 @@ impl Verifier {
             let (hash, _) = *heads.entry(head.sequence).or_insert((head.hash, anchor.number));
             if hash != head.hash {
                 let (run_id, sequence) = (Arc::clone(&head.run_id), head.sequence);
-                self.note(Finding::NotAnchored { run_id, sequence, anchor: anchor.number });
+                self.note(Wrong::NotAnchored { run_id, sequence, anchor: anchor.number });
             }
         }
     }
 
     /// Takes the next record, and continues behind it whatever is wrong with it.
-    pub(crate) fn follow(&mut self, sealed: &SealedRecord) {
+    pub fn follow(&mut self, sealed: &SealedRecord) {
         if let Some(finding) = self.check(sealed) {
             self.note(finding);
         }
     }
 
+    /// Takes the next record from its JSON text, as it was exported. Text with other or repeated members is a finding: a
+    /// reader that takes the first of two members reads another value than the sealed one.
+    ///
+    /// # Errors
+    /// The text is not a sealed record. Its `Display` can quote a value.
+    pub fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let sealed: SealedRecord = serde_json::from_str(line)?;
+        if is_as_written(line, &sealed) {
+            self.follow(&sealed);
+        } else {
+            self.lost(sealed.changed());
+        }
+        Ok(())
+    }
+
     /// Takes a record that cannot be read, or is not what its row says.
-    pub(crate) fn lost(&mut self, error: ChainError) {
+    fn lost(&mut self, error: ChainError) {
         let followed = self.chains.entry(Arc::clone(&error.run_id)).or_insert_with(Followed::new);
         if followed.ahead && error.sequence < followed.chain.next() {
             return;
@@ -132,7 +163,7 @@ impl Verifier {
             followed.chain = Chain::after(error.sequence, followed.chain.head());
             followed.is_torn = true;
         }
-        self.note(error.into());
+        self.note(error);
     }
 
     fn check(&mut self, sealed: &SealedRecord) -> Option<Finding> {
@@ -155,7 +186,7 @@ impl Verifier {
             if broken != Broken::Repeated {
                 followed.chain = Chain::after(sequence, sealed.hash);
             }
-            return Some(Finding::Record { run_id, sequence, broken });
+            return Some(Wrong::Record { run_id, sequence, broken }.into());
         }
         self.checked.records += 1;
         if self.checked.digest_keys.len() < MOST_KEYS {
@@ -164,14 +195,15 @@ impl Verifier {
         if let Some((hash, anchor)) = self.heads.get(&run_id).and_then(|heads| heads.get(&sequence)) {
             followed.anchored = Some(sequence);
             if *hash != sealed.hash {
-                return Some(Finding::NotAnchored { run_id, sequence, anchor: *anchor });
+                return Some(Wrong::NotAnchored { run_id, sequence, anchor: *anchor }.into());
             }
         }
         None
     }
 
-    /// Ends: what anchors hold behind the end of a chain is missing.
-    pub(crate) fn finish(mut self) -> Result<Checked, Vec<Finding>> {
+    /// Ends the check: a record that an anchor holds behind the end of a chain is missing.
+    #[must_use]
+    pub fn finish(mut self) -> Verification {
         let cut = self.heads.iter().filter_map(|(run_id, heads)| {
             let end = match self.chains.get(run_id) {
                 Some(followed) => followed.chain.next(),
@@ -184,15 +216,43 @@ impl Verifier {
         });
         let cut: BTreeSet<_> = cut.collect();
         for (anchor, run_id, sequence) in cut {
-            self.note(Finding::Cut { run_id, sequence, anchor });
-        }
-        if !self.findings.is_empty() {
-            return Err(self.findings);
+            self.note(Wrong::Cut { run_id, sequence, anchor });
         }
         let is_open = |followed: &&Followed| followed.anchored.is_none_or(|last| last + 1 < followed.chain.next());
         self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
         self.checked.runs = self.chains.len() as u64;
-        Ok(self.checked)
+        Verification { findings: self.findings, ..self.checked }
+    }
+
+    /// Checks everything that a store holds. Each exported anchor of `kept` has to be in the store as it was; where one is
+    /// not, the records that it holds are looked for first, because lost records say more than a lost anchor.
+    /// `progress` gets the number of records after each page.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn verify(
+        store: &dyn Store,
+        kept: &[Anchor],
+        mut progress: impl FnMut(u64) + Send,
+    ) -> Result<Verification, StoreError> {
+        let mut verifier = Self::new(false);
+        let lost = anchors(store, kept, &mut verifier).await?;
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
+        while !verifier.is_full()
+            && let Some(page) = filter.next_page(store).await?
+        {
+            for read in page {
+                match read {
+                    Ok(sealed) if verifier.check(&sealed).is_none() => {}
+                    Ok(sealed) => verifier.again(store, sealed.record.run_id()).await?,
+                    Err(error) => verifier.lost(error),
+                }
+            }
+            progress(verifier.checked.records);
+        }
+        let mut verified = verifier.finish();
+        verified.findings.extend(lost);
+        Ok(verified)
     }
 
     /// Reads a run on its own. While others write, a page can miss a record that a later page makes look removed; in the
@@ -201,7 +261,7 @@ impl Verifier {
         let mut alone = Self::new(self.part);
         alone.heads.extend(self.heads.remove_entry(run_id));
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
-        while let Some(page) = page(store, &mut filter).await? {
+        while let Some(page) = filter.next_page(store).await? {
             for read in page {
                 match read {
                     Ok(sealed) => alone.follow(&sealed),
@@ -224,34 +284,4 @@ impl Followed {
     const fn new() -> Self {
         Self { chain: Chain::new(), anchored: None, ahead: false, is_torn: false }
     }
-}
-
-/// Checks everything that a store holds. `kept` are anchors that were exported: each has to be in the store as it was.
-/// Where one is not, the records that it holds are looked for first: what was lost says more than that its anchor is lost.
-pub(crate) async fn verify(
-    store: &dyn Store,
-    kept: &[Anchor],
-    mut progress: impl FnMut(u64) + Send,
-) -> Result<Checked, VerifyError> {
-    let mut verifier = Verifier::new(false);
-    let lost = anchors(store, kept, &mut verifier).await?;
-    let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
-    while !verifier.is_full()
-        && let Some(page) = page(store, &mut filter).await?
-    {
-        for read in page {
-            match read {
-                Ok(sealed) if verifier.check(&sealed).is_none() => {}
-                Ok(sealed) => verifier.again(store, sealed.record.run_id()).await?,
-                Err(error) => verifier.lost(error),
-            }
-        }
-        progress(verifier.checked.records);
-    }
-    let (found, checked) = match verifier.finish() {
-        Ok(checked) => (Vec::new(), checked),
-        Err(found) => (found, Checked::default()),
-    };
-    let found: Vec<_> = found.into_iter().chain(lost).collect();
-    if found.is_empty() { Ok(checked) } else { Err(VerifyError::Found(found)) }
 }

@@ -158,7 +158,7 @@ impl RunQueue {
     /// # Errors
     /// The tenant has no such run, or the store failed.
     pub async fn find(&self, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, SavedConversation), QueueError> {
-        find(self.store(), run_id, tenant).await
+        SavedConversation::find(self.store(), run_id, tenant).await
     }
 }
 
@@ -169,18 +169,6 @@ async fn stored(store: &dyn Store, run_id: &str) -> Result<Option<StoredRun>, St
     })
 }
 
-/// A run of a tenant with its conversation, see [`RunQueue::find`].
-pub(crate) async fn find(
-    store: &dyn Store,
-    run_id: &str,
-    tenant: Option<&str>,
-) -> Result<(StoredRun, SavedConversation), QueueError> {
-    let is_theirs = |run: &StoredRun| run.tenant.as_deref() == tenant && !run.is_served() && !run.is_driven();
-    let run = stored(store, run_id).await?.filter(is_theirs).ok_or(QueueError::Unknown)?;
-    let conversation = SavedConversation::from_text(&run.document)?;
-    Ok((run, conversation))
-}
-
 impl fmt::Debug for RunQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunQueue").finish_non_exhaustive()
@@ -188,6 +176,18 @@ impl fmt::Debug for RunQueue {
 }
 
 impl SavedConversation {
+    /// Reads a run of a tenant from a store, and its conversation as it was after its last step, for programs without a
+    /// runner. A run that an MCP server has is no conversation.
+    ///
+    /// # Errors
+    /// The tenant has no such run, or the store failed.
+    pub async fn find(store: &dyn Store, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, Self), QueueError> {
+        let is_theirs = |run: &StoredRun| run.tenant.as_deref() == tenant && !run.is_served() && !run.is_driven();
+        let run = stored(store, run_id).await?.filter(is_theirs).ok_or(QueueError::Unknown)?;
+        let conversation = Self::from_text(&run.document)?;
+        Ok((run, conversation))
+    }
+
     pub(super) fn to_text(&self) -> Result<Arc<str>, StoreError> {
         serde_json::to_string(self).map(Into::into).map_err(corrupt)
     }
@@ -220,6 +220,11 @@ pub enum QueueError {
     Unknown,
     /// A decision or an answer does not fit a call of the run. Nothing was posted.
     Refused(ResumeError),
+    /// Another process, such as a worker, has the run.
+    Held,
+    /// Records of the run are missing since the store was put back from a backup, see
+    /// [`release_run`](crate::store::release_run).
+    HeldBack,
     /// An engine for durable execution drives the run: bring the decision to it.
     Engine,
     /// The store failed.
@@ -227,12 +232,15 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// Returns a stable word: `not_found`, `run_of_engine`, or the one of the refusal or the store.
+    /// Returns a stable word: `not_found`, `run_held`, `run_held_back`, `run_of_engine`, or the one of the refusal or the
+    /// store.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "not_found",
             Self::Refused(error) => error.code(),
+            Self::Held => "run_held",
+            Self::HeldBack => "run_held_back",
             Self::Engine => "run_of_engine",
             Self::Store(error) => error.code(),
         }
@@ -259,6 +267,8 @@ impl fmt::Display for QueueError {
         match self {
             Self::Unknown => f.write_str("there is no such run"),
             Self::Refused(error) => error.fmt(f),
+            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::HeldBack => f.write_str("the run lacks records since the store was put back; release it first"),
             Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::Store(error) => error.fmt(f),
         }
@@ -268,7 +278,7 @@ impl fmt::Display for QueueError {
 impl Error for QueueError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unknown | Self::Engine => None,
+            Self::Unknown | Self::Held | Self::HeldBack | Self::Engine => None,
             Self::Refused(error) => Some(error),
             Self::Store(error) => Some(error),
         }

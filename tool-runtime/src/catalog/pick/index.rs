@@ -1,4 +1,4 @@
-//! [`Index`]: the words of each field of each tool. Tools are added and removed without rebuilding the rest.
+//! [`PickIndex`]: the words of each field of each tool. Tools are added and removed without rebuilding the rest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,9 +21,25 @@ pub(super) struct Indexed {
     stems: Vec<Arc<str>>,
 }
 
-/// An inverted index over definitions.
+/// An index over definitions, for picking from tools that are in no catalog, or from a part of a catalog.
+/// [`ToolCatalog::pick`](crate::ToolCatalog::pick) picks from a whole catalog.
+///
+/// ```
+/// use tool_runtime::catalog::{PickIndex, PickOptions};
+/// use tool_runtime::{ToolError, definition, tool};
+///
+/// /// Lists the open tasks.
+/// #[tool(name = "tasks__list", effect = read_only, redact = ["$"])]
+/// fn list() -> Result<Vec<String>, ToolError> { Ok(Vec::new()) }
+///
+/// let mut index = PickIndex::default();
+/// let slot = index.insert(&definition!(list)?);
+/// let among = |one: usize| one == slot;
+/// assert_eq!(index.pick("Which tasks are open?", &PickOptions::new(1), &among)[0].name.as_str(), "tasks__list");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
-pub struct Index {
+pub struct PickIndex {
     postings: HashMap<Arc<str>, Vec<Posting>>,
     /// The tools by their slots; `None` after one was removed, until the next one is added.
     tools: Vec<Option<Indexed>>,
@@ -33,7 +49,7 @@ pub struct Index {
     totals: [u64; FIELDS],
 }
 
-impl Index {
+impl PickIndex {
     /// Adds a tool, in place of one of the same name, and returns its slot.
     pub fn insert(&mut self, spec: &ToolSpec) -> usize {
         self.remove(spec.name.as_str());

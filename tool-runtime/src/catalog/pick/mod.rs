@@ -11,7 +11,7 @@ mod tests;
 mod words;
 
 pub use fields::PickField;
-pub use index::Index;
+pub use index::PickIndex;
 pub use rank::PickReason;
 pub use scorer::Scorer;
 pub(crate) use scorer::{ScorerFault, scores};
@@ -103,7 +103,7 @@ pub struct Pick {
     pub always: bool,
 }
 
-impl Index {
+impl PickIndex {
     /// Picks from the tools of the slots for which `among` holds.
     pub fn pick(&self, query: &str, options: &PickOptions, among: &dyn Fn(usize) -> bool) -> Vec<Pick> {
         let always = |name: &ToolName| options.always.contains(name.as_str());

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::catalog::pick::fields::{FIELDS, PickField, SETTINGS};
-use crate::catalog::pick::index::{Index, Indexed, Posting, joined};
+use crate::catalog::pick::index::{Indexed, PickIndex, Posting, joined};
 use crate::catalog::pick::words::{Word, weight, words};
 use crate::text::cut;
 use crate::tool::ToolName;
@@ -48,7 +48,7 @@ struct Wanted<'i> {
     worth: f64,
 }
 
-impl Index {
+impl PickIndex {
     /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned. One
     /// whose name the query has comes first: other names may be made of the same words.
     pub(super) fn rank(&self, query: &str, among: &dyn Fn(usize) -> bool, most: usize) -> Vec<Ranked> {

@@ -133,7 +133,7 @@ fn reasons_say_what_was_found_where() {
 #[test]
 fn tools_that_come_and_go_leave_no_trace() {
     let all = catalog(office());
-    let mut changed = Index::default();
+    let mut changed = PickIndex::default();
     for spec in all.specs() {
         changed.insert(spec);
     }

@@ -30,7 +30,5 @@ mod tool;
 pub use config::RemoteServer;
 pub use definition::Quarantine;
 pub use error::SourceError;
-#[cfg(feature = "cli")]
-pub(crate) use process::ProcessGroup;
 pub use servers::ToolSource;
 pub use tool::{McpTool, McpToolState};

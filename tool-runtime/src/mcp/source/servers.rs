@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogBuilder, Gathered, look_alike};
+use crate::catalog::{CatalogBuilder, CatalogError, Gathered, ToolCatalog, look_alike};
 use crate::mcp::source::awaited::Awaited;
 use crate::mcp::source::config::{Reach, RemoteServer};
 use crate::mcp::source::error::SourceError;
@@ -187,6 +187,18 @@ fn state(server: RemoteServer) -> Result<State, SourceError> {
         Reach::Command { .. } => None,
     };
     Ok(State::new(id.into(), reach, http, limits, hints))
+}
+
+impl ToolCatalog {
+    /// Returns a catalog that was just built with the tools of these servers in addition, as
+    /// [`CatalogBuilder::source`] adds them.
+    ///
+    /// # Errors
+    /// A name of these tools, or a prefix of these servers, is taken.
+    pub fn with_source(self, servers: &ToolSource) -> Result<Self, CatalogError> {
+        let (tools, servers) = servers.gathered();
+        self.extended(tools, &servers)
+    }
 }
 
 impl CatalogBuilder {

@@ -9,6 +9,7 @@ use crate::catalog::{ToolChanges, compare_published};
 use crate::mcp::source::definition::{Listed, Quarantine};
 use crate::mcp::source::result;
 use crate::policy::{ToolPolicy, Unready};
+use crate::schema;
 use crate::tool::Hash;
 
 /// A tool that a server lists.
@@ -72,6 +73,12 @@ impl McpTool {
     #[must_use]
     pub fn pin(&self) -> Option<Hash> {
         self.listed.admitted.as_ref().ok().map(|definition| definition.pin)
+    }
+
+    /// Returns the hash that a policy pins for a definition as a server published it, such as one that was kept in a file.
+    #[must_use]
+    pub fn pin_of(definition: &Value) -> Hash {
+        schema::pin(definition)
     }
 
     /// The definition as the server published it; `None` for a tool that is kept out. Its `annotations` are claims.

@@ -61,7 +61,6 @@ impl CedarRules {
     }
 
     /// Whether a policy reads this argument.
-    #[cfg(feature = "cli")]
     pub(super) fn reads(&self, argument: &str) -> bool {
         self.0.reads.whole || self.0.reads.names.contains(argument)
     }

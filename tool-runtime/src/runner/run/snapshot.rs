@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::call::Caller;
-#[cfg(feature = "cli")]
-use crate::call::RunSummary;
+use crate::call::{Caller, RunSummary};
 use crate::hydrate::EvidenceSet;
-use crate::policy::{Last, Policies, RunTools, Spend, Standing};
+use crate::policy::{Last, Policies, RunPolicy, RunTools, Spend, Standing, ToolPolicy};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::state::RunState;
 use crate::runner::{Run, RunOptions};
-use crate::store::{PendingCall, StoreError, Waiting};
+use crate::store::{Balance, PendingCall, Store, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -76,15 +74,19 @@ impl RunSnapshot {
     }
 
     /// Returns what the run did and spent.
-    #[cfg(feature = "cli")]
-    pub(crate) const fn summary(&self) -> &RunSummary {
+    #[must_use]
+    pub const fn summary(&self) -> &RunSummary {
         &self.state.summary
     }
 
-    /// Returns what the run used of its budget.
-    #[cfg(feature = "cli")]
-    pub(crate) const fn spent(&self) -> Spend {
-        self.spent
+    /// Returns the budgets that a policy sets for the run, with what was used of them when the snapshot was taken: the
+    /// run's own, and those that it shares with other runs of its principal and tenant, as the store has them now.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn balances(&self, policy: &ToolPolicy, store: &dyn Store) -> Result<Vec<Balance>, StoreError> {
+        let party = (self.tenant.as_ref(), self.principal.as_ref());
+        Balance::all(store, &RunPolicy::new(policy.clone()), self.spent, party).await
     }
 
     /// Returns the principal that the run acts for.

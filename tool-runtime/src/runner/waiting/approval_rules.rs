@@ -21,7 +21,6 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
 
 /// Every rule by which a call of a client of a server can wait for a person. With `own`, only those calls on which the
 /// policy does not let their principal decide. The calls of a script wait whatever the policy says.
-#[cfg(feature = "mcp-server")]
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && policy.data().approvals.has_own_calls(name, effect);
     let tools = executable(policy, catalog);

@@ -23,7 +23,9 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
-    pub(crate) const fn kind(&self) -> DecisionKind {
+    /// Returns the kind of the decision, as records name it.
+    #[must_use]
+    pub const fn kind(&self) -> DecisionKind {
         match self {
             Self::Approve => DecisionKind::Approved,
             Self::ApproveEdited(_) => DecisionKind::Edited,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
-use crate::store::verify::{Verifier, VerifyError, verify};
 use crate::store::{
-    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, SealedRecord, Store, Transaction, anchor,
+    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, SealedRecord, Store, Transaction, Verifier,
+    anchor,
 };
 
 /// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
@@ -28,7 +28,8 @@ fn found(records: &[SealedRecord], anchors: &[Anchor]) -> Option<String> {
     let mut verifier = Verifier::new(false);
     anchors.iter().for_each(|anchor| verifier.expect(anchor));
     records.iter().for_each(|sealed| verifier.follow(sealed));
-    let finding = verifier.finish().err()?.remove(0);
+    let findings = verifier.finish().findings;
+    let finding = findings.first()?;
     let place = finding.record().map(|(run, sequence)| format!("{run} {sequence} ")).unwrap_or_default();
     Some(format!("{place}{}", finding.code()))
 }
@@ -112,7 +113,8 @@ async fn a_part_begins_and_ends_anywhere() {
         let mut verifier = Verifier::new(true);
         anchors.iter().for_each(|anchor| verifier.expect(anchor));
         records.iter().for_each(|sealed| verifier.follow(sealed));
-        verifier.finish().map(|checked| checked.records)
+        let checked = verifier.finish();
+        if checked.findings.is_empty() { Ok(checked.records) } else { Err(checked.findings) }
     };
     assert_eq!(part(&records[3..]), Ok(5));
     assert_eq!(part(&[]), Ok(0));
@@ -143,11 +145,8 @@ fn edited(document: Document) -> Option<Document> {
 }
 
 async fn verified(store: &MemoryStore, kept: &[Anchor]) -> Result<u64, String> {
-    match verify(store, kept, |_| {}).await {
-        Ok(checked) => Ok(checked.anchors),
-        Err(VerifyError::Found(findings)) => Err(findings[0].to_string()),
-        Err(VerifyError::Store(error)) => panic!("{error}"),
-    }
+    let checked = Verifier::verify(store, kept, |_| {}).await.unwrap();
+    checked.findings.first().map_or(Ok(checked.anchors), |finding| Err(finding.to_string()))
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::store::anchors::{Anchor, only};
-use crate::store::finding::Finding;
+use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::Verifier;
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, pages};
 use crate::tool::Hash;
@@ -29,7 +29,7 @@ pub(super) async fn anchors(
             Err(StoreError::Corrupt(_)) => {
                 let wrong =
                     "it, or one of the next behind it, cannot be read; the anchors from here on were not checked";
-                verifier.note(Finding::Anchor { number: next, wrong });
+                verifier.note(Wrong::Anchor { number: next, wrong });
                 kept.values().for_each(|anchor| verifier.expect(anchor));
                 return Ok(lost);
             }
@@ -38,7 +38,7 @@ pub(super) async fn anchors(
         for listed in page {
             let Document::Anchor(anchor) = listed.document else { continue };
             let (number, anchor) = (anchor.number, *anchor);
-            let mut wrong = |number, wrong| verifier.note(Finding::Anchor { number, wrong });
+            let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
             if listed.key != Key::anchor(number) {
                 wrong(number, "it is kept under another number");
                 continue;
@@ -51,7 +51,7 @@ pub(super) async fn anchors(
             if let Some(kept) = kept.remove(&number).filter(|kept| kept.hash != anchor.hash) {
                 verifier.expect(kept);
                 let wrong = "it is not the one that was exported: the anchors were made anew";
-                lost.push(Finding::Anchor { number, wrong });
+                lost.push(Wrong::Anchor { number, wrong }.into());
             }
             verifier.expect(&anchor);
             (next, end) = (number + 1, Some(anchor));
@@ -60,13 +60,13 @@ pub(super) async fn anchors(
     for (number, anchor) in kept {
         verifier.expect(anchor);
         let wrong = "it was exported and is not in the store: the last anchors were removed";
-        lost.push(Finding::Anchor { number, wrong });
+        lost.push(Wrong::Anchor { number, wrong }.into());
     }
     let last = match only(store, Key::last_anchor()).await {
         Err(StoreError::Corrupt(_)) => None,
         last => last?,
     };
-    let mut wrong = |number, wrong| verifier.note(Finding::Anchor { number, wrong });
+    let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
     match last {
         None if next == 0 => {}
         Some(last) if end.as_ref() == Some(&last) => {}

@@ -3,29 +3,54 @@
 use crate::store::chain::ChainError;
 use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
 
-/// Reads the next records, and moves the filter behind them. `None` at the end. A record that cannot be read is an error
-/// in its place: those before it are read one by one.
-pub(crate) async fn page(
-    store: &dyn Store,
-    filter: &mut RecordFilter,
-) -> Result<Option<Vec<Result<SealedRecord, ChainError>>>, StoreError> {
-    let (wrong, end) = match store.records(filter).await {
-        Ok(records) => {
-            let Some(last) = records.last() else { return Ok(None) };
-            filter.after = last.position;
-            return Ok(Some(records.into_iter().map(Ok).collect()));
+impl RecordFilter {
+    /// Reads the next records, and moves [`after`](Self::after) behind them; `None` at the end. A record that cannot be
+    /// read is an error in its place, and the records around it are read. Set a [`limit`](Self::limit): it is the length
+    /// of a page.
+    ///
+    /// ```
+    /// use tool_runtime::store::{MemoryStore, RecordFilter};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let (store, mut filter) = (MemoryStore::new(), RecordFilter { limit: Some(500), ..RecordFilter::default() });
+    /// while let Some(page) = filter.next_page(&store).await? {
+    ///     for record in page {
+    ///         match record {
+    ///             Ok(sealed) => println!("{}", sealed.record.code()),
+    ///             Err(unreadable) => eprintln!("{unreadable}"),
+    ///         }
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn next_page(
+        &mut self,
+        store: &dyn Store,
+    ) -> Result<Option<Vec<Result<SealedRecord, ChainError>>>, StoreError> {
+        let (wrong, end) = match store.records(self).await {
+            Ok(records) => {
+                let Some(last) = records.last() else { return Ok(None) };
+                self.after = last.position;
+                return Ok(Some(records.into_iter().map(Ok).collect()));
+            }
+            Err(error) => unreadable(error)?,
+        };
+        // The records before it are read one by one.
+        let (mut read, mut one) = (Vec::new(), Self { limit: Some(1), ..self.clone() });
+        while let Ok(mut record) = store.records(&one).await {
+            let Some(sealed) = record.pop().filter(|sealed| sealed.position < end) else { break };
+            one.after = sealed.position;
+            read.push(Ok(sealed));
         }
-        Err(error) => unreadable(error)?,
-    };
-    let (mut read, mut one) = (Vec::new(), RecordFilter { limit: Some(1), ..filter.clone() });
-    while let Ok(mut record) = store.records(&one).await {
-        let Some(sealed) = record.pop().filter(|sealed| sealed.position < end) else { break };
-        one.after = sealed.position;
-        read.push(Ok(sealed));
+        read.push(Err(wrong));
+        self.after = end;
+        Ok(Some(read))
     }
-    read.push(Err(wrong));
-    filter.after = end;
-    Ok(Some(read))
 }
 
 /// The record that cannot be read, and its position. Any other error stays one.

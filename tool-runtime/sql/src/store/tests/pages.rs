@@ -1,8 +1,7 @@
 //! Pages are bounded by bytes, too.
 
-use tool_runtime::__workspace::verify;
 use tool_runtime::call::JsonText;
-use tool_runtime::store::{RecordFilter, Store, anchor};
+use tool_runtime::store::{RecordFilter, Store, Verifier, anchor};
 use tool_runtime::testing::conformance::record;
 
 use crate::store::tests::new;
@@ -29,6 +28,7 @@ async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
     }
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 20, "without a limit they are all there");
     assert_eq!(anchor(&store, |_| {}).await.unwrap(), 3, "an anchor for each page");
-    let [records, runs, _, unanchored] = verify(&store, &[]).await.unwrap();
-    assert_eq!((records, runs, unanchored), (20, 1, 0));
+    let checked = Verifier::verify(&store, &[], |_| {}).await.unwrap();
+    assert_eq!(checked.findings, []);
+    assert_eq!((checked.records, checked.runs, checked.unanchored), (20, 1, 0));
 }

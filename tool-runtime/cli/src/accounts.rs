@@ -1,0 +1,48 @@
+//! What a run used of its budgets: its own, and those that it shares with other runs of its principal and tenant.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tool_runtime::store::Balance;
+
+/// One budget as `--json` prints it.
+#[derive(Serialize)]
+pub(super) struct Account {
+    holder: &'static str,
+    /// How long the budget lasts before it begins again. `None` for the budget of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<String>,
+    /// When the window ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// What there is a limit of, by the key of the policy.
+    amounts: BTreeMap<&'static str, Amount>,
+}
+
+#[derive(Serialize)]
+struct Amount {
+    used: f64,
+    limit: f64,
+}
+
+impl From<Balance> for Account {
+    fn from(balance: Balance) -> Self {
+        let amounts = balance.amounts.into_iter().map(|(key, (used, limit))| (key, Amount { used, limit }));
+        Self {
+            holder: balance.holder,
+            window: balance.window,
+            until: balance.until.map(|until| format!("{until:.0}")),
+            amounts: amounts.collect(),
+        }
+    }
+}
+
+impl Account {
+    /// The account in words: `principal, until ..: calls 3 of 10`.
+    pub(super) fn told(&self) -> String {
+        let until = self.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
+        let amount = |(key, Amount { used, limit }): (&&str, &Amount)| format!("{key} {used} of {limit}");
+        let amounts: Vec<_> = self.amounts.iter().map(amount).collect();
+        format!("{}{until}: {}", self.holder, amounts.join(", "))
+    }
+}

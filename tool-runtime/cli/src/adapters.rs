@@ -1,0 +1,55 @@
+//! [`Adapters`]: what an application binds over its data folder.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tool_runtime::Capabilities;
+use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
+
+/// The adapters of an application, bound to its data folder.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Adapters {
+    /// What tools may borrow.
+    pub capabilities: Capabilities,
+    /// Resolves connections.
+    pub broker: Option<Arc<dyn ConnectionBroker>>,
+    /// The accounts that runs may use, by kind.
+    pub connections: BTreeMap<String, ConnectionId>,
+    /// Who looks up the names of values among the arguments: by tool and argument.
+    pub names: BTreeMap<(String, String), Arc<dyn NameLookup>>,
+}
+
+impl Adapters {
+    /// Creates adapters without connections.
+    #[must_use]
+    pub fn new(capabilities: Capabilities) -> Self {
+        Self { capabilities, ..Self::default() }
+    }
+
+    /// Adds connections: the broker that resolves them and the account of each kind.
+    #[must_use]
+    pub fn connections(
+        mut self,
+        broker: Arc<dyn ConnectionBroker>,
+        connections: impl IntoIterator<Item = (String, ConnectionId)>,
+    ) -> Self {
+        self.broker = Some(broker);
+        self.connections.extend(connections);
+        self
+    }
+
+    /// Adds who looks up the names of an argument's values, for the person who decides on a call of the tool.
+    #[must_use]
+    pub fn names(mut self, tool: impl Into<String>, argument: impl Into<String>, lookup: Arc<dyn NameLookup>) -> Self {
+        self.names.insert((tool.into(), argument.into()), lookup);
+        self
+    }
+}
+
+impl fmt::Debug for Adapters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapters").field("capabilities", &self.capabilities).finish_non_exhaustive()
+    }
+}

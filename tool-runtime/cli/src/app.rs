@@ -1,0 +1,139 @@
+//! [`App`]: an application as its command line sees it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::Path;
+
+use tool_runtime::catalog::{CatalogError, ToolCatalog};
+use tracing_subscriber::{Layer, Registry};
+
+use crate::adapters::Adapters;
+use crate::command::{AppCommand, Own};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
+type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
+pub(crate) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
+
+/// An application as its command line sees it: a name, a catalog, a default policy, and how adapters are bound.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use tool_runtime::Capabilities;
+/// use tool_runtime_cli::{Adapters, App};
+///
+/// fn main() -> ExitCode {
+///     let app = App::new("mine", env!("CARGO_PKG_VERSION"), "My tools")
+///         .principal("ada")
+///         .adapters(|_data| Ok(Adapters::new(Capabilities::new())));
+///     tool_runtime_cli::main(&app)
+/// }
+/// ```
+pub struct App {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    pub(super) about: &'static str,
+    pub(super) policy: Option<&'static str>,
+    pub(super) principal: Option<String>,
+    pub(super) tenant: Option<String>,
+    pub(super) collect: Collect,
+    pub(super) bind: Bind,
+    pub(super) inspect: Option<Inspect>,
+    pub(super) layers: RefCell<Vec<BoxedLayer>>,
+    pub(super) variables: Vec<(&'static str, &'static str)>,
+    pub(super) commands: Vec<Own>,
+}
+
+impl App {
+    /// Creates an application without adapters and without a default policy; without a policy everything is denied.
+    #[must_use]
+    pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            about,
+            policy: None,
+            principal: None,
+            tenant: None,
+            collect: Box::new(ToolCatalog::collect),
+            bind: Box::new(|_| Ok(Adapters::default())),
+            inspect: None,
+            layers: RefCell::default(),
+            variables: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
+
+    /// Sets the policy that is in force without `--policy`, as TOML.
+    #[must_use]
+    pub fn policy(mut self, toml: &'static str) -> Self {
+        self.policy = Some(toml);
+        self
+    }
+
+    /// Sets the principal that commands act for without `--principal`.
+    #[must_use]
+    pub fn principal(mut self, name: impl Into<String>) -> Self {
+        self.principal = Some(name.into());
+        self
+    }
+
+    /// Sets the tenant that commands act in without `--tenant`.
+    #[must_use]
+    pub fn tenant(mut self, name: impl Into<String>) -> Self {
+        self.tenant = Some(name.into());
+        self
+    }
+
+    /// Sets how the catalog is built; by default it holds every linked registration.
+    #[must_use]
+    pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, CatalogError> + 'static) -> Self {
+        self.collect = Box::new(collect);
+        self
+    }
+
+    /// Sets how the adapters are opened over the data folder (`--data`). Only commands that run tools call it.
+    #[must_use]
+    pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
+        self.bind = Box::new(bind);
+        self
+    }
+
+    /// Sets how the state that tools change is listed, one line per item. `chat --transcript` compares two lists to
+    /// show what a call did.
+    #[must_use]
+    pub fn inspect(mut self, inspect: impl Fn(&Path) -> Result<Vec<String>, Error> + 'static) -> Self {
+        self.inspect = Some(Box::new(inspect));
+        self
+    }
+
+    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets what the
+    /// library traces from the level `INFO` on, and the events that are metrics; the texts of failures, which can hold
+    /// values, go to the log alone.
+    #[must_use]
+    pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
+        self.layers.borrow_mut().push(Box::new(layer));
+        self
+    }
+
+    /// Adds a command of the application's own. Its grammar, its help and its completions are those of `C`.
+    #[must_use]
+    pub fn command<C: AppCommand + 'static>(mut self) -> Self {
+        self.commands.push(Own::of::<C>());
+        self
+    }
+
+    /// Adds a variable of the environment that the application itself reads to the help: its name, and what it sets.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, sets: &'static str) -> Self {
+        self.variables.push((name, sets));
+        self
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! Decisions on calls of the data folder: they are carried out here.
+
+use tool_runtime::agent::ClientAnswer;
+use tool_runtime::call::{Decider, Outcome, Question};
+use tool_runtime::runner::RunSnapshot;
+use tool_runtime::store::PendingCall;
+
+use crate::approvals::{Decision, exit_of, posted};
+use crate::attend::cancellable;
+use crate::chat;
+use crate::chat::{Keeper, Talk};
+use crate::endpoint::Endpoint;
+use crate::exit::{Exit, Failure};
+use crate::saved::{Document, Kept};
+use crate::session::Cli;
+
+/// Decides a call of a document, and lets its conversation continue.
+pub(super) async fn decide(
+    cli: &Cli<'_>,
+    (kept, document): (Kept, Document),
+    (pending, question): (&PendingCall, &Question),
+    decision: Decision,
+    decider: &Decider,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
+    let saved = match document {
+        Document::Call(snapshot) => {
+            return finish_call(cli, kept, *snapshot, (pending, question), decision, decider).await;
+        }
+        Document::Chat(saved) => saved,
+    };
+    let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
+    let offline = agent.is_none();
+    let gate = cli.open().await?;
+    let options = gate.options_of(pending, Some(chat::events(cli)));
+    let agent = agent.unwrap_or_else(chat::offline);
+    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
+    let mut talk = Talk::new(cli, gate, conversation, Keeper::File(kept));
+    let denies = decision.denies();
+    match decision {
+        Decision::Approval(decision) => talk.resolve(question, decision, decider, offline).await?,
+        Decision::Answer(output) => {
+            talk.reply(ClientAnswer::value(pending.call_id.as_str(), output), offline).await?;
+        }
+    }
+    Ok(talk.exit_of_decision(|outcome| exit_of(denies, outcome)))
+}
+
+/// Decides a call of the command `call`, which has no conversation to continue.
+async fn finish_call(
+    cli: &Cli<'_>,
+    mut kept: Kept,
+    snapshot: RunSnapshot,
+    (pending, question): (&PendingCall, &Question),
+    decision: Decision,
+    decider: &Decider,
+) -> Result<Exit, Failure> {
+    let (gate, call) = (cli.open().await?, &pending.call_id);
+    let run =
+        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
+    kept.claim()?;
+    let denies = decision.denies();
+    let result = match decision {
+        Decision::Approval(decision) => cancellable(&run, run.resume(question, decision, decider)).await,
+        Decision::Answer(output) => cancellable(&run, run.client_result(call.as_str(), &output)).await,
+    };
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            kept.release();
+            return Err(Failure::from(&error));
+        }
+    };
+    // A decision that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
+    if waits {
+        kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
+    } else {
+        kept.finish()?;
+    }
+    posted::done(cli, denies, &result)
+}

@@ -1,0 +1,310 @@
+//! Decisions on calls of the store: posted to the run and waited for, or carried out here if no other process has the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+use tool_runtime::agent::{ClientAnswer, Delivery, Incoming, QueueError, RunQueue};
+use tool_runtime::call::{CallId, Mismatch, Outcome, Question, RecordedViolation, ToolExecResult};
+use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
+use tool_runtime::store::{
+    AuditKind, AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
+};
+
+use crate::approvals::{By, Decision, exit_of, waiting};
+use crate::describe::Asked;
+use crate::endpoint::Endpoint;
+use crate::exit::{Exit, Failure};
+use crate::frozen::frozen;
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::{attend, terminal};
+
+/// How often a person who waits for a worker looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// How many records with the name of a call are looked at.
+const MANY: usize = 64;
+
+/// What became of a decision, as `--json` prints it.
+#[derive(Serialize)]
+struct Told<'a> {
+    call: &'a str,
+    run: &'a str,
+    decision: &'static str,
+    state: &'static str,
+    /// How the call ended. `None` if it has not, as far as this process waited.
+    outcome: Option<Outcome>,
+}
+
+pub(super) async fn decide(
+    cli: &Cli<'_>,
+    (id, call, question): (&str, &PendingCall, &Question),
+    decision: Decision,
+    by: &By,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
+    if endpoint.model_url.is_some() {
+        let text = "a worker continues this run, with its own model; leave `--model-url` out";
+        return Err(Failure::usage(text));
+    }
+    let gate = cli.open().await?;
+    let store = Arc::clone(&gate.store);
+    if call.is_expired(store.now().await?) {
+        return Err(waiting::unknown(id));
+    }
+    let gate = cli.open().await?;
+    let store = Arc::clone(&gate.store);
+    let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
+    let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
+    let queue = RunQueue::new(&gate.runner).options(gate.connected(RunOptions::new()));
+    let (kind, delivery) = match decision {
+        Decision::Approval(decision) => {
+            let decider = cli.named_decider(call, &by.who)?;
+            check(cli, call, &decision)?;
+            let kind = decision.kind();
+            let decided = Box::pin(queue.decide(&call.run_id, question, decision, &decider)).await;
+            (kind, decided.map_err(|error| refused(id, error))?)
+        }
+        Decision::Answer(output) => {
+            let incoming = Incoming::new().answer(ClientAnswer::value(call.call_id.clone(), output));
+            let posted = queue.post(&call.run_id, call.tenant.as_deref(), &incoming).await;
+            posted.map_err(|error| match error {
+                QueueError::Unknown => Failure::usage(format!(
+                    "another program continues the run {} of this call; answer the call there",
+                    call.run_id
+                ))
+                .code("not_shared"),
+                error => refused(id, error),
+            })?;
+            (DecisionKind::ClientResult, Delivery::Posted)
+        }
+    };
+    if let Delivery::Done(result) = delivery {
+        return done(cli, kind == DecisionKind::Denied, &result);
+    }
+    let look = Look { store: &*store, call, question, records: RecordFilter { after: seen, ..of_call } };
+    let state = match by.wait {
+        None => State::Posted,
+        Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
+    };
+    let run = look.run().await?.ok_or_else(|| waiting::unknown(id))?;
+    let is_held = run.is_held(store.now().await?);
+    tell(cli, call, (&run, is_held), (kind, by.wait), &state)
+}
+
+/// Brings a decision on a call that does not wait to its run, which records it as refused: by the name of the call, or with
+/// its run's in front. A name that several runs have is not looked for further.
+pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
+    let Some(store) = cli.existing_store().await? else { return Ok(()) };
+    let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
+    let name = question.as_ref().map_or(id, |question| question.call_id().as_str());
+    let mut of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
+    let names = std::iter::once((None, name)).chain(&mut of_run);
+    for (run, call) in names {
+        let filter =
+            RecordFilter { run_id: run.map(Into::into), call_id: Some(CallId::new(call)), ..RecordFilter::default() };
+        let filter = RecordFilter { kind: Some(AuditKind::Call), tenant: tenant.clone(), limit: Some(MANY), ..filter };
+        let mut runs: Vec<_> =
+            store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
+        runs.dedup_by(|one, other| one.run_id == other.run_id);
+        let [record] = &runs[..] else { continue };
+        // Of a call that does not wait, the question is not known.
+        let unknown = || format!("{}.{}", "0".repeat(64), record.tool_call_id).parse().ok();
+        let Some(question) = question.clone().or_else(unknown) else { continue };
+        let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
+        let queue = RunQueue::new(&cli.open().await?.runner);
+        // It is refused, as the failure says that the person reads.
+        return match queue.decide(&record.run_id, &question, decision.clone(), &decider).await {
+            Err(QueueError::Store(error)) => Err(error.into()),
+            _ => Ok(()),
+        };
+    }
+    Ok(())
+}
+
+/// Prints how a call ended that was decided here.
+pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Result<Exit, Failure> {
+    if cli.settings.json {
+        terminal::line(&json(result)?);
+    } else {
+        terminal::line(&terminal::safe_lines(&result.to_model()));
+    }
+    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
+    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken {
+        Exit::Invalid
+    } else {
+        exit_of(denies, result.outcome())
+    })
+}
+
+/// Refuses edited arguments that the tool's schema refuses. Everything is checked again where the decision is carried out.
+pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
+    let (catalog, policy) = (cli.catalog()?, cli.policy()?);
+    let tool = Asked::of(call).tool;
+    if let (ApprovalDecision::ApproveEdited(arguments), Some(_)) = (decision, catalog.get(tool)) {
+        frozen(&catalog, &policy, tool, arguments)?;
+    }
+    Ok(())
+}
+
+/// A decision that was refused before it was posted.
+pub(crate) fn refused(id: &str, error: QueueError) -> Failure {
+    match error {
+        QueueError::Unknown | QueueError::Refused(ResumeError::NotWaiting(_)) => waiting::unknown(id),
+        QueueError::Refused(ResumeError::NotAllowed(mismatch)) => barred(mismatch),
+        error => error.into(),
+    }
+}
+
+fn barred(mismatch: Mismatch) -> Failure {
+    let failure = Failure::from(&ResumeError::NotAllowed(mismatch));
+    let hint = match mismatch {
+        Mismatch::OwnCall => "; somebody else decides with --as NAME",
+        Mismatch::Question => " (`approvals show`)",
+        Mismatch::DeciderRole => "; name it with --role NAME (see `approvals show`)",
+        _ => "",
+    };
+    Failure { message: format!("{}{hint}", failure.message), ..failure }
+}
+
+/// How far a decision has come.
+enum State {
+    /// It is in the run's post.
+    Posted,
+    /// The call has begun.
+    Running,
+    /// A graph waits with its next call.
+    Waits,
+    /// It did not fit, and the call still waits.
+    Refused(Refusal),
+    /// It was left out, because the call did not wait for it.
+    Dropped,
+    Ended(Outcome),
+}
+
+/// Looks what became of a decision.
+struct Look<'a> {
+    store: &'a dyn Store,
+    call: &'a PendingCall,
+    question: &'a Question,
+    /// The records of the call that are newer than the decision.
+    records: RecordFilter,
+}
+
+impl Look<'_> {
+    async fn wait(&self, time: Duration) -> Result<State, Failure> {
+        let until = Instant::now() + time;
+        loop {
+            let state = self.state().await?;
+            if !matches!(state, State::Posted | State::Running) || Instant::now() >= until {
+                return Ok(state);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn run(&self) -> Result<Option<StoredRun>, Failure> {
+        let stored = self.store.read(&[Key::run(Arc::clone(&self.call.run_id))]).await?.pop().flatten();
+        Ok(stored.as_ref().and_then(StoredDocument::as_run).cloned())
+    }
+
+    fn key(&self) -> Key {
+        let PendingCall { run_id, tenant, principal, call_id, .. } = self.call;
+        Key::waiting(Arc::clone(run_id), tenant.as_deref(), principal.as_deref(), call_id)
+    }
+
+    async fn state(&self) -> Result<State, Failure> {
+        let is_posted = self.run().await?.is_some_and(|run| run.is_answered(self.question));
+        let waits = self.store.pending(&self.key()).await?;
+        let records = self.store.records(&self.records).await?;
+        let still = match waits {
+            Some(waits) if waits.question() != self.call.question() => return Ok(State::Waits),
+            waits => waits.is_some(),
+        };
+        let mut state = match (still, is_posted) {
+            (false, _) => State::Running,
+            (true, true) => State::Posted,
+            (true, false) => State::Dropped,
+        };
+        for sealed in records {
+            match sealed.record {
+                AuditRecord::Call(record) => state = State::Ended(record.outcome),
+                AuditRecord::Decision(record) => {
+                    if let Some(refused) = record.refused.filter(|_| still) {
+                        state = State::Refused(refused);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(state)
+    }
+}
+
+fn tell(
+    cli: &Cli<'_>,
+    call: &PendingCall,
+    (run, is_held): (&StoredRun, bool),
+    (kind, wait): (DecisionKind, Option<Duration>),
+    state: &State,
+) -> Result<Exit, Failure> {
+    let (app, run_id) = (cli.app.name, terminal::safe(&call.run_id));
+    let (word, outcome) = match state {
+        State::Posted => ("posted", None),
+        State::Running => ("running", None),
+        State::Waits => ("waits", None),
+        State::Ended(outcome) => ("ended", Some(*outcome)),
+        State::Refused(refusal) => return Err(unfit(refusal)),
+        State::Dropped => {
+            let text = "the decision was left out, because the call did not wait for it in its run; look again: \
+                        `approvals list`";
+            return Err(Failure::failed(text).code("not_taken"));
+        }
+    };
+    if cli.settings.json {
+        let (id, run) = (call.call_id.as_str(), &*call.run_id);
+        let told = Told { call: id, run, decision: kind.code(), state: word, outcome };
+        terminal::line(&json(&told)?);
+    } else {
+        let code = kind.code();
+        terminal::line(&match state {
+            State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
+            State::Waits => format!("{code}: the graph continued, and waits with its next call"),
+            State::Running => format!("{code}: the call runs"),
+            _ if run.is_served() => {
+                format!(
+                    "{code}: the MCP server that has the run {run_id} carries it out, once a client waits for the call"
+                )
+            }
+            _ if is_held => format!("{code}: the worker that has the run {run_id} carries it out"),
+            _ => format!("{code}: the next worker that takes the run {run_id} carries it out"),
+        });
+    }
+    match state {
+        State::Ended(outcome) => Ok(exit_of(kind == DecisionKind::Denied, *outcome)),
+        State::Waits => Ok(Exit::ApprovalRequired),
+        _ => match wait {
+            None if run.is_served() => Ok(Exit::Done),
+            None => {
+                terminal::note(&format!("without a worker: {app} chat --continue {run_id}"));
+                Ok(Exit::Done)
+            }
+            Some(_) => {
+                let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
+                let text = format!("the call has not ended in the time that was waited; nothing is lost: {app} {look}");
+                Err(Failure::failed(text).code("timeout"))
+            }
+        },
+    }
+}
+
+/// A decision that reached the gate and did not fit.
+fn unfit(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
+    let place = |violation: &RecordedViolation| format!(" at {}: {}", violation.pointer, violation.keyword);
+    let places: Vec<_> = violations.iter().map(place).collect();
+    let why = mismatch.map_or_else(|| outcome.to_string(), |mismatch| mismatch.to_string());
+    let message = format!("the decision does not fit, and the call still waits: {why}{}", places.join(","));
+    let exit = if violations.is_empty() { Exit::Denied } else { Exit::Invalid };
+    Failure { exit, code: "approval_mismatch", message }
+}

@@ -1,0 +1,185 @@
+//! The calls that wait, as a table, as JSON, and one of them in words.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tool_runtime::call::{ArgumentChange, ArgumentDigest, JsonText, NamedArgument, Question, Suspension};
+use tool_runtime::policy::ToolPolicy;
+use tool_runtime::tool::ToolEffect;
+
+use crate::approvals::waiting;
+use crate::approvals::waiting::{Found, Place};
+use crate::describe::{Asked, describe};
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::text::on_one_line;
+use crate::{table, terminal};
+
+/// How many characters of a sentence a table has.
+const WHAT: usize = 60;
+
+/// A waiting call as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    /// The question that it asks, which names the call as it was shown.
+    question: Question,
+    run: &'a str,
+    /// The conversation of the data folder. `None` for a run of the store.
+    conversation: Option<&'a str>,
+    title: Option<&'a str>,
+    tool: &'a str,
+    /// For a graph, the call that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    waits_for: Suspension,
+    rule: Option<&'a str>,
+    principal: Option<&'a str>,
+    tenant: Option<&'a str>,
+    created_at: String,
+    expires_at: String,
+    /// Nobody can approve it any more.
+    expired: bool,
+    arguments: Option<JsonText>,
+    /// What it would do, in the sentence of the tool's author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+}
+
+/// One call in full.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    row: Row<'a>,
+    argument_digest: Option<ArgumentDigest>,
+    changes: &'a [ArgumentChange],
+    names: &'a [NamedArgument],
+    labels: &'a [Arc<str>],
+    deciders: Option<Deciders<'a>>,
+}
+
+/// Who may decide. `None` if the call waits for its client.
+#[derive(Serialize)]
+struct Deciders<'a> {
+    tenant: Option<&'a str>,
+    /// One of these; `None` for anybody of the tenant.
+    roles: Option<&'a BTreeSet<String>>,
+    /// Whether the principal of the run is among them.
+    own_calls: bool,
+}
+
+impl<'a> Row<'a> {
+    fn of(found: &'a Found) -> Self {
+        let call = &found.call;
+        let (conversation, title) = match &found.place {
+            Place::Document { id, title } => (Some(id.as_str()), Some(title.as_str())),
+            Place::Run(_) | Place::Elsewhere => (None, None),
+        };
+        Self {
+            id: call.call_id.as_str(),
+            question: call.question(),
+            run: &call.run_id,
+            conversation,
+            title,
+            tool: call.tool.as_str(),
+            waits_for: call.suspension,
+            path: call.graph.as_ref().map(|graph| &*graph.path),
+            rule: Asked::of(call).rule,
+            principal: call.principal.as_deref(),
+            tenant: call.tenant.as_deref(),
+            created_at: format!("{:.0}", call.created_at),
+            expires_at: format!("{:.0}", call.expires_at),
+            expired: call.is_expired(found.now),
+            arguments: match &call.graph {
+                Some(graph) => graph.shown_arguments.clone(),
+                None => Some(call.shown_arguments.clone()),
+            },
+            summary: Asked::of(call).summary,
+        }
+    }
+}
+
+pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
+    let found = waiting::all(cli).await?;
+    let mut rows: Vec<_> = found.iter().map(Row::of).collect();
+    rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note("no call waits");
+    } else {
+        let cells: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let waits_for = match row.waits_for {
+                    Suspension::Approval => "a person",
+                    _ => "its client",
+                };
+                let expires = if row.expired { "expired" } else { &row.expires_at };
+                let what = on_one_line(row.summary.unwrap_or_default(), WHAT);
+                [row.id, row.tool, waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
+            })
+            .collect();
+        table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"], &cells);
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
+    let found = waiting::find(cli, id).await?;
+    let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
+    let deciders = (call.suspension == Suspension::Approval).then(|| {
+        // A tool that is gone may have had any effect.
+        let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
+        deciders(&policy, &found, policy.effect_of(Asked::of(call).tool, declared))
+    });
+    if cli.settings.json {
+        let mut row = Row::of(&found);
+        if unmask && let Ok(whole) = RawValue::from_string(call.arguments.as_str().to_owned()) {
+            row.arguments = Some(whole.into());
+        }
+        let (Asked { changes, names, .. }, labels) = (Asked::of(call), &*call.labels);
+        let whole = Whole { row, argument_digest: call.record_digest, changes, names, labels, deciders };
+        terminal::line(&json(&whole)?);
+        return Ok(Exit::Done);
+    }
+    terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
+    describe(&catalog, call, unmask).iter().for_each(|line| terminal::line(line));
+    if let Some(digest) = call.record_digest {
+        terminal::line(&format!("   (arguments, digest {digest})"));
+    }
+    if let Some(deciders) = &deciders {
+        terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.told(call.principal.as_deref()))));
+    }
+    terminal::line(&match &found.place {
+        Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
+        Place::Run(run) => {
+            format!("   (in the run {}, {})", terminal::safe(&call.run_id), waiting::held(run, found.now))
+        }
+        Place::Elsewhere => {
+            format!("   (in the run {}, which no worker continues)", terminal::safe(&call.run_id))
+        }
+    });
+    Ok(Exit::Done)
+}
+
+fn deciders<'a>(policy: &'a ToolPolicy, found: &'a Found, effect: ToolEffect) -> Deciders<'a> {
+    let (own_calls, roles) = policy.deciders(Asked::of(&found.call).tool, effect);
+    Deciders { tenant: found.call.tenant.as_deref(), roles, own_calls }
+}
+
+impl Deciders<'_> {
+    fn told(&self, principal: Option<&str>) -> String {
+        let who = match self.tenant {
+            Some(tenant) => format!("anybody of {tenant}"),
+            None => "anybody without a tenant".to_owned(),
+        };
+        let roles = self.roles.map(|roles| roles.iter().cloned().collect::<Vec<_>>().join(" or "));
+        let roles = roles.map(|roles| format!(" with the role {roles}")).unwrap_or_default();
+        let but = principal.filter(|_| !self.own_calls).map(|name| format!(", but not {name}")).unwrap_or_default();
+        format!("{who}{roles}{but}")
+    }
+}

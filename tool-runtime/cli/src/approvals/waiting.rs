@@ -1,0 +1,158 @@
+//! The calls that wait, wherever they are kept: in documents of the data folder, and in the store.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tool_runtime::call::{CallId, Question};
+use tool_runtime::store::{Key, PendingCall, PendingFilter, Store, StoredDocument, StoredRun};
+
+use crate::exit::Failure;
+use crate::saved::Desk;
+use crate::session::Cli;
+use crate::terminal;
+
+/// The code of a call that does not wait.
+pub(super) const NOT_PENDING: &str = "not_pending";
+
+/// A call that waits, and where.
+pub(crate) struct Found {
+    pub(crate) call: PendingCall,
+    pub(super) place: Place,
+    /// The time of the store that has it, which says whether it expired.
+    pub(super) now: Timestamp,
+}
+
+/// Where a call that waits is decided.
+pub(crate) enum Place {
+    /// In a document of the data folder.
+    Document { id: String, title: String },
+    /// In a run that workers share.
+    Run(Box<StoredRun>),
+    /// In a run that an application continues by itself: only its records and calls are in the store.
+    Elsewhere,
+}
+
+impl Found {
+    /// What the call belongs to, by the name that a person writes.
+    fn place(&self) -> &str {
+        match &self.place {
+            Place::Document { id, .. } => id,
+            Place::Run(_) | Place::Elsewhere => &self.call.run_id,
+        }
+    }
+
+    fn full_name(&self) -> String {
+        format!("{}/{}", self.place(), self.call.call_id)
+    }
+
+    /// Whether a name is that of the place, or names the place too.
+    fn is_in(&self, id: &str) -> bool {
+        id == self.place() || id == self.full_name()
+    }
+}
+
+/// Returns the calls of the data folder, and those of the tenant in the store.
+pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
+    let mut found = of_documents(cli)?;
+    if let Some(store) = cli.existing_store().await? {
+        let known = names(&found);
+        add(cli, &*store, &mut found, &PendingFilter::default(), |call| !known.contains(&name(call))).await?;
+    }
+    Ok(found)
+}
+
+/// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
+///
+/// Of the store, the runs are read that the id can name, and all calls only for an id that names none of them.
+pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
+    let question = id.parse::<Question>();
+    let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
+    let mut found = of_documents(cli)?;
+    let known = names(&found);
+    found.retain(|found| id == found.call.call_id.as_str() || found.is_in(id));
+    if let Some(store) = cli.existing_store().await? {
+        let is_new = |call: &PendingCall| !known.contains(&name(call));
+        let runs = id.match_indices('/').map(|(at, _)| &id[..at]).chain([id]);
+        for run in runs {
+            let of_run = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
+            let wanted = |call: &PendingCall| id == run || id == format!("{run}/{}", call.call_id);
+            add(cli, &*store, &mut found, &of_run, |call| is_new(call) && wanted(call)).await?;
+        }
+        if !found.iter().any(|found| found.is_in(id)) {
+            let everywhere = PendingFilter { call_id: Some(CallId::new(id)), ..PendingFilter::default() };
+            add(cli, &*store, &mut found, &everywhere, is_new).await?;
+        }
+    }
+    // The call may ask another question now; among several calls with the id, the question names one.
+    if let Ok(question) = &question
+        && let Some(at) = found.iter().position(|found| found.call.question() == *question)
+    {
+        return Ok(found.swap_remove(at));
+    }
+    match found.len() {
+        0 => Err(unknown(id)),
+        1 => found.pop().ok_or_else(|| unknown(id)),
+        _ => {
+            let names: Vec<_> = found.iter().map(|found| terminal::safe(&found.full_name())).collect();
+            let text = format!("`{}` names several calls; write one of {}", terminal::safe(id), names.join(", "));
+            Err(Failure::usage(text))
+        }
+    }
+}
+
+fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
+    let mut found = Vec::new();
+    for saved in Desk::of(cli).all()? {
+        let place = || Place::Document { id: saved.id.clone(), title: saved.title.clone() };
+        found.extend(saved.document.waiting().map(|call| Found {
+            call: call.clone(),
+            place: place(),
+            now: Timestamp::now(),
+        }));
+    }
+    Ok(found)
+}
+
+fn name(call: &PendingCall) -> (Arc<str>, CallId) {
+    (Arc::clone(&call.run_id), call.call_id.clone())
+}
+
+fn names(found: &[Found]) -> HashSet<(Arc<str>, CallId)> {
+    found.iter().map(|found| name(&found.call)).collect()
+}
+
+/// Adds calls of the tenant that wait in the store.
+async fn add(
+    cli: &Cli<'_>,
+    store: &dyn Store,
+    found: &mut Vec<Found>,
+    filter: &PendingFilter,
+    is_wanted: impl Fn(&PendingCall) -> bool,
+) -> Result<(), Failure> {
+    let (tenant, now) = (cli.party().tenant, store.now().await?);
+    for call in store.pending_calls(filter).await? {
+        if call.tenant != tenant || !is_wanted(&call) {
+            continue;
+        }
+        let stored = store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten();
+        let run = stored.as_ref().and_then(StoredDocument::as_run).filter(|run| run.tenant == tenant);
+        let place = run.map_or(Place::Elsewhere, |run| Place::Run(Box::new(run.clone())));
+        found.push(Found { call, place, now });
+    }
+    Ok(())
+}
+
+/// A call that never waited, was decided, is too old or belongs to another tenant: all read alike.
+pub(crate) fn unknown(id: &str) -> Failure {
+    let id = terminal::safe(id);
+    Failure::usage(format!(
+        "no call `{id}` waits for that; it may have been decided already, or be too old (see `approvals list`)"
+    ))
+    .code(NOT_PENDING)
+}
+
+/// Who continues a run.
+pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
+    if run.is_held(now) { "which a worker has now" } else { "which no worker has now" }
+}

@@ -1,0 +1,198 @@
+//! The grammar of the command line.
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use tool_runtime::wire::Format;
+
+use crate::app::App;
+use crate::approvals::Approvals;
+use crate::audit::Audit;
+use crate::call::Call;
+use crate::chat::Chat;
+use crate::check::Check;
+use crate::command::Own;
+use crate::config::Global;
+use crate::grants::Grants;
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
+use crate::mcp::McpAction;
+use crate::pick::PickArgs;
+use crate::policy::Policy;
+#[cfg(feature = "mcp-client")]
+use crate::session::Awaited;
+use crate::store::StoreAction;
+use crate::values::Form;
+use crate::worker::WorkerArgs;
+use crate::{help, values};
+
+#[derive(Debug, Parser)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// The grammar of an application: its name, its version, and the texts that name both.
+pub(super) fn command(app: &App) -> clap::Command {
+    let own = app.commands.iter().map(Own::grammar);
+    let command = own.fold(<Arguments as clap::CommandFactory>::command(), clap::Command::subcommand);
+    let command = Manual::augment_subcommands(command)
+        .name(app.name)
+        .bin_name(app.name)
+        .version(app.version)
+        .long_version(long_version(app))
+        .about(app.about);
+    help::write(command, app)
+}
+
+/// A command of the application that has the name of another one.
+pub(super) fn taken(app: &App) -> Option<&'static str> {
+    let of_others = |name: &str| Command::has_subcommand(name) || Manual::has_subcommand(name) || name == "help";
+    let names = app.commands.iter().map(|own| own.name).enumerate();
+    let twice = |at: usize, name: &str| app.commands[..at].iter().any(|other| other.name == name);
+    names.into_iter().find(|(at, name)| of_others(name) || twice(*at, name)).map(|(_, name)| name)
+}
+
+/// The version with what a report of a fault needs: the library, the system, how it was built.
+fn long_version(app: &App) -> String {
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("{}\ntool-runtime {}\n{system} {machine}, {build} build", app.version, env!("CARGO_PKG_VERSION"))
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List the tools: effect, execution, what the policy decides, hash, source
+    List,
+    /// Show one definition
+    Show {
+        /// The name of the tool
+        name: String,
+        /// The form to show it in
+        #[arg(long = "as", value_parser = values::forms(), default_value = "spec", value_name = "FORM")]
+        format: Form,
+        /// Close the schema for a provider's strict mode
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Print the parts of a provider's request that offer the visible tools
+    Export {
+        /// The provider's format
+        #[arg(long = "as", value_parser = values::formats(), value_name = "FORMAT")]
+        format: Format,
+        /// Close the schemas for the provider's strict mode
+        #[arg(long)]
+        strict: bool,
+        /// Only the tools that fit this request
+        #[arg(long, value_name = "QUERY")]
+        pick: Option<String>,
+        /// How many tools to pick at most
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most, requires = "pick")]
+        k: usize,
+    },
+    /// Rank the visible tools, or those of a file, by how well they fit a request
+    Pick(PickArgs),
+    /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
+    Check(Check),
+    /// Run one call through the gate
+    Call(Call),
+    /// Talk to a model whose calls go through the gate, or replay a recorded response
+    Chat(Chat),
+    /// List, show and decide the calls that wait for a person or a client
+    Approvals {
+        #[command(subcommand)]
+        action: Approvals,
+    },
+    /// List the grants of the tenant in the store, add one, or take one back
+    Grants {
+        #[command(subcommand)]
+        action: Grants,
+    },
+    /// List, check and export records, and anchor their chains
+    Audit {
+        #[command(subcommand)]
+        action: Audit,
+    },
+    /// Explain what the policy decides, or decide calls of the past again under another one
+    Policy {
+        #[command(subcommand)]
+        action: Policy,
+    },
+    /// Serve the tools to clients of the Model Context Protocol (MCP), and bring in those of its servers
+    #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
+    Mcp {
+        #[command(subcommand)]
+        action: McpAction,
+    },
+    /// Continue the conversations of a store (`--store`), together with other workers
+    Worker(Box<WorkerArgs>),
+    /// Make or migrate the tables of a store
+    Store {
+        #[command(subcommand)]
+        action: StoreAction,
+    },
+}
+
+/// The commands that come behind those of the application.
+#[derive(Debug, Subcommand)]
+pub(super) enum Manual {
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, as roff
+    Man {
+        /// A command; the overview without one
+        command: Option<String>,
+    },
+}
+
+#[cfg(feature = "mcp-client")]
+impl Command {
+    /// The servers that the command waits for; `None` for one that does not look at the catalog.
+    pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
+        match self {
+            #[cfg(feature = "mcp-server")]
+            Self::Mcp { action: McpAction::Serve { .. } } => Some(Awaited::Later),
+            Self::Call(call) => Some(Awaited::Of(&call.name)),
+            Self::Show { name, .. } => Some(Awaited::Of(name)),
+            Self::Policy { action: Policy::Explain(explain) } => Some(Awaited::Of(&explain.name)),
+            Self::List
+            | Self::Export { .. }
+            | Self::Check(_)
+            | Self::Chat(_)
+            | Self::Approvals { .. }
+            | Self::Policy { .. }
+            | Self::Worker(_) => Some(Awaited::All),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::taken;
+    use crate::{App, AppCommand, Cli, Exit, Failure};
+
+    #[derive(clap::Args)]
+    struct Own<const LISTS: bool>;
+
+    impl<const LISTS: bool> AppCommand for Own<LISTS> {
+        const NAME: &'static str = if LISTS { "list" } else { "probe" };
+        const EXAMPLES: &'static str = "% probe";
+
+        async fn run(self, _: &Cli<'_>) -> Result<Exit, Failure> {
+            Ok(Exit::Done)
+        }
+    }
+
+    #[test]
+    fn a_command_has_a_name_of_its_own() {
+        let app = || App::new("mine", "0.1.0", "Mine");
+        assert_eq!(taken(&app().command::<Own<false>>()), None);
+        assert_eq!(taken(&app().command::<Own<true>>()), Some("list"));
+        assert_eq!(taken(&app().command::<Own<false>>().command::<Own<false>>()), Some("probe"));
+    }
+}

@@ -1,0 +1,305 @@
+//! `audit`: records are listed, checked and exported, and their chains anchored.
+
+mod lines;
+mod open;
+mod verify;
+
+pub(crate) use verify::exported;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use tool_runtime::call::Outcome;
+use tool_runtime::store::{
+    Anchor, AuditKind, AuditRecord, DecisionKind, DocumentKind, Query, RecordFilter, SealedRecord, Store, anchor, pages,
+};
+
+use crate::audit::lines::lines;
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::{table, terminal, values};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// List records, oldest first; --principal and --tenant narrow the list, too
+    Show {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// List calls that began and have no record of their end: they run, or their process is gone
+    Open {
+        /// Of this run
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
+    /// Check the chains of all runs and the anchors over them, and name the first thing that is wrong
+    Verify {
+        #[command(flatten)]
+        source: Source,
+        /// Anchors that were exported, as JSON lines: each has to be as it was
+        #[arg(long, value_name = "FILE")]
+        anchors: Option<PathBuf>,
+        /// Accept runs whose first records are not in the file
+        #[arg(long, requires = "records")]
+        part: bool,
+    },
+    /// Print records as JSON lines, which `audit verify --records` checks
+    Export {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        which: Which,
+        /// Print the anchors instead
+        #[arg(long, conflicts_with_all = ["records", "Which"])]
+        anchors: bool,
+    },
+    /// Anchor what was recorded since the last anchor, and print the new anchors as JSON lines
+    Anchor,
+}
+
+/// Where records are read.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// Records that were exported, as JSON lines; `-` is standard input. Without it they are those of --store
+    #[arg(long, value_name = "FILE")]
+    pub(crate) records: Option<PathBuf>,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Of this run
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+    /// Of calls of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// With this outcome, such as `ok` or `policy_denied`, or this decision, such as `approved`
+    #[arg(long, value_name = "CODE", value_parser = code)]
+    outcome: Option<String>,
+    /// Of decisions by this principal
+    #[arg(long, value_name = "NAME")]
+    decider: Option<String>,
+    /// Of calls that ended, and decisions made, at this time or later: 2026-01-31, or with a time as in
+    /// 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+    /// The same, before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
+    /// Of calls, or of decisions: call, decision
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<AuditKind>,
+    /// How many at most; a table has 1000 unless this says more
+    #[arg(long, value_name = "N", value_parser = values::at_least_one)]
+    limit: Option<usize>,
+}
+
+impl Which {
+    /// The filter, with the party that the command line names.
+    pub(crate) fn filter(self, principal: Option<&str>, tenant: Option<&str>) -> RecordFilter {
+        RecordFilter {
+            run_id: self.run.map(Arc::from),
+            kind: self.kind,
+            tool: self.tool.map(Arc::from),
+            code: self.outcome.map(Arc::from),
+            principal: principal.map(Arc::from),
+            tenant: tenant.map(Arc::from),
+            decider: self.decider.map(Arc::from),
+            since: self.since,
+            until: self.until,
+            limit: self.limit,
+            ..RecordFilter::default()
+        }
+    }
+}
+
+fn code(text: &str) -> Result<String, String> {
+    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.code());
+    let known: Vec<_> = outcomes.chain(DecisionKind::ALL.iter().map(|decision| decision.code())).collect();
+    if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("write one of {}", known.join(", "))) }
+}
+
+fn kind(text: &str) -> Result<AuditKind, String> {
+    let kinds = [AuditKind::Call, AuditKind::Decision];
+    kinds.into_iter().find(|kind| kind.code() == text).ok_or_else(|| "write call or decision".to_owned())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    // A date also reads from a time, and would forget it.
+    let day = || {
+        let day = text.parse::<jiff::civil::Date>().ok().filter(|_| text.len() == "2026-01-31".len())?;
+        day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())
+    };
+    let wrong = "write a day, such as 2026-01-31, or a time with its offset, such as 2026-01-31T08:00:00Z";
+    text.parse().ok().or_else(day).ok_or_else(|| wrong.to_owned())
+}
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+/// How many rows a table has unless more are asked for.
+const ROWS: usize = 1000;
+
+pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure> {
+    match action {
+        Audit::Show { source, which } => show(cli, &source, which).await,
+        Audit::Open { run } => open::open(cli, run).await,
+        Audit::Verify { source, anchors, part } => verify::check(cli, &source, anchors.as_deref(), part).await,
+        Audit::Export { anchors: true, .. } => export_anchors(cli).await,
+        Audit::Export { source, which, .. } => each(cli, &source, filter(cli, which), print).await,
+        Audit::Anchor => {
+            let (store, mut printed) = (store(cli).await?, Ok(()));
+            let print = |anchor: &Anchor| match json(anchor) {
+                Ok(line) => terminal::line(&line),
+                Err(failure) => printed = Err(failure),
+            };
+            let made = anchor(&*store, print).await?;
+            printed?;
+            if made == 0 {
+                terminal::note("nothing was recorded since the last anchor");
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The store, which has to be there: what is looked for is not in one that was made just now.
+async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
+    let found = cli.existing_store().await?;
+    found.ok_or_else(|| Failure::usage("name where the records are: `--store URL`, or `--records FILE`"))
+}
+
+fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {
+    let named = &cli.settings.named;
+    which.filter(named.principal.as_deref(), named.tenant.as_deref())
+}
+
+fn print(sealed: &SealedRecord) -> Result<(), Failure> {
+    terminal::line(&json(sealed)?);
+    Ok(())
+}
+
+/// Hands out records, a page at a time. A record that cannot be read is named on stderr and fails the command.
+async fn each(
+    cli: &Cli<'_>,
+    source: &Source,
+    mut filter: RecordFilter,
+    mut take: impl FnMut(&SealedRecord) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    let mut left = filter.limit.unwrap_or(usize::MAX);
+    if let Some(path) = &source.records {
+        lines(path, |sealed| match left.checked_sub(usize::from(filter.matches(&sealed.record))) {
+            Some(now) if now < left => {
+                left = now;
+                take(&sealed)
+            }
+            _ => Ok(()),
+        })?;
+        return Ok(Exit::Done);
+    }
+    let (store, mut exit) = (store(cli).await?, Exit::Done);
+    while left > 0 {
+        filter.limit = Some(left.min(PAGE));
+        let Some(records) = filter.next_page(&*store).await? else { break };
+        for record in records {
+            match record {
+                Ok(sealed) => {
+                    take(&sealed)?;
+                    left -= 1;
+                }
+                Err(unreadable) => {
+                    let broken = terminal::tone(terminal::Tone::Bad, "broken:");
+                    terminal::message(&format!("{broken} {}", terminal::safe(&unreadable.to_string())));
+                    exit = Exit::Failed;
+                }
+            }
+        }
+    }
+    Ok(exit)
+}
+
+async fn show(cli: &Cli<'_>, source: &Source, which: Which) -> Result<Exit, Failure> {
+    let mut filter = filter(cli, which);
+    if cli.settings.json {
+        return each(cli, source, filter, print).await;
+    }
+    let most = *filter.limit.get_or_insert(ROWS);
+    let mut rows = Vec::new();
+    let exit = each(cli, source, filter, |sealed| {
+        rows.push(row(sealed));
+        Ok(())
+    })
+    .await?;
+    if rows.is_empty() {
+        terminal::note("no record");
+        return Ok(exit);
+    }
+    table::print(["TIME", "TOOL", "OUTCOME", "PRINCIPAL", "RUN", "NO", "DECIDED BY", "CALL"], &rows);
+    if rows.len() == most {
+        terminal::note(&format!("these are the first {most}; --limit shows more, --since later ones"));
+    }
+    Ok(exit)
+}
+
+fn row(sealed: &SealedRecord) -> [String; 8] {
+    let record = &sealed.record;
+    let (code, decider) = match record {
+        AuditRecord::Decision(decision) => {
+            let refused = decision.refused.as_ref().map(|refused| format!(" ({})", refused.outcome));
+            let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
+            (format!("{}{}", record.code(), refused.unwrap_or_default()), decider)
+        }
+        _ => (record.code().to_owned(), None),
+    };
+    [
+        format!("{:.0}", record.at()),
+        record.tool().to_owned(),
+        code,
+        record.principal().map(ToString::to_string).unwrap_or_default(),
+        record.run_id().to_string(),
+        sealed.sequence.to_string(),
+        decider.unwrap_or_default(),
+        record.call_id().to_string(),
+    ]
+    .map(|cell| terminal::safe(&cell))
+}
+
+async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
+    let store = store(cli).await?;
+    let mut pages = pages(&*store, Query { limit: 16, ..Query::new(DocumentKind::Anchor) });
+    while let Some(page) = pages.next().await? {
+        for listed in &page {
+            if let Some(anchor) = listed.as_anchor() {
+                terminal::line(&json(anchor)?);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_at_midnight() {
+        assert_eq!(time("2026-01-31").unwrap().to_string(), "2026-01-31T00:00:00Z");
+        assert_eq!(time("2026-01-31T08:00:00+01:00").unwrap().to_string(), "2026-01-31T07:00:00Z");
+        for wrong in ["", "yesterday", "2026-02-30", "2026-01-31T08:00:00", "08:00"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn outcomes_and_decisions_are_known() {
+        for known in ["ok", "outcome_unknown", "approved", "remembered", "client_failed"] {
+            assert_eq!(code(known).as_deref(), Ok(known));
+        }
+        assert!(code("allowed").is_err() && kind("grant").is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! `audit verify`: what is wrong with chains and anchors, of a store or of a file of records.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Serialize;
+use tool_runtime::store::{Anchor, Finding, Verification, Verifier};
+
+use crate::audit::Source;
+use crate::audit::lines::each_line;
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::{input, terminal};
+
+/// What `verify` found, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Verified<'a> {
+    Whole {
+        ok: bool,
+        records: u64,
+        runs: u64,
+        anchors: u64,
+        unanchored_runs: u64,
+        digest_keys: &'a BTreeSet<String>,
+    },
+    Broken {
+        ok: bool,
+        /// The first of the findings.
+        #[serde(flatten)]
+        first: &'a Found<'a>,
+        findings: &'a [Found<'a>],
+    },
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    code: &'a str,
+    run: Option<&'a str>,
+    sequence: Option<u64>,
+    anchor: Option<u64>,
+    message: String,
+}
+
+impl<'a> Found<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let (run, sequence) = finding.record().unzip();
+        Self { code: finding.code(), run, sequence, anchor: finding.anchor(), message: finding.to_string() }
+    }
+}
+
+pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: bool) -> Result<Exit, Failure> {
+    let kept = anchors.map(exported).transpose()?.unwrap_or_default();
+    let checked = match &source.records {
+        Some(path) => check_file(path, &kept, part)?,
+        None => {
+            let store = super::store(cli).await?;
+            let watched = terminal::is_watched();
+            let progress = |records| {
+                if watched {
+                    terminal::progress(&format!("{records} records"));
+                }
+            };
+            Verifier::verify(&*store, &kept, progress).await?
+        }
+    };
+    terminal::clear_progress();
+    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = &checked;
+    if checked.findings.is_empty() {
+        let verified = Verified::Whole {
+            ok: true,
+            records: *records,
+            runs: *runs,
+            anchors: *anchors,
+            unanchored_runs: *unanchored,
+            digest_keys,
+        };
+        terminal::line(&if cli.settings.json { json(&verified)? } else { whole(&checked) });
+        return Ok(Exit::Done);
+    }
+    let findings: Vec<_> = checked.findings.iter().map(Found::of).collect();
+    match findings.first() {
+        Some(first) if cli.settings.json => {
+            terminal::line(&json(&Verified::Broken { ok: false, first, findings: &findings })?);
+        }
+        _ => {
+            for found in &findings {
+                let broken = terminal::tone(terminal::Tone::Bad, "broken:");
+                terminal::line(&format!("{broken} {}", terminal::safe(&found.message)));
+            }
+        }
+    }
+    Ok(Exit::Failed)
+}
+
+fn whole(checked: &Verification) -> String {
+    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = checked;
+    let mut text = format!(
+        "whole: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor {unanchored}"
+    );
+    if digest_keys.len() > 1 {
+        let keys = digest_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        text.push_str("\ndigests of arguments were made with several keys (");
+        text.push_str(&keys);
+        text.push_str("): those of two keys do not compare");
+    }
+    text
+}
+
+fn check_file(path: &Path, kept: &[Anchor], part: bool) -> Result<Verification, Failure> {
+    let mut verifier = Verifier::new(part);
+    kept.iter().for_each(|anchor| verifier.expect(anchor));
+    each_line(path, |line| verifier.follow_line(line))?;
+    Ok(verifier.finish())
+}
+
+/// Reads anchors that were exported.
+pub(crate) fn exported(path: &Path) -> Result<Vec<Anchor>, Failure> {
+    let text = input::text(input::file(path)?, &path.display().to_string())?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            let place = format!("{}, line {}", path.display(), number + 1);
+            Failure::usage(format!("{place}: not an anchor (column {})", error.column())).code("unreadable_input")
+        })
+    };
+    lines.map(read).collect()
+}

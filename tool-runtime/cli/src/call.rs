@@ -1,0 +1,139 @@
+//! `call`: one call through the gate.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use tool_runtime::call::{Event, EventSink, Outcome, ToolCall, ToolExecResult};
+use tool_runtime::store::AuditRecord;
+
+use crate::attend::cancellable;
+use crate::exit::{Exit, Failure};
+use crate::saved::{Desk, Document};
+use crate::session::{Cli, Session};
+use crate::terminal::json;
+use crate::text::nearest;
+use crate::values::View;
+use crate::{input, terminal};
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The name of the tool
+    pub(crate) name: String,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
+    pub(crate) arguments: Option<String>,
+    /// Whose view of the result to print
+    #[arg(long, value_enum)]
+    pub(crate) view: Option<View>,
+    /// Print the events of the call as JSON lines on stderr
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// Print the text of the tool's own error on stderr; it can hold values
+    #[arg(long)]
+    pub(crate) detail: bool,
+    /// Text that the user is taken to have written: ids in it count as seen
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) user_text: Option<String>,
+    /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
+    #[arg(long, value_name = "JSON")]
+    pub(crate) answer: Option<String>,
+}
+
+/// Writes each event as a JSON line to stderr.
+struct EventsToStderr;
+
+impl EventSink for EventsToStderr {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::message(&terminal::safe_json(&line));
+        }
+    }
+}
+
+pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
+    let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
+    let answer = call.answer.as_deref().map(input::json_value).transpose()?;
+    let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
+    let session = cli.start(call.user_text.as_deref(), sink).await?;
+    let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));
+    let mut result = Box::pin(cancellable(&session.run, exec)).await;
+    if let (Outcome::ClientRequired, Some(answer)) = (result.outcome(), &answer) {
+        let answered = session.run.client_result(result.call_id().as_str(), answer).await;
+        result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
+    }
+    print(cli, &session, &result, call.view).await?;
+    explain(&session, &call.name);
+    if let Some(text) = result.detail().filter(|_| call.detail) {
+        terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
+    }
+    // An answer that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired | Outcome::ApprovalMismatch);
+    if waits {
+        keep(cli, &session, &call.name, &result).await?;
+    }
+    Ok(Exit::of(result.outcome()))
+}
+
+/// The result as `--json` prints it: what a UI may show, and the text that the model reads.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    result: &'a ToolExecResult,
+    model: String,
+}
+
+/// The record of a call that waits.
+#[derive(Serialize)]
+struct Unsealed {
+    record: AuditRecord,
+}
+
+async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: Option<View>) -> Result<(), Failure> {
+    match view {
+        None if cli.settings.json => terminal::line(&json(&Whole { result, model: result.to_model() })?),
+        Some(View::Model) if cli.settings.json => terminal::line(&json(&result.to_model())?),
+        None | Some(View::Model) => terminal::line(&terminal::safe_lines(&result.to_model())),
+        Some(View::Ui) => terminal::line(&json(result)?),
+        Some(View::Audit) => {
+            for sealed in &session.sealed().await? {
+                terminal::line(&json(sealed)?);
+            }
+            // What waits has no place in the chain yet.
+            for record in session.open_records().await? {
+                terminal::line(&json(&Unsealed { record: record.into() })?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a call that waits, so that it can be decided later.
+async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecResult) -> Result<(), Failure> {
+    let desk = Desk::of(cli);
+    let mut kept = desk.create(format!("call {name}"));
+    kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
+    let (app, id) = (cli.app.name, &result.call_id());
+    terminal::note(&match result.outcome() {
+        // Only a client's answer can fail to fit here.
+        Outcome::ClientRequired | Outcome::ApprovalMismatch => {
+            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
+        }
+        _ => format!("the call {id} waits for a person; look and decide: {app} approvals show {id}"),
+    });
+    Ok(())
+}
+
+/// Tells the person at the keyboard why no call of the tool can run, or which one was probably meant. The model does not
+/// read it: to a model the tool does not exist.
+fn explain(session: &Session, name: &str) {
+    let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
+    let is_allowed = runner.policy().mentions(name);
+    if let Some(why) = runner.catalog().unready(runner.policy(), name).filter(|_| is_allowed) {
+        terminal::note(&format!("`{shown}` is allowed and cannot run: {}", terminal::safe(&why.to_string())));
+    } else if run.catalog().get(name).is_none() {
+        let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
+        let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+        terminal::note(&format!("the policy shows no tool `{shown}`{meant}"));
+    }
+}

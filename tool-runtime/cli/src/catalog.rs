@@ -1,0 +1,183 @@
+//! `list`, `show`, `export`: the catalog and the policy. Runs no tool and opens no data.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tool_runtime::call::{Decision, Verdict};
+use tool_runtime::catalog::{Pick, PickIndex, PickOptions, ToolCatalog};
+use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy, Unready};
+use tool_runtime::tool::ToolSpec;
+use tool_runtime::wire::{EncodeOptions, Format};
+
+use crate::exit::{Exit, Failure};
+use crate::session::{Cli, Party};
+use crate::terminal::json;
+use crate::text::nearest;
+use crate::values::Form;
+use crate::{table, terminal};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    /// Under the policy.
+    effect: &'a str,
+    execution: &'a str,
+    decision: &'a str,
+    rule: String,
+    /// Why no call can run, whatever the policy allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unready: Option<&'static str>,
+    hash: String,
+    source: String,
+}
+
+/// What the gate would show a model of this party.
+fn visibility(policy: &ToolPolicy, party: &Party, tool: &Subject<'_>) -> Decision {
+    let context = PolicyContext {
+        principal: party.principal.as_deref(),
+        tenant: party.tenant.as_deref(),
+        roles: &party.roles,
+        ..PolicyContext::default()
+    };
+    policy.admit(&context, tool)
+}
+
+pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let policy = cli.checked_policy(&catalog)?;
+    let party = cli.party();
+    let mut rows = Vec::new();
+    for spec in catalog.specs() {
+        let tool = catalog.subject(spec.name.as_str()).unwrap_or_else(|| Subject::of(spec));
+        rows.push(row(&catalog, spec, &policy, visibility(&policy, &party, &tool)));
+    }
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+        return Ok(Exit::Done);
+    }
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let allows = row.decision != Verdict::Deny.as_str();
+            let decision = row.unready.filter(|_| allows).map(|why| format!("{} ({why})", row.decision));
+            let decision = decision.as_deref().unwrap_or(row.decision);
+            [row.name, row.effect, row.execution, decision, &row.hash[..12], &row.source].map(ToOwned::to_owned)
+        })
+        .collect();
+    table::print(["NAME", "EFFECT", "EXECUTION", "DECISION", "HASH", "SOURCE"], &cells);
+    Ok(Exit::Done)
+}
+
+fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decision: Decision) -> Row<'a> {
+    let name = spec.name.as_str();
+    Row {
+        name,
+        effect: policy.effect_of(name, spec.effect).as_str(),
+        execution: spec.execution.as_str(),
+        decision: decision.verdict.as_str(),
+        rule: decision.rule.into_owned(),
+        unready: catalog.unready(policy, name).as_ref().map(Unready::code),
+        hash: spec.definition_hash.to_string(),
+        source: catalog.location(name).map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
+    }
+}
+
+pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let (Some(spec), Some(tool)) = (catalog.get(name), catalog.subject(name)) else {
+        return Err(unknown(&catalog, name));
+    };
+    let policy = cli.checked_policy(&catalog)?;
+    match format {
+        Form::Spec => {
+            let shown = serde_json::to_value(spec).map_err(|error| Failure::failed(error.to_string()))?;
+            pretty(&shown)?;
+        }
+        Form::Provider(format) => encode(format, [spec], strict)?,
+    }
+    let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
+    if verdict != Verdict::Allow {
+        terminal::note(&format!("the policy says {verdict} ({rule})"));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
+    let names: Vec<_> = catalog.specs().map(|spec| spec.name.as_str()).collect();
+    let shown = terminal::safe(name);
+    let meant = match nearest(name, names.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the tools are: {}", names.join(", ")),
+    };
+    Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
+}
+
+/// Prints what offers the visible tools, or those of them that fit a request.
+pub(super) fn export(
+    cli: &Cli<'_>,
+    format: Format,
+    strict: bool,
+    picked: Option<(&str, PickOptions)>,
+) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let visible = Visible::of(cli, &catalog)?;
+    let specs: Vec<_> = match picked {
+        None => visible.specs().collect(),
+        Some((query, options)) => {
+            let picks = visible.pick(query, &options);
+            if picks.is_empty() {
+                terminal::note("no tool fits");
+            }
+            picks.iter().filter_map(|pick| catalog.get(pick.name.as_str())).collect()
+        }
+    };
+    encode(format, specs, strict)?;
+    Ok(Exit::Done)
+}
+
+/// The tools of a catalog that the policy shows to this party.
+pub(super) struct Visible<'c> {
+    specs: Vec<(&'c ToolSpec, bool)>,
+    /// A word that is in many definitions counts for little, so that hidden tools are in the index, too.
+    index: PickIndex,
+}
+
+impl<'c> Visible<'c> {
+    pub(super) fn of(cli: &Cli<'_>, catalog: &'c Arc<ToolCatalog>) -> Result<Self, Failure> {
+        let (policy, party) = (cli.checked_policy(catalog)?, cli.party());
+        let is_visible = |spec: &'c ToolSpec| {
+            let tool = catalog.subject(spec.name.as_str()).unwrap_or_else(|| Subject::of(spec));
+            visibility(&policy, &party, &tool).verdict != Verdict::Deny
+        };
+        let specs: Vec<_> = catalog.specs().map(|spec| (spec, is_visible(spec))).collect();
+        let mut index = PickIndex::default();
+        for (spec, _) in &specs {
+            index.insert(spec);
+        }
+        Ok(Self { specs, index })
+    }
+
+    fn specs(&self) -> impl Iterator<Item = &'c ToolSpec> {
+        self.specs.iter().filter(|(_, visible)| *visible).map(|(spec, _)| *spec)
+    }
+
+    pub(super) fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
+        self.index.pick(query, options, &|slot| self.specs.get(slot).is_some_and(|(_, visible)| *visible))
+    }
+}
+
+/// Prints what a provider is sent on stdout, and what its dialect cannot carry on stderr.
+fn encode<'a>(format: Format, specs: impl IntoIterator<Item = &'a ToolSpec>, strict: bool) -> Result<(), Failure> {
+    let encoded = format
+        .encode_tools(specs, &EncodeOptions::default().with_strict(strict))
+        .map_err(|error| Failure::failed(error.to_string()).code("not_encodable"))?;
+    pretty(&encoded.body.into())?;
+    terminal::losses(&encoded.losses);
+    Ok(())
+}
+
+fn pretty(value: &serde_json::Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+    terminal::line(&terminal::safe_json(&text));
+    Ok(())
+}

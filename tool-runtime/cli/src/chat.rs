@@ -1,0 +1,200 @@
+//! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
+
+mod ended;
+mod file;
+mod keeper;
+mod line;
+mod model;
+mod question;
+mod receive;
+mod screen;
+mod start;
+mod talk;
+
+pub(super) use keeper::Keeper;
+pub(super) use model::{agent, offline};
+pub(super) use screen::{JsonLines, Screen};
+pub(super) use talk::Talk;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use line::Line;
+use serde::Serialize;
+use tool_runtime::agent::{ClientAnswer, Incoming, ModelTurn};
+use tool_runtime::call::{EventSink, Outcome, RunSummary};
+use tool_runtime::wire::{Format, Message};
+
+use crate::accounts::Account;
+use crate::endpoint::Endpoint;
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::{input, recorded, table, terminal, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "model_url")]
+    pub(crate) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) endpoint: Endpoint,
+    /// Continue the last conversation: the newest of the principal in --store, or the last of the data folder. If the
+    /// first word of the prompt is the id of a conversation, that one
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["transcript", "conversation"])]
+    pub(crate) last: bool,
+    /// Continue this conversation: of the data folder, or a run of --store
+    #[arg(long, value_name = "ID", conflicts_with = "transcript")]
+    pub(crate) conversation: Option<String>,
+    /// How long to wait for a conversation that a worker has, for example 30s; without it, it is refused
+    #[arg(long, value_name = "TIME", value_parser = values::time, conflicts_with = "transcript")]
+    pub(crate) wait: Option<Duration>,
+    /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
+    #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+    pub(crate) answer: Vec<String>,
+    /// Ask for answers that fit the JSON Schema of an object in this file; stdout gets the JSON alone, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) answer_schema: Option<PathBuf>,
+    /// An image, audio, video, a PDF or a text that goes to the model with the first prompt; may be repeated, at most 20
+    /// MiB together, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) file: Vec<PathBuf>,
+    /// What the user writes; several are turns of one conversation, `-` is standard input, none opens a prompt
+    pub(crate) prompt: Vec<String>,
+}
+
+pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure> {
+    start::name_conversation(cli, &mut chat).await?;
+    let endpoint = cli.settings.endpoint(&chat.endpoint);
+    let prompts = prompts(&chat)?;
+    if let Some(transcript) = &chat.transcript {
+        let format = endpoint.format.unwrap_or(Format::OpenAiChat);
+        return recorded::chat(cli, format, transcript, &prompts.join("\n")).await;
+    }
+    let agent = agent(&endpoint)?.ok_or_else(|| Failure::usage("give `--transcript FILE` or `--model-url URL`"))?;
+    let answers = answers(&chat.answer)?;
+    let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
+    if prompts.is_empty() && !interactive && !chat.file.is_empty() {
+        return Err(Failure::usage("a prompt for `--file` is missing; write what the model should do with the file"));
+    }
+    let format = endpoint.format.unwrap_or(Format::OpenAiChat);
+    let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
+    let gate = cli.open().await?;
+    let schema = chat.answer_schema.as_deref().map(schema).transpose()?;
+    let sink: Arc<dyn EventSink> = match &schema {
+        Some(_) if !cli.settings.json => Arc::new(Screen::new(cli.settings.verbose > 0).silent()),
+        _ => events(cli),
+    };
+    let options = gate.options(Some(sink));
+    let named = (&chat, title(&prompts));
+    let (conversation, keeper) = start::conversation(cli, &gate, &agent, options, named).await?;
+    let mut talk = Talk::new(cli, gate, conversation, keeper);
+    talk.interactive = interactive;
+    talk.files = files;
+    talk.schema = schema;
+    let conversed = converse(&mut talk, &prompts, answers).await;
+    let handed_back = talk.hand_back().await;
+    conversed.and(handed_back)?;
+    if cli.settings.json {
+        let run = talk.conversation.run();
+        let accounts = run.balances().await?.into_iter().map(Into::into).collect();
+        let (summary, gravest) = (run.summary(), talk.gravest_call());
+        let document = LastLine { summary, gravest, accounts, turns: talk.conversation.turns() };
+        terminal::line(&terminal::json(&document)?);
+    } else if interactive {
+        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.keeper.id()));
+    }
+    Ok(talk.exit())
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct LastLine<'a> {
+    summary: RunSummary,
+    /// The gravest outcome of its calls. `None` if there were none.
+    gravest: Option<Outcome>,
+    /// The budgets that the policy sets, with what was used of them.
+    accounts: Vec<Account>,
+    turns: &'a [ModelTurn],
+}
+
+/// What shows the events of a conversation.
+pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
+    if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(Screen::new(cli.settings.verbose > 0)) }
+}
+
+/// Settles what waited, then takes the prompts, then those from the keyboard.
+async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
+    let posted = talk.take_post().await?;
+    let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
+    let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
+    if unsettled && !talk.settle(answers).await? {
+        talk.unsent(prompts);
+        return Ok(());
+    }
+    for (at, prompt) in prompts.iter().enumerate() {
+        if !talk.say(prompt).await? {
+            talk.unsent(&prompts[at + 1..]);
+            return Ok(());
+        }
+    }
+    while talk.interactive {
+        match talk.keyboard.line("> ").await {
+            Line::Text(prompt) if prompt.trim().is_empty() => {}
+            Line::Text(prompt) => {
+                talk.keyboard.remember(&prompt);
+                if !talk.say(&prompt).await? && talk.is_waiting() {
+                    return Ok(());
+                }
+            }
+            Line::Interrupted | Line::End => break,
+        }
+    }
+    Ok(())
+}
+
+/// The prompts of the command line; `-` is standard input.
+fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
+    let continues = chat.last || chat.conversation.is_some();
+    if chat.prompt.is_empty() && (chat.transcript.is_some() || !continues && !std::io::stdin().is_terminal()) {
+        return Err(Failure::usage("a prompt is missing; write it, or `-` to read standard input"));
+    }
+    let files = chat.file.iter().chain(&chat.answer_schema).filter(|path| path.as_os_str() == "-");
+    if chat.prompt.iter().filter(|prompt| *prompt == "-").count() + files.count() > 1 {
+        return Err(Failure::usage("standard input can be read once; write one `-`"));
+    }
+    let read = |prompt: &String| match prompt.as_str() {
+        "-" => input::text(input::stdin()?, "standard input"),
+        _ => Ok(prompt.clone()),
+    };
+    let prompts = chat.prompt.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    if prompts.iter().any(|prompt| prompt.trim().is_empty()) {
+        return Err(Failure::usage("a prompt is empty; write what the model shall read"));
+    }
+    Ok(prompts)
+}
+
+/// The schema that each answer has to fit.
+fn schema(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let text = input::text(input::file(path)?, &name)?;
+    match Incoming::new().answer_schema(&text) {
+        Ok(_) => Ok(text),
+        Err(problems) => {
+            let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            Err(Failure::usage(format!("{name} is no schema of an answer: {}", problems.join("; "))).code("schema"))
+        }
+    }
+}
+
+fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
+    given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
+}
+
+/// The first words, by which a person finds the conversation again.
+fn title(prompts: &[String]) -> String {
+    let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
+    table::cut(first.lines().next().unwrap_or_default(), 60)
+}

@@ -1,0 +1,54 @@
+//! How a turn ended, as an exit code and in words.
+
+use tool_runtime::agent::{Ended, ModelErrorKind, StopReason};
+use tool_runtime::call::Suspension;
+use tool_runtime::runner::{RestoreError, ResumeError};
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// The exit for the end of a turn.
+pub(super) fn exit(ended: &Ended) -> Exit {
+    match ended {
+        Ended::Answered { .. } => Exit::Done,
+        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
+            Exit::ApprovalRequired
+        }
+        Ended::Waiting { .. } => Exit::ClientRequired,
+        Ended::Stopped { reason, .. } => match reason {
+            StopReason::AskUser => Exit::Invalid,
+            StopReason::Budget(_) => Exit::Denied,
+            _ => Exit::Failed,
+        },
+        _ => Exit::Failed,
+    }
+}
+
+pub(super) fn report(reason: &StopReason) {
+    terminal::message(&format!("{} {reason}", terminal::tone(terminal::Tone::Bad, "error:")));
+    if let StopReason::Model(error) = reason {
+        terminal::message(&format!("  {}", terminal::safe(error.detail())));
+        if error.kind() == ModelErrorKind::Connect {
+            terminal::note("  does the server run, and is the URL (`--model-url`) right?");
+        }
+    }
+    if let StopReason::Incomplete { error: Some(error), .. } = reason
+        && let Some(said) = &error.message
+    {
+        terminal::message(&format!("  {}", terminal::safe(said)));
+    }
+}
+
+impl From<&ResumeError> for Failure {
+    fn from(error: &ResumeError) -> Self {
+        let exit = if matches!(error, ResumeError::NotAllowed(_)) { Exit::Denied } else { Exit::Failed };
+        Self { exit, code: error.code(), message: error.to_string() }
+    }
+}
+
+impl From<&RestoreError> for Failure {
+    fn from(error: &RestoreError) -> Self {
+        let exit = if matches!(error, RestoreError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
+        Self { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }
+    }
+}

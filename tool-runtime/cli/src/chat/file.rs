@@ -1,0 +1,76 @@
+//! The files that go to the model with a prompt.
+
+use std::path::{Path, PathBuf};
+
+use tool_runtime::media::{Media, MediaError};
+use tool_runtime::wire::history::Content;
+use tool_runtime::wire::{Format, Message};
+
+use crate::exit::Failure;
+use crate::{input, terminal};
+
+/// The most bytes of all files together, as the library takes them.
+const MAX_BYTES: usize = 20 * 1024 * 1024;
+
+/// Why a file of a type that no provider reads is refused.
+const UNKNOWN: &str = "its content is not an image, audio, video, a PDF or UTF-8 text";
+
+/// Reads the files of the command line and says which of them the format cannot carry.
+pub(super) fn files(paths: &[PathBuf], format: Format, model: Option<&str>) -> Result<Vec<Media>, Failure> {
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    for path in paths {
+        let file = file(path)?;
+        bytes += file.size();
+        if bytes > MAX_BYTES {
+            return Err(refused(path, &format!("with the files before it, it has more than {} MiB", MAX_BYTES >> 20)));
+        }
+        let shown = terminal::safe(&path.display().to_string());
+        let message = [Message::User(vec![Content::Media(file.clone())])];
+        if !format.encode_messages(&message, model).losses.is_empty() {
+            let kind = essence(&file);
+            terminal::note(&format!("left out: {shown} ({kind}), which {format} cannot carry; the model is told so"));
+        }
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// The media type without its parameters.
+fn essence(file: &Media) -> &str {
+    file.media_type().split(';').next().unwrap_or_default().trim()
+}
+
+/// The content decides what a file is; the name tells kinds of text apart.
+fn file(path: &Path) -> Result<Media, Failure> {
+    let bytes = input::file_within(path, MAX_BYTES as u64)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let file = Media::file(&name, &bytes).map_err(|error| match error {
+        MediaError::Mismatch { .. } => refused(path, UNKNOWN),
+        error => refused(path, &error.to_string()),
+    })?;
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if essence(&file) == "text/plain" {
+        return match extension.as_str() {
+            "csv" => text(path, "text/csv", &bytes),
+            "htm" | "html" => text(path, "text/html", &bytes),
+            "json" => text(path, "application/json", &bytes),
+            "markdown" | "md" => text(path, "text/markdown", &bytes),
+            // An error page that was saved under the name of a download.
+            "gif" | "jpeg" | "jpg" | "pdf" | "png" | "webp" => {
+                Err(refused(path, "its content is text, not what its name says"))
+            }
+            _ => Ok(file),
+        };
+    }
+    let is_readable = ["image/", "audio/", "video/"].iter().any(|kind| essence(&file).starts_with(kind));
+    if is_readable || essence(&file) == "application/pdf" { Ok(file) } else { Err(refused(path, UNKNOWN)) }
+}
+
+fn text(path: &Path, media_type: &str, bytes: &[u8]) -> Result<Media, Failure> {
+    let file = Media::bytes(media_type, bytes).map_err(|error| refused(path, &error.to_string()))?;
+    Ok(file.with_name(&path.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+fn refused(path: &Path, why: &str) -> Failure {
+    Failure::usage(format!("{} cannot be sent: {why}", path.display())).code("unreadable_input")
+}

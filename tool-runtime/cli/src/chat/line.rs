@@ -1,0 +1,74 @@
+//! Lines from the person at the keyboard, with editing where the terminal allows it.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{Behavior, Config, Editor};
+
+use crate::terminal;
+
+/// What a person typed.
+pub(crate) enum Line {
+    Text(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or a terminal that went away.
+    End,
+}
+
+/// The keyboard with the prompts of this session.
+#[derive(Default)]
+pub(crate) struct Keyboard {
+    editor: Option<Editor<(), MemHistory>>,
+}
+
+impl Keyboard {
+    /// Reads one line. Holds no lock of stdin, stdout or stderr while it waits.
+    pub(crate) async fn line(&mut self, question: &str) -> Line {
+        self.edit(question, "").await
+    }
+
+    /// Reads one line that begins as `initial`.
+    pub(crate) async fn edit(&mut self, question: &str, initial: &str) -> Line {
+        terminal::end_line();
+        let Some(mut editor) = self.editor.take().or_else(editor) else { return Line::End };
+        let (question, initial) = (question.to_owned(), initial.to_owned());
+        let mut reading = tokio::task::spawn_blocking(move || {
+            let read = editor.readline_with_initial(&question, (&initial, ""));
+            (editor, read)
+        });
+        // A terminal without editing leaves Ctrl-C to the signal.
+        let mut interrupt = pin!(tokio::signal::ctrl_c());
+        let read = poll_fn(|cx| match Pin::new(&mut reading).poll(cx) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending => interrupt.as_mut().poll(cx).map(|_| None),
+        });
+        let (editor, read) = match read.await {
+            Some(Ok(done)) => done,
+            Some(Err(_)) => return Line::End,
+            None => return Line::Interrupted,
+        };
+        self.editor = Some(editor);
+        match read {
+            Ok(text) => Line::Text(text),
+            Err(ReadlineError::Interrupted) => Line::Interrupted,
+            Err(_) => Line::End,
+        }
+    }
+
+    /// Offers a line again under the arrow keys.
+    pub(crate) fn remember(&mut self, line: &str) {
+        if let Some(editor) = &mut self.editor {
+            let _ = editor.add_history_entry(line);
+        }
+    }
+}
+
+fn editor() -> Option<Editor<(), MemHistory>> {
+    // The terminal itself, so that a redirected stdout holds data only.
+    let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build();
+    Editor::with_history(config.clone(), MemHistory::with_config(&config)).ok()
+}

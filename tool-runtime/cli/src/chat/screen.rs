@@ -1,0 +1,106 @@
+//! The events of a conversation as a person or a program reads them.
+
+use tool_runtime::call::{Event, EventSink, JsonText, Outcome};
+
+use crate::fold::{Room, fields};
+use crate::terminal;
+use crate::terminal::Tone;
+
+/// The lines of one value.
+const LINES: usize = 12;
+
+/// Text on stdout, calls on stderr.
+pub(crate) struct Screen {
+    /// How many lines of a value are shown.
+    lines: usize,
+    /// Whether the text of the model is shown.
+    speaks: bool,
+}
+
+impl Screen {
+    /// `whole` shows values whole, however long they are.
+    pub(crate) const fn new(whole: bool) -> Self {
+        Self { lines: if whole { usize::MAX } else { LINES }, speaks: true }
+    }
+
+    /// Leaves out the text of the model.
+    pub(crate) const fn silent(mut self) -> Self {
+        self.speaks = false;
+        self
+    }
+
+    fn value(&self, json: Option<&JsonText>, faint: bool) {
+        let Some(json) = json else { return };
+        for line in fields(json.get(), Room::of_message(self.lines)) {
+            terminal::note(&if faint { terminal::tone(Tone::Faint, &line) } else { line });
+        }
+    }
+}
+
+impl EventSink for Screen {
+    fn emit(&self, event: Event) {
+        match event {
+            Event::TextDelta { text, .. } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
+            Event::ToolCallStart { name, .. } => {
+                // The text of the turn ends here, in a file or a pipe too.
+                terminal::end_line();
+                terminal::message(&format!("-> {}", terminal::safe(&name)));
+            }
+            // A terminal shows how long it has been waiting.
+            Event::Status { text, .. } if !terminal::is_watched() => terminal::note(&terminal::safe_lines(&text)),
+            Event::ToolCallSuspended { name, outcome, prepared, .. } => {
+                terminal::message(&ending(outcome, &name));
+                self.value(prepared.as_ref(), false);
+            }
+            Event::ToolCallResult { name, arguments, outcome, value, error, left_out, .. } => {
+                self.value(arguments.as_ref(), true);
+                terminal::message(&ending(outcome, &name));
+                self.value(value.as_ref(), false);
+                if let Some(error) = error {
+                    terminal::message(&format!("   {}", terminal::safe(&error.safe_message)));
+                }
+                if !left_out.is_none() {
+                    terminal::message(&format!("   {}", left_out.note()));
+                }
+            }
+            Event::File { media_type, url, .. } => terminal::message(&file(&media_type, &url)),
+            Event::Done { .. } => terminal::end_line(),
+            _ => {}
+        }
+    }
+}
+
+/// `<- ok tasks__list_tasks`
+fn ending(outcome: Outcome, name: &str) -> String {
+    let tone = match outcome {
+        Outcome::Ok => Tone::Good,
+        Outcome::ApprovalRequired | Outcome::ClientRequired => Tone::Waiting,
+        _ => Tone::Bad,
+    };
+    format!("<- {} {}", terminal::tone(tone, outcome.code()), terminal::safe(name))
+}
+
+/// `   file: application/pdf, 812 bytes`; a file that is elsewhere is shown by its address.
+fn file(media_type: &str, url: &str) -> String {
+    let media_type = terminal::safe(media_type);
+    match url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+        Some((_, data)) => format!("   file: {media_type}, {} bytes", decoded_len(data)),
+        None => format!("   file: {media_type}, {}", terminal::safe(url)),
+    }
+}
+
+/// Every event as a JSON line on stdout.
+pub(crate) struct JsonLines;
+
+impl EventSink for JsonLines {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::line(&terminal::safe_json(&line));
+        }
+    }
+}
+
+/// How many bytes Base64 stands for.
+fn decoded_len(data: &str) -> usize {
+    data.trim_end_matches('=').len() * 3 / 4
+}

@@ -1,0 +1,182 @@
+//! Which conversation `chat` continues, and where it is kept.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, SavedConversation};
+use tool_runtime::runner::RunOptions;
+use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
+
+use crate::chat::Chat;
+use crate::chat::keeper::Keeper;
+use crate::exit::Failure;
+use crate::saved::{Desk, Document, Kept};
+use crate::session::{Cli, Gate};
+use crate::{attend, listing, terminal};
+
+/// How often somebody who waits for a run looks whether it is free.
+const LOOK: Duration = Duration::from_millis(200);
+/// The shortest word that is taken for the id of a conversation when there is none of that name.
+const SHORTEST_ID: usize = 8;
+
+/// `--continue ID`: the first word is the conversation, if there is one of that name.
+pub(super) async fn name_conversation(cli: &Cli<'_>, chat: &mut Chat) -> Result<(), Failure> {
+    let Some(first) = chat.prompt.first().filter(|_| chat.last) else { return Ok(()) };
+    let is_word = !first.chars().any(char::is_whitespace) && first != "-";
+    if is_word && (Desk::of(cli).has(first) || stored(cli, first).await?.is_some()) {
+        (chat.conversation, chat.last) = (Some(chat.prompt.remove(0)), false);
+        return Ok(());
+    }
+    let is_id = |letter: char| letter.is_ascii_digit() || matches!(letter, 'a'..='f' | '-');
+    if first.len() >= SHORTEST_ID && first.chars().all(is_id) {
+        return Err(unknown(cli, first));
+    }
+    Ok(())
+}
+
+/// Starts or continues the conversation that the options name.
+pub(super) async fn conversation(
+    cli: &Cli<'_>,
+    gate: &Gate,
+    agent: &Agent,
+    options: RunOptions,
+    (chat, title): (&Chat, String),
+) -> Result<(Conversation, Keeper), Failure> {
+    let shared = cli.settings.store.is_some();
+    let id = match (&chat.conversation, chat.last) {
+        (Some(id), _) if Desk::of(cli).has(id) => return saved(cli, gate, agent, options, id).await,
+        (Some(id), _) if shared => Some(id.clone()),
+        (Some(id), _) => return Err(unknown(cli, id)),
+        (None, true) => match (newest(cli, shared).await?, last(cli)?) {
+            (Some(run), _) => Some(run),
+            (None, Some(id)) => return saved(cli, gate, agent, options, &id).await,
+            (None, None) => {
+                let data = cli.settings.data.display();
+                let text = format!("there is no conversation in {data} to continue; start one without --continue");
+                return Err(Failure::usage(text).code("not_found"));
+            }
+        },
+        (None, false) => None,
+    };
+    let queue = RunQueue::new(&gate.runner);
+    let (leased, saved) = match &id {
+        Some(id) => take(cli, &queue, id, chat.wait).await?,
+        None => {
+            let conversation = agent.converse(gate.runner.run(options.clone()));
+            if !shared {
+                return Ok((conversation, Keeper::File(Desk::of(cli).create(title))));
+            }
+            let saved = conversation.save().await?;
+            (queue.begin(&saved, cli.app.name).await?, saved)
+        }
+    };
+    let id = saved.run().run_id().to_owned();
+    let restored = agent.restore(&gate.runner, leased.options(options), saved).await;
+    match restored {
+        Ok(conversation) => Ok((conversation, Keeper::Run { leased, id })),
+        Err(error) => {
+            leased.release("", None).await?;
+            Err(Failure::from(&error))
+        }
+    }
+}
+
+async fn saved(
+    cli: &Cli<'_>,
+    gate: &Gate,
+    agent: &Agent,
+    options: RunOptions,
+    id: &str,
+) -> Result<(Conversation, Keeper), Failure> {
+    let (kept, document): (Kept, Document) = Desk::of(cli).open(id)?;
+    let Document::Chat(saved) = document else {
+        let app = cli.app.name;
+        return Err(Failure::usage(format!("`{}` is a single call; decide it with `{app} approvals`", kept.id)));
+    };
+    let restored = agent.restore(&gate.runner, options, *saved).await;
+    Ok((restored.map_err(|error| Failure::from(&error))?, Keeper::File(kept)))
+}
+
+/// Takes a run of the store, and waits for it as long as asked.
+async fn take(
+    cli: &Cli<'_>,
+    queue: &RunQueue,
+    id: &str,
+    wait: Option<Duration>,
+) -> Result<(LeasedRun, SavedConversation), Failure> {
+    let party = cli.party();
+    let until = Instant::now() + wait.unwrap_or_default();
+    let mut is_told = false;
+    loop {
+        match queue.take(id, party.tenant.as_deref(), party.principal.as_deref(), cli.app.name).await {
+            Ok(taken) => return Ok(taken),
+            Err(QueueError::Unknown) => return Err(unknown(cli, id)),
+            Err(QueueError::Held) if Instant::now() < until => {
+                if !is_told {
+                    terminal::note("another process has the conversation; waiting for it");
+                }
+                is_told = true;
+                if attend::interruptible(sleep(LOOK)).await.is_none() {
+                    return Err(held(id));
+                }
+            }
+            Err(QueueError::Held) => return Err(held(id)),
+            Err(QueueError::HeldBack) => {
+                let text = format!(
+                    "the conversation `{}` is behind what it had done before the store was put back; look at what its \
+                     calls changed, then `store release` lets it go on",
+                    terminal::safe(id)
+                );
+                return Err(Failure::failed(text).code("run_held_back"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn held(id: &str) -> Failure {
+    let text = format!(
+        "another process, such as a worker, has the conversation `{}`; try again when it is done, or wait for it with \
+         `--wait 30s`",
+        terminal::safe(id)
+    );
+    Failure::failed(text).code("run_held")
+}
+
+fn unknown(cli: &Cli<'_>, id: &str) -> Failure {
+    let (id, data) = (terminal::safe(id), cli.settings.data.display());
+    let store =
+        if cli.settings.store.is_some() { ", nor in the store" } else { " (runs of workers need `--store URL`)" };
+    Failure::usage(format!("there is no conversation `{id}` in {data}{store}")).code("not_found")
+}
+
+/// A run of the store that the principal of this command may continue.
+async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
+    let Some(store) = cli.existing_store().await? else { return Ok(None) };
+    let party = cli.party();
+    let stored = store.read(&[Key::run(id)]).await?.pop().flatten();
+    let run = stored.as_ref().and_then(StoredDocument::as_run);
+    Ok(run.filter(|run| run.tenant == party.tenant && run.principal == party.principal).cloned())
+}
+
+/// The newest run of the principal in the store.
+async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> {
+    let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
+    let (party, mut newest) = (cli.party(), None);
+    listing::each(&*store, Query::new(DocumentKind::Run), |listed| {
+        if let Some(run) = listed.as_run()
+            && run.tenant == party.tenant
+            && run.principal == party.principal
+        {
+            newest = Some(run.run_id.to_string());
+        }
+    })
+    .await?;
+    Ok(newest)
+}
+
+/// The conversation of the data folder that changed last.
+fn last(cli: &Cli<'_>) -> Result<Option<String>, Failure> {
+    let all = Desk::of(cli).all()?;
+    Ok(all.into_iter().rev().find(|saved| matches!(saved.document, Document::Chat(_))).map(|saved| saved.id))
+}

@@ -1,0 +1,292 @@
+//! [`Talk`]: one conversation at a keyboard or in a pipe, saved after each turn.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io::IsTerminal as _;
+
+use tool_runtime::agent::{ClientAnswer, Conversation, Ended, Incoming};
+use tool_runtime::call::{Decider, Outcome, Question, Suspension};
+use tool_runtime::media::Media;
+use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
+use tool_runtime::schema::SchemaProblem;
+use tool_runtime::store::StoreError;
+
+use crate::attend::{cancellable, interruptible};
+use crate::chat::ended::{exit, report};
+use crate::chat::keeper::Keeper;
+use crate::chat::line::Keyboard;
+use crate::chat::question;
+use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
+use crate::exit::{Exit, Failure};
+use crate::session::{Cli, Gate};
+use crate::terminal;
+
+/// A conversation with what it needs to be shown, decided and saved.
+pub(crate) struct Talk<'c> {
+    cli: &'c Cli<'c>,
+    pub(super) gate: Gate,
+    pub(crate) conversation: Conversation,
+    pub(super) keeper: Keeper,
+    /// What the last turn did, as a stable word.
+    state: &'static str,
+    pub(super) keyboard: Keyboard,
+    pub(super) interactive: bool,
+    /// What goes with the next prompt.
+    pub(super) files: Vec<Media>,
+    /// The schema that each answer has to fit.
+    pub(super) schema: Option<String>,
+    gravest: Exit,
+    /// The calls that had ended before this process took over.
+    before: BTreeMap<Outcome, u64>,
+}
+
+impl<'c> Talk<'c> {
+    /// A conversation whose prompts do not come from a keyboard.
+    pub(crate) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, keeper: Keeper) -> Self {
+        let before = counts(conversation.run());
+        let keyboard = Keyboard::default();
+        Self {
+            cli,
+            gate,
+            conversation,
+            keeper,
+            state: RUNNING,
+            keyboard,
+            interactive: false,
+            files: Vec::new(),
+            schema: None,
+            gravest: Exit::Done,
+            before,
+        }
+    }
+
+    /// The user says something. `false` if the next prompt has to wait.
+    pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
+        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
+        let message = Incoming::new().text(prompt);
+        let message = match &self.schema {
+            Some(schema) => message.answer_schema(schema).map_err(|problems| unfit_schema(&problems))?,
+            None => message,
+        };
+        let incoming = self.files.drain(..).fold(message, Incoming::media);
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let ended = attend(&run, interactive, Box::pin(received)).await;
+        let ended = ended.transpose().map_err(Unreceived::failed)?;
+        self.after(ended).await
+    }
+
+    /// What waited is answered, and the model continues.
+    pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
+        if !answers.is_empty() {
+            self.keeper.claim()?;
+        }
+        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
+        let incoming = answers.into_iter().fold(Incoming::new(), Incoming::answer);
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        match attend(&run, interactive, Box::pin(received)).await.transpose() {
+            Ok(ended) => self.after(ended).await,
+            Err(Unreceived::Unkept(failure)) => Err(failure),
+            Err(Unreceived::Refused(error)) => {
+                self.keeper.release();
+                Err(Failure::usage(error.to_string()).code(error.code()))
+            }
+        }
+    }
+
+    /// A turn ended: a person who can be asked is asked, and the conversation is saved. `false` if it cannot continue.
+    async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
+        loop {
+            self.state = ended.as_ref().map_or("interrupted", Ended::code);
+            self.save().await?;
+            match self.decide(ended.as_ref()).await? {
+                Some(next) => ended = next,
+                None => break,
+            }
+        }
+        let Some(ended) = ended else {
+            terminal::message("interrupted");
+            return Ok(false);
+        };
+        self.gravest = self.gravest.max(exit(&ended));
+        match &ended {
+            Ended::Stopped { reason, .. } => report(reason),
+            Ended::Waiting { .. } => self.say_what_waits(),
+            // It was not shown while it came: the first one need not fit.
+            Ended::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
+                terminal::line(&terminal::safe_json(text));
+            }
+            _ => {}
+        }
+        Ok(matches!(ended, Ended::Answered { .. }))
+    }
+
+    /// Saves the conversation. A failure is reported and does not end the session: the turn has already happened. It
+    /// ends if another process has the conversation now.
+    async fn save(&mut self) -> Result<(), Failure> {
+        match self.keeper.save(&self.conversation, self.state, None).await {
+            Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.keeper.id())),
+            Err(failure) => {
+                let why = terminal::safe_lines(&failure.message);
+                terminal::message(&format!("the conversation is not saved: {why}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Takes what other processes posted to the run. Returns whether anything fitted.
+    pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
+        let mut took = false;
+        while let Some((key, incoming)) = self.keeper.post().await? {
+            match self.conversation.accept(incoming).await {
+                Err(ResumeError::Store(error)) => return Err(error.into()),
+                Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
+                Ok(()) => {
+                    terminal::note("what was posted to the conversation is taken");
+                    took = true;
+                }
+            }
+            self.keeper.save(&self.conversation, RUNNING, Some(key)).await?;
+        }
+        Ok(took)
+    }
+
+    /// Hands the conversation back to other processes.
+    pub(super) async fn hand_back(&self) -> Result<(), Failure> {
+        self.keeper.hand_back(&self.conversation, self.state).await
+    }
+
+    /// Asks the person at the keyboard about the first call that waits for one. `None` if nobody decides.
+    async fn decide(&mut self, ended: Option<&Ended>) -> Result<Option<Option<Ended>>, Failure> {
+        let Some(Ended::Waiting { calls }) = ended else { return Ok(None) };
+        let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
+        if !std::io::stdin().is_terminal() {
+            return Ok(None);
+        }
+        let run = self.conversation.run().clone();
+        let Some(pending) = run.pending(&call.id).await? else { return Ok(None) };
+        let decider = self.cli.decider(None, None);
+        let question = pending.question();
+        match run.may_decide(&question, &decider).await {
+            Ok(()) => {}
+            Err(ResumeError::Store(error)) => return Err(error.into()),
+            Err(refused) => {
+                terminal::note(&format!("{} waits for somebody else: {refused}", terminal::safe(&call.name)));
+                return Ok(None);
+            }
+        }
+        let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
+        let Some(decision) = decision else { return Ok(None) };
+        self.keeper.claim()?;
+        let incoming = Incoming::new().decide(&question, decision, &decider);
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let ended = attend(&run, self.interactive, Box::pin(received)).await;
+        Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
+    }
+
+    /// A person decides from outside of the conversation. Without a model the results wait for the next `chat`.
+    pub(crate) async fn resolve(
+        &mut self,
+        question: &Question,
+        decision: ApprovalDecision,
+        decider: &Decider,
+        offline: bool,
+    ) -> Result<(), Failure> {
+        self.keeper.claim()?;
+        let run = self.conversation.run().clone();
+        let ended = attend(&run, false, Box::pin(self.conversation.decide(question, decision, decider))).await;
+        self.resolved(ended.transpose(), offline).await
+    }
+
+    /// A client answers from outside of the conversation.
+    pub(crate) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
+        self.keeper.claim()?;
+        let run = self.conversation.run().clone();
+        let ended = attend(&run, false, Box::pin(self.conversation.answer([answer]))).await;
+        self.resolved(ended.transpose(), offline).await
+    }
+
+    async fn resolved(&mut self, ended: Result<Option<Ended>, ResumeError>, offline: bool) -> Result<(), Failure> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.keeper.release();
+                return Err(Failure::from(&error));
+            }
+        };
+        if offline && !self.is_waiting() {
+            self.save().await?;
+            let (app, id) = (self.cli.app.name, self.keeper.id());
+            terminal::note(&format!("decided; the model reads it with: {app} chat --conversation {id}"));
+            return Ok(());
+        }
+        self.after(ended).await.map(|_| ())
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.conversation.waiting().next().is_some()
+    }
+
+    fn say_what_waits(&self) {
+        let app = self.cli.app.name;
+        for call in self.conversation.waiting() {
+            let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
+            terminal::note(&match call.suspension {
+                Suspension::Approval if std::io::stdin().is_terminal() => {
+                    format!("{name} still waits for a decision: {app} approvals show {id}")
+                }
+                Suspension::Approval => format!(
+                    "{name} waits for a person; a terminal would ask, or decide later: {app} approvals approve {id}"
+                ),
+                _ => {
+                    format!("{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON")
+                }
+            });
+        }
+    }
+
+    /// Prompts that were not sent are named, never dropped silently.
+    pub(super) fn unsent(&self, prompts: &[String]) {
+        if !prompts.is_empty() {
+            let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
+            let shown: Vec<_> =
+                prompts.iter().map(|prompt| format!("`{}`", crate::table::cut(&terminal::safe(prompt), 40))).collect();
+            terminal::message(&format!("not sent, because {why}: {}", shown.join(", ")));
+        }
+    }
+
+    /// The gravest end of a turn of this process. A call that failed on the way to an answer is the model's business.
+    pub(super) const fn exit(&self) -> Exit {
+        self.gravest
+    }
+
+    /// The gravest outcome of a call of this process. A call that waited and was decided has ended.
+    pub(crate) fn gravest_call(&self) -> Option<Outcome> {
+        let waits = self.is_waiting();
+        let calls = counts(self.conversation.run()).into_iter();
+        let new = calls.filter(|(outcome, times)| *times > self.before.get(outcome).copied().unwrap_or_default());
+        let ended = new.map(|(outcome, _)| outcome).filter(|outcome| waits || !outcome.is_suspension());
+        ended.max_by_key(|outcome| Exit::of(*outcome))
+    }
+
+    /// How a decision from outside of the conversation ended: as the call that it was about, and what followed.
+    pub(crate) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
+        self.gravest_call().map_or(Exit::Done, decided).max(self.gravest)
+    }
+}
+
+/// The failure of a schema that no answer can be checked against.
+pub(super) fn unfit_schema(problems: &[SchemaProblem]) -> Failure {
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    Failure::usage(format!("this is no schema of an answer: {}", problems.join("; "))).code("schema")
+}
+
+fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
+    run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
+}
+
+/// Waits for a turn. An interrupted turn is dropped at a prompt (`None`), where the conversation continues, and
+/// cancelled elsewhere.
+async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
+    if interactive { interruptible(turn).await } else { Some(cancellable(run, turn).await) }
+}

@@ -1,0 +1,149 @@
+//! `check`: every problem of the catalog and the policy, and what changed since the lock was written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tool_runtime::catalog::{LockReport, LockVerdict, ToolLock};
+use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::{input, replace, terminal};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Compare the definitions with a lock, and fail if they are not the same
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lock: Option<PathBuf>,
+    /// Write the lock anew; refused for changes that break callers or that a person has to look at
+    #[arg(long, requires = "lock")]
+    pub(crate) write: bool,
+    /// Write such changes too
+    #[arg(long, requires = "write", value_enum, value_delimiter = ',', value_name = "CHANGES")]
+    pub(crate) accept: Vec<Accept>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Accept {
+    /// Changes that break callers
+    Major,
+    /// Changes that are marked for a review
+    Review,
+}
+
+/// What `--json` prints of a check with a lock.
+#[derive(Serialize)]
+struct Checked<'a> {
+    problems: Vec<&'a str>,
+    lock: Option<&'a LockReport>,
+    written: bool,
+}
+
+pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
+    let (mut problems, mut unready) = (Vec::new(), BTreeMap::new());
+    let catalog = match cli.catalog() {
+        Ok(catalog) => {
+            match cli.checked_policy(&catalog) {
+                Ok(policy) => unready = catalog.all_unready(&policy),
+                Err(failure) => problems.push(failure.message),
+            }
+            // A policy that denies everything needs no adapters.
+            let runner = ToolRunner::builder(Arc::clone(&catalog), ToolPolicy::deny_all()).build();
+            let warmed = runner
+                .map_err(|error| error.to_string())
+                .and_then(|runner| runner.warm().map_err(|error| error.to_string()));
+            problems.extend(warmed.err());
+            Some(catalog)
+        }
+        Err(failure) => {
+            problems.push(failure.message);
+            problems.extend(cli.policy().err().map(|failure| failure.message));
+            None
+        }
+    };
+    // A lock is about definitions, and is written whatever servers do.
+    let has_mistakes = !problems.is_empty();
+    problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed and cannot run: {why}")));
+    let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
+    if let Some(path) = &check.lock {
+        let report = catalog.as_ref().map(|catalog| compare(path, catalog, check.write)).transpose()?;
+        let refused = report.as_ref().is_some_and(|report| is_refused(report, &check.accept));
+        let writes = check.write && !has_mistakes && !refused;
+        if let (true, Some(catalog)) = (writes, &catalog) {
+            replace::whole(path, ToolLock::of(catalog).to_text().as_bytes())?;
+        }
+        let exit = match &report {
+            Some(report) if problems.is_empty() && (writes || report.is_current()) => Exit::Done,
+            _ => Exit::Failed,
+        };
+        if cli.settings.json {
+            terminal::line(&json(&Checked { problems, lock: report.as_ref(), written: writes })?);
+            return Ok(exit);
+        }
+        problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
+        if let Some(report) = report {
+            say(path, &report, check, writes);
+        }
+        return Ok(exit);
+    }
+    if cli.settings.json {
+        terminal::line(&json(&problems)?);
+    } else if problems.is_empty() {
+        terminal::line("catalog and policy are in order");
+    } else {
+        problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
+    }
+    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// What changed since the lock was written. One that is to be written need not be there.
+fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport, Failure> {
+    let (shown, now) = (path.display().to_string(), ToolLock::of(catalog));
+    let is_stdin = path == Path::new("-");
+    if write && is_stdin {
+        return Err(Failure::usage("`--write` needs the name of a file"));
+    }
+    if !is_stdin && !path.exists() {
+        if write {
+            return Ok(ToolLock::default().compare(&now));
+        }
+        let message = format!("there is no {shown}; `--write` makes it");
+        return Err(Failure::usage(message).code("unreadable_input"));
+    }
+    let text = input::text(input::file(path)?, &shown)?;
+    let lock =
+        ToolLock::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")).code(error.code()))?;
+    Ok(lock.compare(&now))
+}
+
+/// Whether the report has changes that somebody has to accept.
+fn is_refused(report: &LockReport, accepted: &[Accept]) -> bool {
+    let has = |accept| accepted.contains(&accept);
+    report.tools().iter().any(|tool| {
+        (tool.verdict == LockVerdict::Major && !has(Accept::Major)) || (tool.review && !has(Accept::Review))
+    })
+}
+
+fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {
+    let shown = terminal::safe(&path.display().to_string());
+    terminal::part(&terminal::safe_lines(&report.to_string()));
+    if !report.is_current() {
+        terminal::part("\n");
+    }
+    let tools = report.tools().len();
+    let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    if report.is_current() {
+        terminal::line(&format!("{shown} is that of the catalog"));
+    } else if written {
+        terminal::line(&format!("{shown} was written: {tools} changed"));
+    } else if is_refused(report, &check.accept) {
+        let message = "changes that are major or marked review are written with `--accept major,review`";
+        terminal::line(&format!("{tools} changed since {shown} was written; {message}"));
+    } else {
+        terminal::line(&format!("{tools} changed since {shown} was written; `--write` writes it anew"));
+    }
+}

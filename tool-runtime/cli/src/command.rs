@@ -1,0 +1,91 @@
+//! [`AppCommand`]: a command that an application adds to its command line.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use clap::{ArgMatches, Args};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+
+/// A command of an application, in addition to those of this package. [`App::command`](crate::App::command) adds it.
+///
+/// The arguments are those of the type, which derives [`clap::Args`] (clap 4); its doc comment is the help. Options of the
+/// whole command line (`--json`, `--policy`, ..) hold for it too. Data goes to stdout and messages to stderr through
+/// [`terminal`](crate::terminal), and a [`Failure`] is printed by the command line.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use tool_runtime::{Capabilities, ToolCall};
+/// use tool_runtime_cli::{Adapters, App, AppCommand, Cli, Exit, Failure, terminal};
+///
+/// /// Run a tool once with empty arguments, and print its outcome
+/// #[derive(clap::Args)]
+/// struct Probe {
+///     /// The name of the tool
+///     tool: String,
+/// }
+///
+/// impl AppCommand for Probe {
+///     const NAME: &'static str = "probe";
+///     const EXAMPLES: &'static str = "% probe NAME";
+///
+///     async fn run(self, cli: &Cli<'_>) -> Result<Exit, Failure> {
+///         let gate = cli.gate().await?;
+///         let run = gate.runner.run(gate.options(None));
+///         let result = run.exec(ToolCall::text("", self.tool, "{}")).await;
+///         terminal::line(result.outcome().code());
+///         Ok(Exit::of(result.outcome()))
+///     }
+/// }
+///
+/// fn main() -> ExitCode {
+///     let app = App::new("mine", env!("CARGO_PKG_VERSION"), "My tools")
+///         .adapters(|_data| Ok(Adapters::new(Capabilities::new())))
+///         .command::<Probe>();
+///     tool_runtime_cli::main(&app)
+/// }
+/// ```
+pub trait AppCommand: Args {
+    /// The name on the command line. No command of this package may have it.
+    const NAME: &'static str;
+
+    /// The examples of its help, a line each; `%` stands for the application's name.
+    const EXAMPLES: &'static str;
+
+    /// Runs the command. Its exit is the exit code of the process.
+    fn run(self, cli: &Cli<'_>) -> impl Future<Output = Result<Exit, Failure>>;
+}
+
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Failure>> + 'a>>;
+
+/// A command of the application without its type.
+pub(crate) struct Own {
+    pub(crate) name: &'static str,
+    pub(crate) examples: &'static str,
+    augment: fn(clap::Command) -> clap::Command,
+    run: for<'a> fn(&'a ArgMatches, &'a Cli<'a>) -> Running<'a>,
+}
+
+impl Own {
+    pub(crate) fn of<C: AppCommand + 'static>() -> Self {
+        Self { name: C::NAME, examples: C::EXAMPLES, augment: C::augment_args, run: run::<C> }
+    }
+
+    /// The grammar of the command.
+    pub(crate) fn grammar(&self) -> clap::Command {
+        (self.augment)(clap::Command::new(self.name))
+    }
+
+    pub(crate) async fn run(&self, matches: &ArgMatches, cli: &Cli<'_>) -> Result<Exit, Failure> {
+        (self.run)(matches, cli).await
+    }
+}
+
+fn run<'a, C: AppCommand + 'static>(matches: &'a ArgMatches, cli: &'a Cli<'a>) -> Running<'a> {
+    Box::pin(async move {
+        // Clap has checked the arguments by the same grammar.
+        let command = C::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
+        command.run(cli).await
+    })
+}

@@ -1,0 +1,101 @@
+//! Files of tool definitions, one on a line. They may come from many servers, so what is broken costs no other its place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+use tool_runtime::call::ToolContext;
+use tool_runtime::error::ToolError;
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::tool::{ToolEffect, ToolSpec};
+
+use crate::exit::Failure;
+use crate::text::cut;
+use crate::{input, terminal};
+
+/// How many broken definitions are noted, a line each.
+const MAX_NOTES: usize = 5;
+
+/// A definition, as servers and providers spell it.
+#[derive(Deserialize)]
+struct Row {
+    /// The name that calls use, where the tool was published under another one.
+    wire_name: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    #[serde(alias = "inputSchema", alias = "input_schema", alias = "parameters")]
+    schema: Value,
+}
+
+/// A definition that [`read_definitions`] read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Definition {
+    /// The name that calls use.
+    pub name: String,
+    /// The definition as a catalog has it.
+    pub spec: ToolSpec,
+    /// The same as a tool, which fails when it is run.
+    pub tool: DynamicTool,
+}
+
+struct Never;
+
+#[async_trait]
+impl DynamicHandler for Never {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Err(ToolError::safe("this command executes nothing"))
+    }
+}
+
+/// Reads a file of tool definitions, one JSON object a line, as servers and providers spell them: `name`, `description` and
+/// `inputSchema`, `input_schema` or `parameters`. Hands each to `take`, which returns why it refuses one. What is left out is
+/// noted on stderr.
+///
+/// # Errors
+/// The file cannot be read, or none of its definitions is taken.
+pub fn read_definitions(path: &Path, mut take: impl FnMut(Definition) -> Result<(), String>) -> Result<(), Failure> {
+    let bytes = input::file(path)?;
+    let (mut taken, mut broken) = (0_usize, 0_usize);
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
+        match define(line).and_then(&mut take) {
+            Ok(()) => taken += 1,
+            Err(problem) => {
+                broken += 1;
+                if broken <= MAX_NOTES {
+                    let problem = terminal::safe(cut(&problem, 200));
+                    terminal::note(&format!("{}, line {}: left out: {problem}", path.display(), at + 1));
+                }
+            }
+        }
+    }
+    if broken > MAX_NOTES {
+        terminal::note(&format!("{}: {broken} definitions left out, {taken} taken", path.display()));
+    }
+    if taken == 0 {
+        let message = "has no tool definition that can be read; write one JSON object per line, with `name`, \
+                       `description` and `inputSchema`";
+        return Err(Failure::usage(format!("{} {message}", path.display())));
+    }
+    Ok(())
+}
+
+fn define(line: &[u8]) -> Result<Definition, String> {
+    let line = std::str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
+    let Row { wire_name, name, description, schema } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let name = wire_name.or(name).ok_or("it has no name")?;
+    let description = description.unwrap_or_default();
+    let tool = |description: &str| {
+        let schema = schema.clone();
+        match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
+            None => DynamicTool::new(&name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)).foreign(),
+        }
+    };
+    let spec = tool(&description).definition().map_err(|_| "its name or its schema cannot be used")?;
+    // A catalog refuses a tool that says nothing.
+    let tool = tool(if description.trim().is_empty() { "No description." } else { &description });
+    Ok(Definition { name, spec, tool })
+}

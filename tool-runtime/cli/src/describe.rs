@@ -1,0 +1,97 @@
+//! A waiting call in words: what would happen, to what, for whom, and why it waits.
+
+use tool_runtime::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
+use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::store::PendingCall;
+use tool_runtime::tool::ToolEffect;
+
+use crate::fold::{Room, fields};
+use crate::terminal;
+
+/// How many lines of arguments are shown.
+const LINES: usize = 40;
+
+/// What a decision on a waiting call is about: for a graph that waits with a call of its own, that call.
+pub(super) struct Asked<'a> {
+    pub(super) tool: &'a str,
+    /// The arguments, masked, as JSON text.
+    pub(super) arguments: &'a str,
+    pub(super) summary: Option<&'a str>,
+    pub(super) changes: &'a [ArgumentChange],
+    pub(super) names: &'a [NamedArgument],
+    /// The rule that asked for the decision.
+    pub(super) rule: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(call: &'a PendingCall) -> Self {
+        match &call.graph {
+            Some(graph) => Self {
+                tool: &graph.tool,
+                arguments: graph.shown_arguments.as_ref().map_or("{}", JsonText::get),
+                summary: graph.summary.as_deref(),
+                changes: &graph.changes,
+                names: &graph.names,
+                rule: graph.rule.as_deref(),
+            },
+            None => Self {
+                tool: call.tool.as_str(),
+                arguments: call.shown_arguments.get(),
+                summary: call.summary.as_deref(),
+                changes: &call.changes,
+                names: &call.names,
+                rule: call.rule.as_deref(),
+            },
+        }
+    }
+}
+
+/// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` says otherwise.
+pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
+    let Asked { summary, changes, names, rule, arguments, .. } = Asked::of(call);
+    let mut lines = Vec::new();
+    // Terminals do not reorder text, so marks that isolate one direction from the other only disturb.
+    lines.extend(summary.map(|text| format!("   {}", terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")))));
+    lines.push(format!("   {}", sentence(catalog, call)));
+    if let Some(graph) = &call.graph {
+        lines.push(format!("   {}", terminal::safe(&graph.path)));
+    }
+    let arguments = if unmask && call.graph.is_none() { call.arguments.as_str() } else { arguments };
+    lines.extend(fields(arguments, Room::of_message(LINES)));
+    lines.extend(changes.iter().map(|change| format!("   {}", terminal::safe(&change.to_string()))));
+    lines.extend(names.iter().map(|named| format!("   {}", terminal::safe(&named.to_string()))));
+    let mut about = Vec::new();
+    if let Some(rule) = rule {
+        about.push(format!("asked by {}", terminal::safe(rule)));
+    }
+    let party: Vec<_> =
+        [&call.principal, &call.tenant].into_iter().flatten().map(|name| terminal::safe(name)).collect();
+    if !party.is_empty() {
+        about.push(format!("for {}", party.join(" of ")));
+    }
+    if !call.labels.is_empty() {
+        about.push(format!("after reading data labelled {}", call.labels.join(", ")));
+    }
+    about.push(format!("until {:.0}", call.expires_at));
+    lines.push(format!("   ({})", about.join("; ")));
+    lines
+}
+
+/// What the call would do, in one sentence.
+fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
+    let tool = Asked::of(call).tool;
+    let Some(spec) = catalog.get(tool) else {
+        return format!("{}: this application has no such tool any more", terminal::safe(tool));
+    };
+    let text = terminal::safe(spec.description.lines().next().unwrap_or_default().trim());
+    let reach = match spec.effect {
+        ToolEffect::ReadOnly => "It reads only.",
+        ToolEffect::StateChange => "It changes data of this system.",
+        ToolEffect::ExternalSideEffect => "It reaches outside this system and may not be undone.",
+    };
+    let who = match call.suspension {
+        Suspension::Approval => "",
+        _ => " A client executes it.",
+    };
+    format!("{text} {reach}{who}")
+}

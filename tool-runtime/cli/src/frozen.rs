@@ -1,0 +1,46 @@
+//! Arguments as the gate would freeze them, for commands that run no tool.
+
+use std::sync::Arc;
+
+use tool_runtime::call::Violation;
+use tool_runtime::hydrate::preview;
+use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolPolicy};
+
+use crate::exit::{Exit, Failure};
+
+/// Arguments as the gate would freeze them.
+pub(super) struct Frozen {
+    /// Their canonical text.
+    pub(super) text: Arc<str>,
+    /// They had to be repaired to be read.
+    pub(super) repaired: bool,
+}
+
+/// Freezes arguments of a tool of the catalog. Every id in them counts as seen.
+pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, text: &str) -> Result<Frozen, Failure> {
+    let result = preview(catalog, policy, ToolCall::text("explain", tool, text));
+    match result.hydrated {
+        Ok(hydrated) => {
+            let text = result.provenance.validated.unwrap_or_else(|| text.into());
+            Ok(Frozen { text, repaired: hydrated.repaired() })
+        }
+        Err(error) => {
+            let place = |violation: &Violation| match violation.pointer.as_str() {
+                "" => violation.keyword.clone(),
+                pointer => format!("{pointer}: {}", violation.keyword),
+            };
+            let places: Vec<_> = error.violations.iter().map(place).collect();
+            let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+            let failure = Failure::usage(format!("the arguments end as {}{places}", error.outcome));
+            Err(Failure { exit: Exit::of(error.outcome), ..failure }.code(code(error.outcome)))
+        }
+    }
+}
+
+const fn code(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::InvalidJson => "invalid_json",
+        Outcome::LimitExceeded => "limit_exceeded",
+        _ => "validation_error",
+    }
+}

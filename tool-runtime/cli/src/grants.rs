@@ -1,0 +1,180 @@
+//! `grants`: what is decided for calls that come later is added, listed and taken back.
+
+mod add;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use tool_runtime::call::Verdict;
+use tool_runtime::store::{Grant, GrantCaller, GrantScope, Store};
+
+use crate::exit::{Exit, Failure};
+use crate::session::{Cli, Who};
+use crate::terminal::json;
+use crate::{table, terminal, values};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Grants {
+    /// List the grants of the tenant that hold, oldest first
+    List,
+    /// Decide for calls like one that waits: they run without being asked about. The call itself still waits
+    Add(Add),
+    /// Take a grant back: later calls are asked about again
+    Revoke {
+        /// The grant, as `grants list` prints it; records name it as the rule `grant:ID`
+        id: String,
+    },
+}
+
+/// A decision for later calls.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
+    pub(crate) id: String,
+    /// For which runs: its own, those of its conversation, of its principal, or of everybody in its tenant
+    #[arg(long = "for", value_enum, value_name = "RUNS")]
+    pub(crate) scope: Scope,
+    /// For which arguments: a JSON list of conditions such as `[{"pointer": "/to", "one_of": ["a@example.org"]}]`, `-`
+    /// for standard input, `@FILE` for a file; those of the call by default
+    #[arg(long, value_name = "JSON")]
+    pub(crate) matching: Option<String>,
+    /// For any arguments
+    #[arg(long, conflicts_with = "matching")]
+    pub(crate) any_arguments: bool,
+    /// How many calls may run; any number by default, which a tool with external effects does not have
+    #[arg(long, value_name = "N", conflicts_with = "deny")]
+    pub(crate) uses: Option<u32>,
+    /// How long it holds, for example 7d; always by default, which a tool with external effects does not have
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) expires_in: Option<Duration>,
+    /// Refuse such calls
+    #[arg(long)]
+    pub(crate) deny: bool,
+    #[command(flatten)]
+    pub(crate) who: Who,
+}
+
+/// The runs that a grant is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    Run,
+    Conversation,
+    Principal,
+    Tenant,
+}
+
+pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
+    let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
+    let store = cli.existing_store().await?.ok_or_else(missing)?;
+    let tenant = cli.party().tenant;
+    match action {
+        Grants::List => list(cli, &Grant::all(&*store, tenant.as_deref()).await?),
+        Grants::Add(asked) => add::add(cli, asked).await,
+        Grants::Revoke { id } => revoke(cli, &*store, &Grant::all(&*store, tenant.as_deref()).await?, &id).await,
+    }
+}
+
+/// A grant as `--json` prints it. The arguments that it covers can hold values, so they are not shown.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    tool: &'a str,
+    verdict: Verdict,
+    scope: &'a GrantScope,
+    principal: Option<&'a str>,
+    tenant: Option<&'a str>,
+    caller: &'a GrantCaller,
+    labels: &'a [Arc<str>],
+    /// Any number if `None`.
+    uses: Option<u32>,
+    expires_at: Option<String>,
+    decided_by: &'a str,
+    reason: Option<&'a str>,
+    created_at: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(grant: &'a Grant) -> Self {
+        Self {
+            id: &grant.id,
+            tool: grant.tool.as_str(),
+            verdict: grant.verdict,
+            scope: &grant.scope,
+            principal: grant.principal.as_deref(),
+            tenant: grant.tenant.as_deref(),
+            caller: &grant.caller,
+            labels: &grant.labels,
+            uses: grant.uses,
+            expires_at: grant.expires_at.map(|end| format!("{end:.0}")),
+            decided_by: grant.decider.principal(),
+            reason: grant.decider.reason(),
+            created_at: format!("{:.0}", grant.created_at),
+        }
+    }
+
+    fn scope(&self) -> String {
+        match self.scope {
+            GrantScope::Run(run) => format!("run {run}"),
+            GrantScope::Conversation(conversation) => format!("conversation {conversation}"),
+            GrantScope::Principal => format!("runs of {}", self.principal.unwrap_or_default()),
+            _ => "the tenant".to_owned(),
+        }
+    }
+
+    /// What the grant does, in a sentence.
+    fn told(&self) -> String {
+        let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
+        let uses = match self.uses {
+            None => String::new(),
+            Some(1) => ", once".to_owned(),
+            Some(uses) => format!(", {uses} times"),
+        };
+        let until = self.expires_at.as_ref().map(|end| format!(", until {end}")).unwrap_or_default();
+        let (tool, scope) = (terminal::safe(self.tool), terminal::safe(&self.scope()));
+        format!("granted {}: such calls of {tool} {does}, for {scope}{uses}{until}", self.id)
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let scope = self.scope();
+        let uses = self.uses.map_or_else(|| "any number".to_owned(), |uses| uses.to_string());
+        let expires = self.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+        let verdict = self.verdict.to_string();
+        let texts = [self.id.to_owned(), self.tool.to_owned(), verdict, scope, uses, expires];
+        let [id, tool, verdict, scope, uses, expires] = texts.map(|text| terminal::safe(&text));
+        [id, tool, verdict, scope, uses, expires, terminal::safe(self.decided_by)]
+    }
+}
+
+fn list(cli: &Cli<'_>, found: &[Grant]) -> Result<Exit, Failure> {
+    let rows: Vec<_> = found.iter().map(Row::of).collect();
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note("no grant holds");
+    } else {
+        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
+    }
+    Ok(Exit::Done)
+}
+
+async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[Grant], id: &str) -> Result<Exit, Failure> {
+    // One of another tenant, one that expired and one that never was read alike.
+    let unknown = || {
+        let text = format!("no grant `{}` holds in this tenant (see `grants list`)", terminal::safe(id));
+        Failure::usage(text).code("not_found")
+    };
+    let grant = found.iter().find(|grant| *grant.id == *id).ok_or_else(unknown)?;
+    if !grant.revoke(store).await? {
+        return Err(unknown());
+    }
+    let row = Row::of(grant);
+    terminal::line(&if cli.settings.json {
+        json(&row)?
+    } else {
+        format!("revoked: calls of {} are asked about again", terminal::safe(row.tool))
+    });
+    Ok(Exit::Done)
+}

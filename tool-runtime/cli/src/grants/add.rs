@@ -1,0 +1,80 @@
+//! `grants add`: what is decided on a call that waits is decided for later calls.
+
+use std::sync::Arc;
+
+use tool_runtime::agent::RunQueue;
+use tool_runtime::call::Suspension;
+use tool_runtime::runner::{GrantError, Remember};
+use tool_runtime::store::{GrantScope, PendingCall};
+
+use super::Row;
+use crate::approvals::Found;
+use crate::exit::{Exit, Failure};
+use crate::grants::{Add, Scope};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::{approvals, input, terminal};
+
+pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
+    let Found { call, .. } = approvals::find(cli, &asked.id).await?;
+    let now = cli.store().await?.now().await?;
+    if call.suspension != Suspension::Approval || call.is_expired(now) {
+        return Err(approvals::unknown(&asked.id));
+    }
+    let decider = cli.named_decider(&call, &asked.who)?;
+    let remember = remember(&asked, &call)?;
+    let queue = RunQueue::new(&cli.open().await?.runner);
+    let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
+        Ok(grant) => grant,
+        Err(GrantError::Resume(error)) => return Err(approvals::refused(&asked.id, error.into())),
+        Err(error) => return Err(unfit(&asked, &error)),
+    };
+    let row = Row::of(&grant);
+    terminal::line(&if cli.settings.json { json(&row)? } else { row.told() });
+    Ok(Exit::Done)
+}
+
+fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
+    let scope = match asked.scope {
+        Scope::Run => GrantScope::Run(Arc::clone(&call.run_id)),
+        Scope::Conversation => match &call.conversation_id {
+            Some(conversation) => GrantScope::Conversation(Arc::clone(conversation)),
+            None => {
+                let text = "the run of this call names no conversation; write `--for run` or `--for principal`";
+                return Err(Failure::usage(text).code("grant_scope"));
+            }
+        },
+        Scope::Principal => GrantScope::Principal,
+        Scope::Tenant => GrantScope::Tenant,
+    };
+    let mut remember = if asked.deny { Remember::deny(scope) } else { Remember::allow(scope) };
+    if let Some(conditions) = &asked.matching {
+        let conditions = input::json_value(conditions)?;
+        remember = remember.matching(&conditions).map_err(|error| unfit(asked, &error))?;
+    }
+    if asked.any_arguments {
+        remember = remember.any_arguments();
+    }
+    if let Some(uses) = asked.uses {
+        remember = remember.uses(uses);
+    }
+    if let Some(time) = asked.expires_in {
+        remember = remember.expires_in(time);
+    }
+    Ok(remember)
+}
+
+fn unfit(asked: &Add, error: &GrantError) -> Failure {
+    let hint = match error {
+        GrantError::Conditions(_) if asked.matching.is_some() => " (--any-arguments covers every call)",
+        GrantError::Unbounded => ": --uses N --expires-in TIME",
+        GrantError::Scope if asked.uses == Some(0) => "; write --uses 1 or more",
+        GrantError::Scope if asked.expires_in.is_some_and(|time| time.is_zero()) => "; write --expires-in 1s or more",
+        GrantError::Scope if asked.scope == Scope::Principal => {
+            "; its run may have no principal, its arguments may have been repaired, or a graph waits with it"
+        }
+        GrantError::Scope => "; its arguments may have been repaired, or a graph waits with it",
+        _ => "",
+    };
+    Failure::usage(format!("{error}{hint}")).code(error.code())
+}

@@ -1,0 +1,110 @@
+//! Reads what a person gives: arguments, files, standard input. Bounded.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::exit::{Exit, Failure};
+
+/// The largest file or standard input that is read whole, in bytes.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Reads a whole file of at most 64 MiB; `-` is standard input.
+///
+/// # Errors
+/// The file cannot be read, or is larger.
+pub fn file(path: &Path) -> Result<Vec<u8>, Failure> {
+    file_within(path, MAX_BYTES)
+}
+
+/// Reads a whole file of at most `limit` bytes; `-` is standard input.
+pub(super) fn file_within(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        return bounded(std::io::stdin().lock(), "standard input", limit);
+    }
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::usage(format!("{shown} is a folder; name a file")).code("unreadable_input"));
+    }
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("cannot open {shown}: {error}")).code("unreadable_input"))?;
+    bounded(file, &shown.to_string(), limit)
+}
+
+/// Reads standard input to its end, at most 64 MiB.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub fn stdin() -> Result<Vec<u8>, Failure> {
+    bounded(std::io::stdin().lock(), "standard input", MAX_BYTES)
+}
+
+fn bounded(reader: impl Read, name: &str, limit: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    reader
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")).code("unreadable_input"))?;
+    if bytes.len() as u64 > limit {
+        let limit = limit / 1024 / 1024;
+        return Err(Failure::usage(format!("{name} is larger than {limit} MiB")).code("unreadable_input"));
+    }
+    Ok(bytes)
+}
+
+/// Takes bytes as UTF-8 text. `name` is what the message calls them.
+///
+/// # Errors
+/// The bytes are not UTF-8 text.
+pub fn text(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        Failure::usage(format!("{name} is not UTF-8 text (byte {place})")).code("unreadable_input")
+    })
+}
+
+/// Returns JSON as given on the command line: the text itself, `-` for standard input or `@FILE`.
+///
+/// # Errors
+/// Standard input or the file cannot be read.
+pub fn json_text(given: &str) -> Result<String, Failure> {
+    match given.strip_prefix('@') {
+        _ if given == "-" => text(stdin()?, "standard input"),
+        Some(path) => text(file(Path::new(path))?, path),
+        None => Ok(given.to_owned()),
+    }
+}
+
+/// Returns text like [`json_text`] that is JSON: a slip of the keyboard is reported before anything happens.
+///
+/// # Errors
+/// It cannot be read, or is not JSON.
+pub fn json_value(given: &str) -> Result<String, Failure> {
+    let text = json_text(given)?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        // The text of the error may quote a value, so only its place is shown.
+        Err(error) => {
+            let (line, column) = (error.line(), error.column());
+            let message = format!("this is not JSON (line {line}, column {column}); nothing was decided");
+            Err(Failure { exit: Exit::Invalid, code: "invalid_json", message })
+        }
+    }
+}
+
+/// A message of a library without what it quotes, such as the value of a setting.
+pub(super) fn unquoted(message: &str) -> String {
+    message.split('"').step_by(2).collect::<Vec<_>>().join("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted;
+
+    #[test]
+    fn messages_lose_what_they_quote() {
+        assert_eq!(unquoted("no `store`"), "no `store`");
+        assert_eq!(unquoted("unknown value \"x\" for `y`: \"x\""), "unknown value .. for `y`: ..");
+        assert_eq!(unquoted("cut \"x"), "cut ");
+    }
+}

@@ -1,0 +1,172 @@
+//! The accounts of the configuration file: `[mcp.connections.KIND]`. A token is read when a call needs it, from a variable
+//! of the environment or from a command, and is in no file.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+use tool_runtime::capability::{
+    BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
+};
+
+use crate::adapters::Adapters;
+use crate::exit::Failure;
+use crate::mcp::process::ProcessGroup;
+
+/// How long a command may take to print a token.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest token, in bytes.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// What the command gets of the environment, beside what the file names.
+const ENVIRONMENT: [&str; 2] = ["PATH", "HOME"];
+
+/// Where the token of an account comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Account {
+    /// The variable of the environment that holds it.
+    token_env: Option<String>,
+    /// The command that prints it, with its arguments.
+    token_command: Option<Vec<String>>,
+    /// More variables of this process's environment that the command gets.
+    env: Option<Vec<String>>,
+}
+
+/// Checks the accounts of the file, and that somebody uses them.
+pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Result<(), Failure> {
+    for (kind, account) in accounts {
+        let wrong =
+            |message: &str| Err(Failure::usage(format!("`[mcp.connections.{kind}]`: {message}")).code("config"));
+        match (&account.token_env, &account.token_command) {
+            (Some(_), None) if account.env.is_some() => {
+                return wrong("only a command has an environment; remove `env`");
+            }
+            (None, Some(command)) if command.is_empty() => {
+                return wrong("`token_command` is empty; write the program and its arguments");
+            }
+            (Some(_), None) | (None, Some(_)) => {}
+            _ => return wrong("write `token_env` or `token_command`, and not both"),
+        }
+        if !used.contains(&kind.as_str()) {
+            return wrong(&format!("no server uses it; write `connection = \"{kind}\"` for one"));
+        }
+    }
+    Ok(())
+}
+
+/// Lets runs of this party use the accounts of the file, beside those of the application.
+pub(crate) fn bound(
+    adapters: Adapters,
+    accounts: &BTreeMap<String, Account>,
+    (principal, tenant): (Option<Arc<str>>, Option<Arc<str>>),
+) -> Adapters {
+    if accounts.is_empty() {
+        return adapters;
+    }
+    let ids: Vec<_> = accounts.keys().map(|kind| (kind.clone(), ConnectionId::from(id_of(kind)))).collect();
+    let accounts = accounts.clone();
+    let broker = Broker { accounts, principal, tenant, others: adapters.broker.clone() };
+    adapters.connections(Arc::new(broker), ids)
+}
+
+fn id_of(kind: &str) -> String {
+    format!("mcp.connections.{kind}")
+}
+
+/// Resolves the accounts of the file, and leaves others to the application.
+struct Broker {
+    accounts: BTreeMap<String, Account>,
+    /// Whose they are: nobody else gets a token.
+    principal: Option<Arc<str>>,
+    tenant: Option<Arc<str>>,
+    others: Option<Arc<dyn ConnectionBroker>>,
+}
+
+#[async_trait]
+impl ConnectionBroker for Broker {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        let account = self.accounts.get(request.kind).filter(|_| request.id.as_str() == id_of(request.kind));
+        let Some(account) = account.filter(|_| request.wants::<dyn BearerToken>()) else {
+            return match &self.others {
+                Some(others) => others.resolve(request).await,
+                None => Err(ConnectionError::Unknown),
+            };
+        };
+        if request.principal != self.principal.as_deref() || request.tenant != self.tenant.as_deref() {
+            return Err(ConnectionError::Forbidden);
+        }
+        let token = account.token().await.map_err(|why| ConnectionError::Failed(why.into()))?;
+        Ok(ConnectionHandle::new::<dyn BearerToken>(Arc::new(Token(token))))
+    }
+}
+
+impl Account {
+    /// Reads the token. The error says why there is none, without what was read.
+    async fn token(&self) -> Result<Secret<String>, String> {
+        let text = match (&self.token_env, &self.token_command) {
+            (Some(variable), _) => {
+                std::env::var(variable).map_err(|_| format!("the environment variable {variable} is not set"))?
+            }
+            (None, Some(command)) => self.printed(command).await?,
+            (None, None) => return Err("there is neither a variable nor a command".to_owned()),
+        };
+        let token = text.trim();
+        if token.is_empty() { Err("the token is empty".to_owned()) } else { Ok(Secret::new(token.to_owned())) }
+    }
+
+    async fn printed(&self, command: &[String]) -> Result<String, String> {
+        let (program, args) = command.split_first().ok_or("the command is empty")?;
+        let names = ENVIRONMENT.into_iter().chain(self.env.iter().flatten().map(String::as_str));
+        let variables = names.filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env_clear()
+            .envs(variables)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // Dropping the group ends a running command however the call ends. A process that a successful command leaves
+        // behind, such as a key agent, stays.
+        let mut process =
+            ProcessGroup::start(&mut command).map_err(|error| format!("`token_command` cannot be started: {error}"))?;
+        let stdout = process.child().stdout.take().ok_or("`token_command` has no standard output")?;
+        let ended = async {
+            let text = read(stdout).await?;
+            Ok::<_, std::io::Error>((text, process.child().wait().await?))
+        };
+        match tokio::time::timeout(PATIENCE, ended).await {
+            Ok(Ok((text, status))) if status.success() => {
+                String::from_utf8(text).map_err(|_| "`token_command` printed something other than text".to_owned())
+            }
+            Ok(Ok((_, status))) => Err(format!("`token_command` failed: {status}")),
+            Ok(Err(error)) => Err(format!("`token_command` failed: {error}")),
+            Err(_) => Err(format!("`token_command` took longer than {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+/// Reads what may be a token. What is longer is none.
+async fn read(stream: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    stream.take(MAX_BYTES + 1).read_to_end(&mut text).await?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(std::io::Error::other(format!("it printed more than {MAX_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+struct Token(Secret<String>);
+
+impl BearerToken for Token {
+    fn token(&self) -> Secret<String> {
+        Secret::new(self.0.expose().clone())
+    }
+}

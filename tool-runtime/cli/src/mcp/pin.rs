@@ -1,0 +1,161 @@
+//! `mcp pin`: what changed in the definitions of tools, and their pins in the policy file.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use serde_json::Value;
+use tool_runtime::mcp::source::McpTool;
+use tool_runtime::policy::ToolPolicy;
+use tool_runtime::tool::Hash;
+
+use crate::exit::{Exit, Failure};
+use crate::mcp::edit;
+use crate::mcp::edit::Pin;
+use crate::mcp::servers::source;
+use crate::mcp::settings::Servers;
+use crate::session::Cli;
+use crate::text::nearest;
+use crate::written::Written;
+use crate::{input, replace, terminal};
+
+/// The definitions that the pins of a policy are of, in a file beside it.
+type Kept = BTreeMap<String, Value>;
+
+/// The tools to pin: their names, or all.
+type Wanted<'a> = (&'a [String], bool);
+
+pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, yes: bool) -> Result<Exit, Failure> {
+    let Some(path) = cli.settings.policy.clone().filter(|path| path.extension().is_some_and(|end| end == "toml"))
+    else {
+        return Err(Failure::usage("name the policy that the pins are written to with `--policy FILE.toml`"));
+    };
+    let (policy, beside) = (cli.policy()?, path.with_extension("pins.json"));
+    let written = Written::of(&policy)?;
+    let text = input::text(input::file(&path)?, &path.display().to_string())?;
+    let mut kept = read(&beside)?;
+    let source = source(cli, servers).await?;
+    let (tools, notes) = (source.tools(), source.notes());
+    source.shutdown().await;
+    for (server, note) in notes {
+        terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
+    }
+    let mut pins = BTreeMap::new();
+    for tool in chosen(&tools, wanted, &policy)? {
+        let (Some(name), Some(pin), Some(definition)) = (tool.name(), tool.pin(), tool.definition()) else { continue };
+        let old = written.pin(name);
+        if old == Some(pin) {
+            continue;
+        }
+        // A definition that is not the pinned one says nothing about what was pinned.
+        let before = kept.get(name).filter(|before| old == Some(McpTool::pin_of(before)));
+        let changes = before.and_then(|before| tool.changes(before));
+        show(name, before, definition, old);
+        if let Some(changes) = changes {
+            terminal::message(&terminal::safe_lines(&changes.to_string()));
+        }
+        pins.insert(name.to_owned(), Pin { pin, fields: fields(definition) });
+        kept.insert(name.to_owned(), definition.clone());
+    }
+    if pins.is_empty() {
+        terminal::message("nothing to pin: the policy pins these definitions already");
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        let question = format!("write {} pins into {}? [y/N] ", pins.len(), path.display());
+        terminal::message(&terminal::safe(&question));
+        let mut answer = String::new();
+        let is_read = std::io::stdin().is_terminal() && std::io::stdin().read_line(&mut answer).is_ok();
+        if !(is_read && matches!(answer.trim(), "y" | "Y" | "yes")) {
+            return Err(Failure::usage("nothing was written; answer `y`, or write `--yes`").code("not_written"));
+        }
+    }
+    let Some(edited) = edit::with_pins(&text, &pins) else {
+        let lines: Vec<_> =
+            pins.iter().map(|(name, Pin { pin, .. })| format!("tools.{name}.pin = \"{pin}\"")).collect();
+        let lines = lines.join("\n");
+        return Err(Failure::usage(format!("the policy does not have a table for each tool; write by hand:\n{lines}")));
+    };
+    // The definitions first: without them a later difference is shown whole, and without the pins nothing is enabled.
+    let kept = serde_json::to_vec_pretty(&kept).unwrap_or_default();
+    replace::whole(&beside, &kept)?;
+    replace::whole(&path, edited.as_bytes())?;
+    for name in pins.keys().filter(|name| !policy.mentions(name)) {
+        terminal::note(&format!("`{name}` stays denied until `allowed_tools` names it"));
+    }
+    for name in pins.keys().filter(|name| written.tool(name, "redact").is_none()) {
+        terminal::note(&format!("`{name}` shows nothing until `redact` of its table names fields"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the named tools, all tools with `--all`, or the tools that the policy allows.
+fn chosen<'a>(
+    tools: &'a [McpTool],
+    (names, all): Wanted<'_>,
+    policy: &ToolPolicy,
+) -> Result<Vec<&'a McpTool>, Failure> {
+    if names.is_empty() {
+        let is_allowed = |tool: &&McpTool| tool.name().is_some_and(|name| policy.mentions(name));
+        let chosen: Vec<_> = tools.iter().filter(|tool| all || is_allowed(tool)).collect();
+        if chosen.is_empty() && !tools.is_empty() {
+            let message = "the policy allows none of these tools; add them to `allowed_tools`, or name them with `--tool NAME` \
+                           or `--all`";
+            return Err(Failure::usage(message));
+        }
+        return Ok(chosen);
+    }
+    let all = || tools.iter().filter_map(McpTool::name);
+    let find = |name: &String| {
+        tools.iter().find(|tool| tool.name() == Some(name)).ok_or_else(|| {
+            let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            Failure::usage(format!("no server offers a tool `{}` that is not kept out{meant}", terminal::safe(name)))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The fields that an allowlist of the tool can begin with.
+fn fields(definition: &Value) -> Vec<String> {
+    let properties = definition.get("outputSchema").map(|schema| schema.get("properties").and_then(Value::as_object));
+    match properties {
+        None => ["text", "resources.text"].map(str::to_owned).to_vec(),
+        Some(properties) => properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect(),
+    }
+}
+
+/// The definitions that were pinned before. None of them enables anything: the policy does.
+fn read(path: &Path) -> Result<Kept, Failure> {
+    if !path.exists() {
+        return Ok(Kept::new());
+    }
+    serde_json::from_slice(&input::file(path)?).map_err(|error| {
+        let (path, line) = (path.display(), error.line());
+        Failure::usage(format!(
+            "{path} does not hold the definitions of pins (line {line}); restore it, or remove it to see all definitions anew"
+        ))
+        .code("pins")
+    })
+}
+
+/// Prints what is different, line by line.
+fn show(name: &str, before: Option<&Value>, now: &Value, old: Option<Hash>) {
+    let what = match (before, old) {
+        (Some(_), _) => "changed",
+        (None, Some(_)) => "changed; the definition that was pinned is not known",
+        (None, None) => "new",
+    };
+    terminal::message(&format!("{name}: {what}"));
+    let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let (before, now) = (before.map(text).unwrap_or_default(), text(now));
+    let (before, now): (Vec<_>, Vec<_>) = (before.lines().collect(), now.lines().collect());
+    let same = before.iter().zip(&now).take_while(|(one, other)| one == other).count();
+    let left = before.len().min(now.len()) - same;
+    let after = before.iter().rev().zip(now.iter().rev()).take(left).take_while(|(one, other)| one == other).count();
+    let part = |lines: &[&str], mark: &str| {
+        let lines = lines.get(same..lines.len() - after).unwrap_or_default();
+        lines.iter().for_each(|line| terminal::message(&format!("{mark} {}", terminal::safe(line))));
+    };
+    part(&before, "-");
+    part(&now, "+");
+}

@@ -1,0 +1,31 @@
+//! [`ProcessGroup`]: a process that ends with all that it started.
+
+use std::io;
+
+use tokio::process::{Child, Command};
+
+/// A process in a group of its own. If it is dropped before its end was awaited, the whole group is killed.
+pub(super) struct ProcessGroup(Child);
+
+impl ProcessGroup {
+    /// Starts the process.
+    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+        #[cfg(unix)]
+        command.process_group(0);
+        command.kill_on_drop(true).spawn().map(Self)
+    }
+
+    pub(super) const fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // Without an id its end was awaited, and the id can be another process's. Until then it is the id of its group, too.
+        #[cfg(unix)]
+        if let Some(group) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `mcp serve`: the application's tools for an MCP client.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError, Peer};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::{attend, terminal};
+
+/// How long calls may run on when the process is told to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves one client over standard input and output until it closes them, or many over HTTP. Every client acts for the
+/// principal of the command line.
+pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exit, Failure> {
+    if let Some(address) = http.filter(|address| !address.ip().is_loopback()) {
+        return Err(Failure::usage(format!(
+            "{address} is not a loopback address, and this server knows no users: listen on 127.0.0.1, behind a proxy that does"
+        )));
+    }
+    let gate = cli.open().await?;
+    let rules = gate.runner.asking_rules(false);
+    if cli.settings.store.is_none() && !rules.is_empty() {
+        return Err(Failure::usage(format!(
+            "calls can wait for a person ({}), and no person can reach them: name a store that `approvals` shares, such as \
+             --store sqlite:shared.db",
+            rules.join("; ")
+        ))
+        .code("mcp_unreachable"));
+    }
+    let options = gate.options(None);
+    let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
+        .name(cli.app.name, cli.app.version)
+        .build()
+        .map_err(|error| failed(&error))?;
+    let Some(address) = http else {
+        let ended = tokio::select! {
+            ended = server.stdio() => ended,
+            () = attend::told_to_end() => Ok(()),
+        };
+        server.close(GRACE).await;
+        return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
+    };
+    let listener = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
+    terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
+    let closed = async {
+        attend::told_to_end().await;
+        server.close(GRACE).await;
+    };
+    tokio::join!(listener.serve(), closed);
+    Ok(Exit::Done)
+}
+
+fn failed(error: &McpServerError) -> Failure {
+    Failure::usage(error.to_string()).code(error.code())
+}

@@ -1,0 +1,24 @@
+//! The servers that a command is about.
+
+use tool_runtime::mcp::source::ToolSource;
+
+use crate::exit::Failure;
+use crate::mcp::settings;
+use crate::mcp::settings::Servers;
+use crate::session::Cli;
+
+/// Connects to the servers that a command names, or to those of the configuration file.
+pub(super) async fn source(cli: &Cli<'_>, named: &Servers) -> Result<ToolSource, Failure> {
+    let servers = match settings::named(named)? {
+        Some(server) => vec![server],
+        None => settings::servers(&cli.settings.mcp)?,
+    };
+    if servers.is_empty() {
+        let message = "no server is named; write a command after `--`, `--url`, or `[mcp.servers.ID]` in the \
+                       configuration file";
+        return Err(Failure::usage(message));
+    }
+    let source = settings::start(servers)?;
+    source.wait_for_all().await;
+    Ok(source)
+}

@@ -1,0 +1,67 @@
+//! `mcp tools`: what servers offer, and what the policy makes of it.
+
+use serde_json::json;
+use tool_runtime::mcp::source::{McpTool, McpToolState};
+
+use crate::exit::{Exit, Failure};
+use crate::mcp::servers::source;
+use crate::mcp::settings::Servers;
+use crate::session::Cli;
+use crate::{table, terminal};
+
+/// How much of a pin a table shows.
+const SHORT: usize = 12;
+
+pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Failure> {
+    let policy = cli.policy()?;
+    let source = source(cli, servers).await?;
+    let (tools, notes) = (source.tools(), source.notes());
+    source.shutdown().await;
+    let mut rows = Vec::new();
+    for tool in &tools {
+        let state = tool.state(&policy);
+        let why = match &state {
+            McpToolState::Quarantined(why) => format!("{}: {why}", why.code()),
+            McpToolState::Discovered if tool.pin().is_some() => claims(tool),
+            McpToolState::Unready(why) => format!("{}: {why}", why.code()),
+            McpToolState::Drifted => "the policy pins another definition, or the server switched back".to_owned(),
+            _ => claims(tool),
+        };
+        if cli.settings.json {
+            let row = json!({
+                "server": tool.server(),
+                "raw_name": tool.raw_name(),
+                "name": tool.name(),
+                "state": state.as_str(),
+                "pin": tool.pin(),
+                "why": matches!(state, McpToolState::Quarantined(_) | McpToolState::Unready(_)).then_some(&why),
+                "definition": tool.definition(),
+            });
+            terminal::line(&terminal::safe_json(&row.to_string()));
+        } else {
+            let pin = tool.pin().map(|pin| pin.to_string()).unwrap_or_default();
+            let name = tool.name().unwrap_or_else(|| tool.raw_name());
+            rows.push([name, state.as_str(), pin.get(..SHORT).unwrap_or_default(), &why].map(terminal::safe));
+        }
+    }
+    if !cli.settings.json {
+        table::print(["TOOL", "STATE", "PIN", "WHY, OR WHAT IT CLAIMS"], &rows);
+    }
+    let is_down = notes.values().any(|note| note.starts_with("down: "));
+    for (server, note) in notes {
+        terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
+    }
+    Ok(if is_down { Exit::Failed } else { Exit::Done })
+}
+
+/// The hints of a server about its tool. Nobody has checked them, and nothing is decided by them.
+fn claims(tool: &McpTool) -> String {
+    let hints = tool.definition().and_then(|definition| definition.get("annotations")?.as_object());
+    let told: Vec<_> = hints
+        .into_iter()
+        .flatten()
+        .filter_map(|(hint, value)| Some((hint.strip_suffix("Hint")?, value.as_bool()?)))
+        .map(|(hint, said)| format!("{}{hint}", if said { "" } else { "not " }))
+        .collect();
+    if told.is_empty() { String::new() } else { format!("claims: {}", told.join(", ")) }
+}

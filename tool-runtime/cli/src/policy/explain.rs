@@ -1,0 +1,160 @@
+//! `policy explain`: which rule decides on a tool at each of the three stages.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tool_runtime::call::{Caller, Decision, Verdict};
+use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::policy::{PolicyContext, ToolPolicy};
+
+use crate::exit::{Exit, Failure};
+use crate::frozen::frozen;
+use crate::policy::{Explain, shared, why};
+use crate::session::Cli;
+use crate::terminal::json;
+use crate::text::nearest;
+use crate::written::Written;
+use crate::{catalog, input, terminal};
+
+/// A stage as `--json` prints it.
+#[derive(Serialize)]
+struct Stage {
+    #[serde(rename = "stage")]
+    name: &'static str,
+    #[serde(flatten)]
+    decided: Rule,
+    /// Other rules that deny the call or ask for an approval.
+    also: Vec<Rule>,
+}
+
+#[derive(Serialize)]
+struct Rule {
+    verdict: Verdict,
+    #[serde(rename = "rule")]
+    name: String,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Cause {
+    code: &'static str,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Explained<'a> {
+    tool: &'a str,
+    effect: &'a str,
+    stages: Vec<Stage>,
+    /// Why no call can run, whatever the stages say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unready: Option<Cause>,
+    /// What was asked about and is not known here, such as a label that no rule names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
+    let found = cli.catalog()?;
+    let (Some(spec), Some(tool)) = (found.get(&asked.name), found.subject(&asked.name)) else {
+        return Err(catalog::unknown(&found, &asked.name));
+    };
+    let policy = cli.checked_policy(&found)?;
+    let (party, labels) = (cli.party(), shared(&asked.labels));
+    // Tools are chosen for a model before any result is there, so only labels of the application count then.
+    let written = Written::of(&policy)?;
+    let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());
+    let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();
+    let context = PolicyContext {
+        caller: &asked.caller,
+        principal: party.principal.as_deref(),
+        attributes: &party.attributes,
+        tenant: party.tenant.as_deref(),
+        roles: &party.roles,
+        labels: &labels,
+        ..PolicyContext::default()
+    };
+    let stage = |name, context: &PolicyContext<'_>, repaired: bool, arguments: Option<&str>| {
+        let (decision, heard) = policy.explain(context, &tool.repaired(repaired), arguments);
+        let rule = |decision: Decision| {
+            let why = why::of(&decision, &policy, &written, spec, asked);
+            Rule { verdict: decision.verdict, name: decision.rule.into_owned(), why }
+        };
+        let also = heard.into_iter().filter(|other| *other != decision).map(rule).collect();
+        Stage { name, decided: rule(decision), also }
+    };
+    let mut stages = vec![
+        stage("visibility", &PolicyContext { labels: &first, ..context }, false, None),
+        stage("admission", &context, false, None),
+    ];
+    if let Some(given) = &asked.arguments {
+        let frozen = frozen(&found, &policy, &asked.name, &input::json_text(given)?)?;
+        stages.push(stage("arguments", &context, frozen.repaired, Some(&frozen.text)));
+    }
+    let name = spec.name.as_str();
+    let effect = policy.effect_of(name, spec.effect).as_str();
+    let unready = found.unready(&policy, name).map(|why| Cause { code: why.code(), why: why.to_string() });
+    // As the call would.
+    let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
+        Exit::Denied => Exit::Denied,
+        _ if unready.is_some() => Exit::Failed,
+        exit => exit,
+    };
+    let explained = Explained { tool: name, effect, stages, unready, notes: unknown(asked, &found, &policy) };
+    if cli.settings.json {
+        terminal::line(&json(&explained)?);
+    } else {
+        print(&explained);
+        explained.notes.iter().for_each(|note| terminal::note(&terminal::safe(note)));
+        if asked.arguments.is_none() {
+            terminal::note("rules about arguments were not asked; give them with --arguments JSON");
+        }
+    }
+    Ok(exit)
+}
+
+fn print(explained: &Explained<'_>) {
+    terminal::line(&terminal::safe(&format!("{} ({})", explained.tool, explained.effect)));
+    for stage in &explained.stages {
+        let Rule { verdict, name, why } = &stage.decided;
+        terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", stage.name)));
+        for Rule { verdict, name, why } in &stage.also {
+            terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", "  also")));
+        }
+    }
+    if let Some(Cause { code, why }) = &explained.unready {
+        terminal::line(&terminal::safe(&format!("{:<12}{:<18}{code}: {why}", "the call", "cannot run")));
+    }
+}
+
+/// What of the run neither the policy nor the application knows: it may be mistaken, and decides nothing as it is.
+fn unknown(asked: &Explain, catalog: &ToolCatalog, policy: &ToolPolicy) -> Vec<String> {
+    let meant = |wrong: &str, names: &BTreeSet<&str>| {
+        let nearest = nearest(wrong, names.iter().copied());
+        nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    };
+    let named = policy.named_labels();
+    let labels = asked.labels.iter().filter(|label| !named.contains(label.as_str()));
+    let mut notes: Vec<_> =
+        labels.map(|label| format!("no rule names the label `{label}`{}", meant(label, &named))).collect();
+    if let Caller::Graph { name, .. } = &asked.caller {
+        let graphs = catalog.specs().filter_map(|spec| spec.name.as_str().strip_prefix("graph__"));
+        let known: BTreeSet<_> = policy.named_graphs().chain(graphs).collect();
+        if !known.contains(name.as_str()) {
+            notes.push(format!(
+                "neither the application nor a rule knows a graph `{name}`, so only rules about all graphs count{}",
+                meant(name, &known)
+            ));
+        }
+    }
+    notes
+}
+
+const fn exit(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Allow => Exit::Done,
+        Verdict::RequireApproval => Exit::ApprovalRequired,
+        _ => Exit::Denied,
+    }
+}

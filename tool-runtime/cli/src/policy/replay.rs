@@ -1,0 +1,238 @@
+//! `policy replay`: calls of the past, decided again under another policy.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tool_runtime::ToolCatalog;
+use tool_runtime::call::{Caller, Decision, RecordedArguments};
+use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
+
+use crate::exit::{Exit, Failure};
+use crate::policy::{Replay, shared, told};
+use crate::session::{Cli, Party};
+use crate::terminal::json;
+use crate::{input, terminal};
+
+/// What is read of a record.
+#[derive(Deserialize)]
+struct Past {
+    tool_call_id: String,
+    name: String,
+    run_id: Arc<str>,
+    #[serde(default)]
+    meant_for: Option<String>,
+    arguments: RecordedArguments,
+    #[serde(default)]
+    executed: bool,
+    principal: Option<Arc<str>>,
+    tenant: Option<Arc<str>>,
+    #[serde(default)]
+    roles: Vec<Arc<str>>,
+    #[serde(default)]
+    attributes: Vec<(Arc<str>, Arc<str>)>,
+    #[serde(default)]
+    caller: Caller,
+    decision: Option<Decision>,
+    repair: Option<Value>,
+}
+
+/// A call that was decided again, as `--json` prints it.
+#[derive(Serialize)]
+struct Again {
+    run: Arc<str>,
+    call: String,
+    tool: String,
+    result: Compared,
+    before: Decision,
+    /// What is decided now. `None` if that cannot be told.
+    now: Option<Decision>,
+}
+
+/// How the two decisions on a call compare.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Compared {
+    /// The verdict is the same, whatever the rule.
+    Same,
+    Differs,
+    /// The policy reads an argument that the record masks, or the record has no arguments.
+    Undecided,
+    /// The catalog no longer has the tool.
+    UnknownTool,
+}
+
+/// What was compared, as `--json` prints it.
+#[derive(Default, Serialize)]
+struct Counts {
+    calls: u64,
+    same: u64,
+    differ: BTreeMap<String, u64>,
+    /// The policy reads an argument that the record masks, or the record has no arguments.
+    undecided: u64,
+    /// The catalog no longer has the tool.
+    unknown_tools: u64,
+    /// The policy was not asked, or the line is not the record of a call.
+    not_decided: u64,
+}
+
+pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
+    let Replay { records, with, labels, differences } = asked;
+    let catalog = cli.catalog()?;
+    let policy =
+        ToolPolicy::from_path(with).map_err(|error| Failure::usage(error.to_string()).code("policy_problem"))?;
+    let policy = Cli::checked(&catalog, policy)?;
+    let text = input::text(input::file(records)?, &records.display().to_string())?;
+    let mut other = Other { catalog, policy, party: cli.party(), given: shared(labels), labels: HashMap::new() };
+    let mut counts = Counts::default();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |error: serde_json::Error| {
+            let place = format!("{}, line {}", records.display(), number + 1);
+            // The text of the error could quote a value.
+            Failure::usage(format!("{place}: not a record (column {})", error.column())).code("unreadable_input")
+        };
+        let Some(record) = call(serde_json::from_str(line).map_err(wrong)?) else {
+            counts.not_decided += 1;
+            continue;
+        };
+        let past = Past::deserialize(record).map_err(wrong)?;
+        let Some(again) = other.compare(past) else {
+            counts.not_decided += 1;
+            continue;
+        };
+        counts.count(&again);
+        if !differences || again.result == Compared::Differs {
+            terminal::line(&if cli.settings.json { json(&again)? } else { again.told() });
+        }
+    }
+    terminal::line(&if cli.settings.json { json(&Summary { counts: &counts })? } else { counts.told() });
+    Ok(if counts.differ.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// The record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None` for a record
+/// of anything else.
+fn call(line: Value) -> Option<Value> {
+    let Value::Object(mut members) = line else { return None };
+    let other = members.get("kind").is_some_and(|kind| kind != "call");
+    if members.contains_key("tool_call_id") && !other {
+        return Some(Value::Object(members));
+    }
+    ["record", "call", "entry"].iter().find_map(|key| members.remove(*key)).filter(|_| !other).and_then(call)
+}
+
+/// The other policy, with what it makes of the runs.
+struct Other {
+    catalog: Arc<ToolCatalog>,
+    policy: ToolPolicy,
+    party: Party,
+    given: Vec<Arc<str>>,
+    /// The labels of each run under this policy, as its results come.
+    labels: HashMap<Arc<str>, Vec<Arc<str>>>,
+}
+
+impl Other {
+    /// Decides a call again. `None` if the policy was not asked about it.
+    fn compare(&mut self, past: Past) -> Option<Again> {
+        let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
+        let catalog = Arc::clone(&self.catalog);
+        let (result, now) = match catalog.subject(&past.name) {
+            None => (Compared::UnknownTool, None),
+            Some(tool) => {
+                let now = self.decide(&past, &tool);
+                self.label(&past, &tool);
+                let result = match &now {
+                    None => Compared::Undecided,
+                    Some(now) if now.verdict == before.verdict => Compared::Same,
+                    Some(_) => Compared::Differs,
+                };
+                (result, now)
+            }
+        };
+        Some(Again { run: past.run_id, call: past.tool_call_id, tool: past.name, result, before, now })
+    }
+
+    /// What the call read labels the run.
+    fn label(&mut self, past: &Past, tool: &Subject<'_>) {
+        if !past.executed {
+            return;
+        }
+        let labels = self.labels.entry(Arc::clone(&past.run_id)).or_insert_with(|| self.given.clone());
+        for label in self.policy.labels_of(tool) {
+            if labels.iter().all(|known| **known != *label) {
+                labels.push(label.into());
+            }
+        }
+    }
+
+    /// The decision under this policy. `None` if the record does not say enough.
+    fn decide(&self, past: &Past, tool: &Subject<'_>) -> Option<Decision> {
+        let roles: Vec<_> = past.roles.iter().chain(&self.party.roles).cloned().collect();
+        let context = PolicyContext {
+            run: &past.run_id,
+            caller: &past.caller,
+            principal: past.principal.as_deref(),
+            attributes: &past.attributes,
+            tenant: past.tenant.as_deref(),
+            roles: &roles,
+            labels: self.labels.get(&past.run_id).unwrap_or(&self.given),
+            tools: None,
+        };
+        let subject = tool.repaired(past.repair.is_some());
+        let sensitive = self.catalog.get(tool.name).map(|spec| &*spec.sensitive).unwrap_or_default();
+        let admitted = self.policy.admit(&context, &subject);
+        if admitted.verdict == tool_runtime::call::Verdict::Deny || !self.policy.reads_arguments(subject.name) {
+            return Some(admitted);
+        }
+        match &past.arguments {
+            RecordedArguments::Masked(arguments)
+                if !sensitive.iter().any(|name| self.policy.reads_argument(subject.name, name)) =>
+            {
+                Some(self.policy.decide(&context, &subject, arguments.get()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Again {
+    fn told(&self) -> String {
+        let Self { run, call, tool, before, now, result } = self;
+        let (word, now) = match (result, now) {
+            (Compared::UnknownTool, _) => ("unknown", "there is no such tool any more".to_owned()),
+            (_, None) => ("undecided", "the policy reads an argument that the record does not show".to_owned()),
+            (Compared::Differs, Some(now)) => ("differs", told(now)),
+            (_, Some(now)) => ("same", told(now)),
+        };
+        terminal::safe(&format!("{word:<9}  {run} {call} {tool}: {} -> {now}", told(before)))
+    }
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Summary<'a> {
+    counts: &'a Counts,
+}
+
+impl Counts {
+    fn count(&mut self, again: &Again) {
+        self.calls += 1;
+        match (again.result, &again.now) {
+            (Compared::Same, _) => self.same += 1,
+            (Compared::UnknownTool, _) => self.unknown_tools += 1,
+            (Compared::Differs, Some(now)) => {
+                *self.differ.entry(format!("{} -> {}", again.before.verdict, now.verdict)).or_default() += 1;
+            }
+            (Compared::Undecided | Compared::Differs, _) => self.undecided += 1,
+        }
+    }
+
+    fn told(&self) -> String {
+        let Self { calls, same, undecided, unknown_tools, not_decided, differ } = self;
+        let differ: Vec<_> = differ.iter().map(|(change, count)| format!("{count} {change}")).collect();
+        let differ = if differ.is_empty() { "0 differ".to_owned() } else { differ.join(", ") };
+        let rest =
+            format!("{undecided} undecided, {unknown_tools} of unknown tools, {not_decided} lines without a decision");
+        format!("{calls} calls: {same} the same, {differ}, {rest}")
+    }
+}

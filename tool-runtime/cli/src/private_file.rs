@@ -1,0 +1,36 @@
+//! Files that only their owner may read: conversations, policies and logs hold arguments of calls.
+
+use std::fs;
+use std::fs::OpenOptions;
+use std::path::Path;
+
+/// Opens a file to write it. A new file belongs to its owner alone, whatever the umask of the process is; a file that
+/// exists keeps its mode.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// The mode of a file that others may read or write. `None` where it belongs to its owner alone, where there is no file, and
+/// where files have no modes.
+pub(crate) fn shared_mode(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777;
+        (mode & 0o077 != 0).then_some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = fs::metadata(path);
+        None
+    }
+}
+
+/// The warning about such a file.
+pub(crate) fn warning(path: &Path, mode: u32) -> String {
+    format!("other users may open {} (mode {mode:04o}): chmod 600 keeps it to its owner", path.display())
+}

@@ -1,0 +1,256 @@
+//! Conversations and waiting calls as documents below the data folder, so that a later command can continue them.
+//!
+//! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision is claimed
+//! with a lock on a file beside the document before it is carried out. The operating system ends the lock with its
+//! process. The mark that the claim left in the file survives, because nobody can tell whether the call ran: the next
+//! decision says so once.
+
+use std::fs;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs4::{FileExt, TryLockError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tool_runtime::agent::SavedConversation;
+use tool_runtime::runner::RunSnapshot;
+use tool_runtime::store::PendingCall;
+
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::{input, private_file, terminal};
+
+/// The folder below the data folder.
+const FOLDER: &str = "conversations";
+/// The version of the document that this library writes, and the only one it reads.
+const VERSION: u32 = 1;
+/// What the file of a lock holds while a decision is carried out.
+const MARK: &[u8] = b"a decision is being carried out\n";
+
+/// A document as written to disk.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Saved {
+    version: u32,
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) changed: Timestamp,
+    pub(super) document: Document,
+}
+
+/// A single call, or a conversation with a model.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Document {
+    Call(Box<RunSnapshot>),
+    Chat(Box<SavedConversation>),
+}
+
+impl Document {
+    /// The calls that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &PendingCall> {
+        match self {
+            Self::Call(run) => run.waiting(),
+            Self::Chat(conversation) => conversation.run().waiting(),
+        }
+    }
+}
+
+/// The folder with the documents.
+pub(super) struct Desk(PathBuf);
+
+impl Desk {
+    pub(super) fn of(cli: &Cli<'_>) -> Self {
+        Self(cli.settings.data.join(FOLDER))
+    }
+
+    /// A new document; its file appears with the first save.
+    pub(super) fn create(&self, title: String) -> Kept {
+        let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+        Kept { path: self.path(&id), id, title, seen: None, claim: None }
+    }
+
+    /// Whether there is a document of this name.
+    pub(super) fn has(&self, id: &str) -> bool {
+        // The id becomes a file name, so it must be no more than one.
+        let is_name = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric());
+        is_name && self.path(id).is_file()
+    }
+
+    /// A document that was saved before.
+    pub(super) fn open(&self, id: &str) -> Result<(Kept, Document), Failure> {
+        let path = self.path(id);
+        if !self.has(id) {
+            return Err(Failure::usage(format!(
+                "there is no conversation `{}` in {}",
+                terminal::safe(id),
+                self.0.display()
+            ))
+            .code("not_found"));
+        }
+        let saved = read(&path)?;
+        let Saved { id, title, changed, document, .. } = saved;
+        Ok((Kept { path, id, title, seen: Some(changed), claim: None }, document))
+    }
+
+    /// All documents that can be read, the ones that changed last at the end.
+    pub(super) fn all(&self) -> Result<Vec<Saved>, Failure> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(cannot("read", &self.0, &error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| cannot("read", &self.0, &error))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                match read(&path) {
+                    Ok(saved) => all.push(saved),
+                    // One document that cannot be read does not hide the others.
+                    Err(failure) => terminal::note(&terminal::safe_lines(&failure.message)),
+                }
+            }
+        }
+        all.sort_by(|one, other| (one.changed, &one.id).cmp(&(other.changed, &other.id)));
+        Ok(all)
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.0.join(format!("{id}.json"))
+    }
+}
+
+/// A document that this process works on.
+pub(super) struct Kept {
+    path: PathBuf,
+    pub(super) id: String,
+    pub(super) title: String,
+    /// When the document that this process read or wrote last was written.
+    seen: Option<Timestamp>,
+    /// The locked file while this process decides.
+    claim: Option<File>,
+}
+
+impl Kept {
+    /// Claims the document for a decision. The next save ends the claim. A document that was never saved is nobody
+    /// else's.
+    pub(super) fn claim(&mut self) -> Result<(), Failure> {
+        if self.claim.is_some() || self.seen.is_none() {
+            return Ok(());
+        }
+        let lock = self.path.with_extension("lock");
+        let failed = |error: std::io::Error| cannot("lock", &lock, &error);
+        let mut file = private_file::options().read(true).truncate(false).open(&lock).map_err(failed)?;
+        match FileExt::try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let text = format!("another process decides on a call of `{}`; wait for its end", self.id);
+                return Err(Failure::failed(text).code("claimed"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        if let Err(failure) = self.unchanged() {
+            // The decision that removed the document removed its lock before this one was made.
+            if !self.path.exists() {
+                let _ = fs::remove_file(&lock);
+            }
+            return Err(failure);
+        }
+        if file.metadata().map_err(failed)?.len() > 0 {
+            file.set_len(0).map_err(failed)?;
+            return Err(Failure::failed(format!(
+                "a process died while it carried out a decision on `{}`, so the call may have run; check what it \
+                 changed, then run the command again to decide anew",
+                self.id
+            ))
+            .code("interrupted"));
+        }
+        file.write_all(MARK).and_then(|()| file.sync_all()).map_err(failed)?;
+        self.claim = Some(file);
+        Ok(())
+    }
+
+    /// Releases a claim that was not used, or whose decision is saved.
+    pub(super) fn release(&mut self) {
+        // The file stays: another process may have opened it, and would then lock one that nobody else finds.
+        if let Some(file) = self.claim.take() {
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Writes the document in the place of the one before.
+    pub(super) fn save(&mut self, document: Document) -> Result<(), Failure> {
+        if let Some(parent) = self.path.parent() {
+            let mut folder = fs::DirBuilder::new();
+            folder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+            folder.create(parent).map_err(|error| cannot("use", parent, &error))?;
+        }
+        self.unchanged()?;
+        let changed = Timestamp::now();
+        let (id, title) = (self.id.clone(), self.title.clone());
+        let saved = Saved { version: VERSION, id, title, changed, document };
+        let text = serde_json::to_vec(&saved).map_err(|error| Failure::failed(error.to_string()))?;
+        let beside = self.path.with_extension(format!("{}.part", std::process::id()));
+        let written = private_file::options()
+            .truncate(true)
+            .open(&beside)
+            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&beside, &self.path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&beside);
+            return Err(cannot("write", &self.path, &error));
+        }
+        self.seen = Some(changed);
+        self.release();
+        Ok(())
+    }
+
+    /// Removes the document, because none of its calls waits any more.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        fs::remove_file(&self.path).map_err(|error| cannot("remove", &self.path, &error))?;
+        if self.claim.take().is_some() {
+            let _ = fs::remove_file(self.path.with_extension("lock"));
+        }
+        Ok(())
+    }
+
+    /// Fails if another process wrote the document since this one read it.
+    fn unchanged(&self) -> Result<(), Failure> {
+        let current = if self.path.is_file() { Some(read(&self.path)?.changed) } else { None };
+        if current == self.seen {
+            return Ok(());
+        }
+        Err(Failure::failed(format!(
+            "another process has changed `{}` in the meantime; run the command again",
+            self.id
+        ))
+        .code("changed"))
+    }
+}
+
+fn read(path: &Path) -> Result<Saved, Failure> {
+    let name = path.display().to_string();
+    let text = input::text(input::file(path)?, &name)?;
+    let saved: Result<Saved, _> = serde_json::from_str(&text);
+    match saved {
+        Ok(saved) if saved.version == VERSION => Ok(saved),
+        // The text of the error may quote the document, so only its place is shown.
+        Err(error) => Err(Failure::usage(format!(
+            "{name} is not a saved conversation of this version (line {}, column {}); move it away",
+            error.line(),
+            error.column()
+        ))
+        .code("unreadable_input")),
+        Ok(_) => {
+            Err(Failure::usage(format!("{name} was saved by another version; move it away")).code("unreadable_input"))
+        }
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    let exit = if what == "read" { Exit::Usage } else { Exit::Failed };
+    Failure { exit, code: "data_unavailable", message: format!("cannot {what} {}: {error}", path.display()) }
+}

@@ -1,0 +1,341 @@
+//! What commands have in common: the application with its settings, the party they act for, and an open gate.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use tokio::sync::OnceCell;
+use tool_runtime::call::{Decider, EventSink, ToolInvocationRecord};
+use tool_runtime::capability::ConnectionId;
+#[cfg(feature = "mcp-client")]
+use tool_runtime::mcp::source::ToolSource;
+use tool_runtime::runner::{Run, RunOptions, ToolRunner};
+use tool_runtime::store::{PendingCall, RecordFilter, SealedRecord, Store};
+use tool_runtime::{ToolCatalog, ToolPolicy};
+
+use crate::app::App;
+use crate::config::Settings;
+use crate::exit::Failure;
+#[cfg(feature = "mcp-client")]
+use crate::mcp::settings;
+use crate::text::nearest;
+use crate::{log, terminal};
+
+/// A command line while a command runs: the application with the settings that hold for the command.
+pub struct Cli<'a> {
+    pub(super) app: &'a App,
+    pub(super) settings: Settings,
+    /// The store, once a command needs it.
+    pub(super) opened: OnceCell<Arc<dyn Store>>,
+    /// The servers of the configuration file, once a command needs them.
+    #[cfg(feature = "mcp-client")]
+    pub(super) servers: OnceCell<ToolSource>,
+}
+
+/// Who decides, and why. Their roles are those of `--role`.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls. Has
+    /// to be given for a call of that principal in a run of the store
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) decider: Option<String>,
+    /// Why, for the record; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+/// Who a command acts for.
+pub(super) struct Party {
+    pub(super) principal: Option<Arc<str>>,
+    pub(super) tenant: Option<Arc<str>>,
+    pub(super) roles: Vec<Arc<str>>,
+    pub(super) attributes: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Cli<'_> {
+    /// Whether the person asked for JSON on stdout (`--json`).
+    #[must_use]
+    pub const fn json(&self) -> bool {
+        self.settings.json
+    }
+
+    /// Opens the application's data and builds the gate, with the tools of the MCP servers that the configuration file
+    /// names.
+    ///
+    /// # Errors
+    /// The catalog, the policy, the data folder or the store cannot be used.
+    pub async fn gate(&self) -> Result<Gate, Failure> {
+        #[cfg(feature = "mcp-client")]
+        if self.servers.get().is_none() {
+            self.connect(Awaited::All).await?;
+        }
+        self.open().await
+    }
+
+    /// The party of every command: the options, or the application's own.
+    pub(super) fn party(&self) -> Party {
+        let chosen = |given: &Option<String>, own: &Option<String>| {
+            given.as_ref().or(own.as_ref()).map(|name| name.as_str().into())
+        };
+        Party {
+            principal: chosen(&self.settings.principal, &self.app.principal),
+            tenant: chosen(&self.settings.tenant, &self.app.tenant),
+            roles: self.settings.roles.iter().map(|role| role.as_str().into()).collect(),
+            attributes: self.settings.attributes.clone(),
+        }
+    }
+
+    /// Who decides at this command line: somebody who is named, or the principal itself.
+    pub(super) fn decider(&self, named: Option<&str>, reason: Option<&str>) -> Decider {
+        let Party { principal, tenant, roles, .. } = self.party();
+        // The one who runs the command, if the application knows no principals.
+        let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
+        let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
+        let decider = tenant.into_iter().fold(decider, Decider::tenant);
+        reason.into_iter().fold(decider, Decider::because)
+    }
+
+    /// Who decides on a call in a run of the store: never its own principal without being named.
+    pub(super) fn named_decider(&self, call: &PendingCall, who: &Who) -> Result<Decider, Failure> {
+        let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
+        if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
+            let name = terminal::safe(decider.principal());
+            return Err(Failure::usage(format!(
+                "the run acts for {name}; say who decides: --as NAME (--as {name} if the policy lets it decide its own \
+                 calls)"
+            )));
+        }
+        Ok(decider)
+    }
+
+    /// The catalog, with the tools of the servers that the configuration file names.
+    pub(super) fn catalog(&self) -> Result<Arc<ToolCatalog>, Failure> {
+        let catalog = (self.app.collect)();
+        #[cfg(feature = "mcp-client")]
+        let catalog = catalog.and_then(|catalog| match self.servers.get() {
+            Some(servers) => catalog.with_source(servers),
+            None => Ok(catalog),
+        });
+        catalog.map(Arc::new).map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
+    }
+
+    /// Connects to the servers of the configuration file, and waits for the servers that the command needs. A server
+    /// that does not answer is reported, and has no tools.
+    #[cfg(feature = "mcp-client")]
+    pub(super) async fn connect(&self, awaited: Awaited<'_>) -> Result<(), Failure> {
+        let servers = settings::servers(&self.settings.mcp)?;
+        if servers.is_empty() {
+            return Ok(());
+        }
+        let source = settings::start(servers)?;
+        match awaited {
+            Awaited::All => {
+                source.wait_for_all().await;
+                settings::note(&source.notes());
+            }
+            Awaited::Of(tool) => {
+                if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+                    source.wait_for(server).await;
+                    let mut notes = source.notes();
+                    notes.retain(|id, _| id == server);
+                    settings::note(&notes);
+                }
+            }
+            Awaited::Later => {
+                let source = source.clone();
+                tokio::spawn(async move {
+                    source.wait_for_all().await;
+                    settings::note(&source.notes());
+                });
+            }
+        }
+        // It is set here alone.
+        let _ = self.servers.set(source);
+        Ok(())
+    }
+
+    /// The policy in force: `--policy`, the application's own, or none, which denies everything.
+    pub(super) fn policy(&self) -> Result<ToolPolicy, Failure> {
+        let policy = match (&self.settings.policy, self.app.policy) {
+            (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
+            (None, Some(text)) => ToolPolicy::from_toml(text)
+                .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
+            (None, None) => Ok(ToolPolicy::deny_all()),
+        };
+        let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;
+        self.note_unknown_roles(&policy);
+        Ok(policy)
+    }
+
+    /// Notes roles that the policy does not name: they allow nothing and deny nothing.
+    fn note_unknown_roles(&self, policy: &ToolPolicy) {
+        let known = &policy.roles() | &policy.decider_roles();
+        for role in self.settings.roles.iter().filter(|role| !known.contains(role.as_str())) {
+            let meant = match nearest(role, known.iter().copied()) {
+                Some(nearest) => format!("; did you mean `{nearest}`?"),
+                None if known.is_empty() => "; it names no role".to_owned(),
+                None => format!("; its roles are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
+            };
+            let text = format!("the policy has no role `{role}`, so it changes nothing{meant}");
+            terminal::note(&terminal::safe(&text));
+        }
+    }
+
+    /// The policy, checked against the catalog as building a runner checks it.
+    pub(super) fn checked_policy(&self, catalog: &Arc<ToolCatalog>) -> Result<ToolPolicy, Failure> {
+        Self::checked(catalog, self.policy()?)
+    }
+
+    /// The same for another policy.
+    pub(super) fn checked(catalog: &Arc<ToolCatalog>, policy: ToolPolicy) -> Result<ToolPolicy, Failure> {
+        let found = ToolRunner::builder(Arc::clone(catalog), policy.clone()).check();
+        let problems: Vec<_> = found.iter().map(ToString::to_string).collect();
+        if problems.is_empty() { Ok(policy) } else { Err(Failure::usage(problems.join("\n")).code("policy_problem")) }
+    }
+
+    /// Opens the application's data and builds the gate.
+    pub(super) async fn open(&self) -> Result<Gate, Failure> {
+        let (catalog, policy) = (self.catalog()?, self.policy()?);
+        let data = &self.settings.data;
+        let adapters = (self.app.bind)(data).map_err(|error| {
+            Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
+        })?;
+        #[cfg(feature = "mcp-client")]
+        let adapters = {
+            let Party { principal, tenant, .. } = self.party();
+            settings::connected(adapters, &self.settings.mcp, (principal, tenant))
+        };
+        let store = self.store().await?;
+        let mut builder = ToolRunner::builder(catalog, policy)
+            .capabilities(adapters.capabilities)
+            .approvals(true)
+            .failures(log::failure)
+            .store(Arc::clone(&store));
+        if let Some(broker) = adapters.broker {
+            builder = builder.broker(broker);
+        }
+        for ((tool, argument), lookup) in adapters.names {
+            builder = builder.names(tool, argument, lookup);
+        }
+        let runner = builder.build().map_err(|error| Failure::usage(error.to_string()).code(error.code()))?;
+        Ok(Gate { runner, store, connections: adapters.connections, party: self.party() })
+    }
+
+    /// Opens the gate and starts a run on it.
+    pub(super) async fn start(
+        &self,
+        user_text: Option<&str>,
+        events: Option<Arc<dyn EventSink>>,
+    ) -> Result<Session, Failure> {
+        let gate = self.open().await?;
+        let mut options = gate.options(events);
+        if let Some(text) = user_text {
+            options = options.user_text(text);
+        }
+        let run = gate.runner.run(options);
+        Ok(Session { gate, run })
+    }
+}
+
+/// A runner over the application's adapters, with the store that holds its records.
+pub struct Gate {
+    /// The runner.
+    pub runner: ToolRunner,
+    pub(super) store: Arc<dyn Store>,
+    connections: BTreeMap<String, ConnectionId>,
+    party: Party,
+}
+
+impl Gate {
+    /// The options of the run of a call that waits: its principal is what it was, and `--role` is about the decider.
+    pub(super) fn options_of(&self, call: &PendingCall, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
+        let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
+        self.options_for(&Party { principal, tenant, roles, attributes }, events)
+    }
+
+    /// Returns the options of a run for the party that the command acts for, with the connections that it may use.
+    pub fn options(&self, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        self.options_for(&self.party, events)
+    }
+
+    /// The options with the connections that runs may use.
+    pub(super) fn connected(&self, options: RunOptions) -> RunOptions {
+        self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.clone()))
+    }
+
+    fn options_for(&self, party: &Party, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        let mut options = self.connected(RunOptions::new());
+        if let Some(principal) = &party.principal {
+            options = options.principal(Arc::clone(principal));
+        }
+        if let Some(tenant) = &party.tenant {
+            options = options.tenant(Arc::clone(tenant));
+        }
+        for role in &party.roles {
+            options = options.role(Arc::clone(role));
+        }
+        for (name, value) in &party.attributes {
+            options = options.attribute(Arc::clone(name), Arc::clone(value));
+        }
+        match events {
+            Some(sink) => options.events(sink),
+            None => options,
+        }
+    }
+}
+
+/// A gate and one run on it.
+pub(super) struct Session {
+    pub(super) gate: Gate,
+    pub(super) run: Run,
+}
+
+impl Session {
+    /// The records of calls, open ones last.
+    pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
+        let mut records = self.gate.store.calls(&self.own()).await?;
+        records.extend(self.open_records().await?);
+        Ok(records)
+    }
+
+    /// The records of calls that wait.
+    pub(super) async fn open_records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
+        Ok(self.gate.store.open_records(&self.own()).await?)
+    }
+
+    /// All records, as they are sealed.
+    pub(super) async fn sealed(&self) -> Result<Vec<SealedRecord>, Failure> {
+        Ok(self.gate.store.records(&self.own()).await?)
+    }
+
+    fn own(&self) -> RecordFilter {
+        RecordFilter::run(self.run.id())
+    }
+}
+
+impl fmt::Debug for Cli<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cli").field("app", &self.app).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("runner", &self.runner).finish_non_exhaustive()
+    }
+}
+
+/// The servers of the configuration file that a command waits for before it begins.
+#[cfg(feature = "mcp-client")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Awaited<'a> {
+    /// All of them.
+    All,
+    /// The server of this tool; none if the tool is the application's own.
+    Of(&'a str),
+    /// None: they are brought in while the command runs.
+    Later,
+}

@@ -1,0 +1,271 @@
+//! The store that `--store` names, opened once for a command, and `store`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde_json::json;
+use tokio::time::Instant;
+use tool_runtime::store::{MemoryStore, RunBehind, Store, StoreError, hold_back, release_run};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use tool_runtime_sql::{SqlOptions, SqlStore};
+
+use crate::exit::{Exit, Failure};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::log;
+use crate::session::{Cli, Gate};
+use crate::{audit, terminal};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreAction {
+    /// Make the tables of the store, or bring older ones to the version of this program
+    Migrate,
+    /// After a backup was put back: list the runs that are behind anchors that were exported before, and hold them back
+    /// from workers; fails if there are any
+    Restored {
+        /// The anchors, as `audit anchor` and `audit export --anchors` print them
+        #[arg(long, value_name = "FILE")]
+        anchors: PathBuf,
+    },
+    /// Let workers continue a run that was held back
+    Release {
+        /// The run, as `store restored` prints it
+        run: String,
+    },
+}
+
+/// A command's reaction to a store that does not exist or has an older version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Makes and migrates it, unless the settings forbid that.
+    Made,
+    /// Refuses it: a new store holds nothing to read, and a command that reads must not change the store.
+    Refused,
+}
+
+/// Why a store is not open.
+enum Unopened {
+    #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "there is no database"))]
+    Store(String, StoreError),
+    Failure(Failure),
+}
+
+impl From<Failure> for Unopened {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Unopened> for Failure {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Store(name, error) => {
+                #[cfg(any(feature = "sqlite", feature = "postgres"))]
+                log::unopened(&error);
+                Self::usage(format!("cannot open {name}: {error} (-v says more)")).code(error.code())
+            }
+            Unopened::Failure(failure) => failure,
+        }
+    }
+}
+
+impl Cli<'_> {
+    /// The store of this command: the one that `--store` names, or one in memory.
+    pub(super) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
+        let opened = self.opened.get_or_try_init(async || match &self.settings.store {
+            Some(url) => open(self, url, Missing::Made).await.map_err(Failure::from),
+            None => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
+        });
+        opened.await.map(Arc::clone)
+    }
+
+    /// The store that `--store` names, which has to be there already. `None` if it names none.
+    pub(super) async fn existing_store(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
+        let Some(url) = &self.settings.store else { return Ok(None) };
+        let opened =
+            self.opened.get_or_try_init(async || open(self, url, Missing::Refused).await.map_err(Failure::from));
+        opened.await.map(|store| Some(Arc::clone(store)))
+    }
+
+    /// Waits until everything is kept. Called before the process ends.
+    pub(super) async fn close(&self) -> Result<(), Failure> {
+        match self.opened.get() {
+            Some(store) => Ok(store.flush().await?),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn sql_options(&self, missing: Missing) -> SqlOptions {
+        let settings = &self.settings.sql;
+        let mut options = SqlOptions::new().migrate(settings.migrate && missing == Missing::Made);
+        if let Some(connections) = settings.connections {
+            options = options.connections(connections);
+        }
+        if let Some(patience) = settings.patience {
+            options = options.patience(patience);
+        }
+        match &settings.prefix {
+            Some(prefix) => options.table_prefix(prefix.as_str()),
+            None => options,
+        }
+    }
+}
+
+pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit, Failure> {
+    let url = cli.settings.store.as_ref();
+    let url = url.ok_or_else(|| Failure::usage("name the store: --store sqlite:FILE or postgres://.."))?;
+    match action {
+        StoreAction::Migrate => migrate(cli, url).await,
+        StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
+        StoreAction::Release { run } => {
+            let store = open(cli, url, Missing::Refused).await?;
+            if release_run(&*store, run).await? {
+                return Ok(Exit::Done);
+            }
+            Err(Failure::usage(format!("the store has no run `{}`", terminal::safe(run))).code("not_found"))
+        }
+    }
+}
+
+/// Lists the runs that are behind anchors, each held back.
+async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Failure> {
+    let (file, anchors) = (anchors.display(), audit::exported(anchors)?);
+    if anchors.is_empty() {
+        // Without any, nothing would be behind.
+        let text = format!("{file} has no anchors: `audit export --anchors` prints those of a store");
+        return Err(Failure::usage(text).code("unreadable_input"));
+    }
+    let store = open(cli, url, Missing::Refused).await?;
+    let behind = hold_back(&*store, &anchors).await?;
+    for RunBehind { run_id, anchored, found, held_back, .. } in &behind {
+        terminal::line(&if cli.settings.json {
+            json!({"run": **run_id, "anchored": anchored, "found": found, "held_back": held_back}).to_string()
+        } else {
+            let what = if *held_back { "held back until `store release`" } else { "not in the store" };
+            format!("{}  records {found} of {anchored}; {what}", terminal::safe(run_id))
+        });
+    }
+    if behind.is_empty() {
+        terminal::note("no run is behind the anchors");
+        return Ok(Exit::Done);
+    }
+    Ok(Exit::Failed)
+}
+
+/// Makes or migrates the tables, and prints their version before and after.
+async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
+    if !cli.settings.sql.migrate {
+        return Err(Failure::usage("`store migrate` makes what --no-migrate forbids; leave one of them out"));
+    }
+    let is_new = url.strip_prefix("sqlite:").is_some_and(|path| !Path::new(path).exists());
+    let was = if is_new { 0 } else { found(cli, url).await? };
+    if was != VERSION {
+        open(cli, url, Missing::Made).await?;
+    }
+    terminal::line(&match was {
+        _ if cli.settings.json => json!({"was": was, "version": VERSION}).to_string(),
+        VERSION => format!("the store has version {VERSION} already"),
+        0 => format!("the store has its tables now: version {VERSION}"),
+        was => format!("the store was migrated from version {was} to {VERSION}"),
+    });
+    Ok(Exit::Done)
+}
+
+/// The version that a store has; 0 without tables.
+async fn found(cli: &Cli<'_>, url: &str) -> Result<i64, Failure> {
+    match open(cli, url, Missing::Refused).await {
+        Ok(_) => Ok(VERSION),
+        Err(Unopened::Store(_, StoreError::Older { found, .. })) => Ok(found),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The version that this program writes.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const VERSION: i64 = SqlStore::VERSION;
+/// There is no database.
+#[cfg(not(any(feature = "sqlite", feature = "postgres")))]
+const VERSION: i64 = 1;
+
+/// How often a database that is away is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Opens the store, and retries while the database is away. `None` if `told` resolves first.
+pub(super) async fn opened(
+    cli: &Cli<'_>,
+    patience: Duration,
+    told: impl Future<Output = ()>,
+) -> Option<Result<Gate, Failure>> {
+    let until = Instant::now() + patience;
+    let mut is_noted = false;
+    let mut told = std::pin::pin!(told);
+    loop {
+        let failure = match cli.open().await {
+            Err(failure) if failure.code == "store_unavailable" && Instant::now() < until => failure,
+            opened => return Some(opened),
+        };
+        if !is_noted {
+            terminal::note(&format!("{}; the worker waits for it for {patience:?}", failure.message));
+            is_noted = true;
+        }
+        if tokio::time::timeout(RETRY, told.as_mut()).await.is_ok() {
+            return None;
+        }
+    }
+}
+
+/// Opens a store by its URL. It can hold a password, so no message quotes it.
+async fn open(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
+    if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        // `//` would be a host, and a file at the root of the disk.
+        if path.starts_with("//") {
+            let text = "the file comes behind the colon: sqlite:shared.db, or sqlite:/var/lib/shared.db";
+            return Err(Failure::usage(text).into());
+        }
+        let path = Path::new(path);
+        if missing == Missing::Refused && !path.is_file() {
+            let message = format!(
+                "there is no database {}; a command that writes makes it, such as `call` or `worker put`",
+                path.display()
+            );
+            return Err(Failure::usage(message).code("unreadable_input").into());
+        }
+        return sqlite(cli, path, missing).await;
+    }
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return postgres(cli, url, missing).await;
+    }
+    let text = "the store is sqlite:FILE or postgres://USER@HOST/DATABASE (--store, its variable, or the file)";
+    Err(Failure::usage(text).into())
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(cli: &Cli<'_>, path: &Path, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
+    let opened = SqlStore::sqlite(path, cli.sql_options(missing)).await;
+    let store = opened.map_err(|error| Unopened::Store(path.display().to_string(), error))?;
+    terminal::note_shared(path);
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "sqlite"))]
+#[expect(clippy::unused_async, reason = "with the feature it waits")]
+async fn sqlite(_: &Cli<'_>, _: &Path, _: Missing) -> Result<Arc<dyn Store>, Unopened> {
+    let message = "this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime-cli";
+    Err(Failure::usage(message).into())
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
+    let opened = SqlStore::postgres(url, cli.sql_options(missing)).await;
+    Ok(Arc::new(opened.map_err(|error| Unopened::Store("the database".to_owned(), error))?))
+}
+
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "with the feature it waits")]
+async fn postgres(_: &Cli<'_>, _: &str, _: Missing) -> Result<Arc<dyn Store>, Unopened> {
+    let message =
+        "this program was built without PostgreSQL: its package needs the feature `postgres` of tool-runtime-cli";
+    Err(Failure::usage(message).into())
+}

@@ -1,0 +1,286 @@
+//! Output for people and programs: data on stdout, messages on stderr, and nothing that a terminal would obey.
+//!
+//! Text from elsewhere (of models, tools, files) goes through [`safe`], [`safe_lines`], [`safe_json`] or [`json`] first.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tool_runtime::wire::Loss;
+
+use crate::exit::Failure;
+use crate::private_file;
+
+/// Data was lost on its way out.
+static LOST: AtomicBool = AtomicBool::new(false);
+/// Text was written to stdout whose line is not finished.
+static OPEN: AtomicBool = AtomicBool::new(false);
+/// A progress line is on the screen.
+static PROGRESS: AtomicBool = AtomicBool::new(false);
+/// When something was written last.
+static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` says otherwise
+    Auto,
+    Always,
+    Never,
+}
+
+/// How this process writes.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    stdout: bool,
+    stderr: bool,
+    quiet: bool,
+}
+
+/// Decides on colours and notes, once, before anything is written.
+pub(super) fn configure(color: Color, quiet: bool) {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
+    // https://no-color.org and https://bixense.com/clicolors
+    let wanted = |terminal: bool| match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto if set("NO_COLOR") => false,
+        Color::Auto if set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") => true,
+        Color::Auto => terminal && !is("TERM", "dumb") && !is("CLICOLOR", "0"),
+    };
+    let (stdout, stderr) = (wanted(std::io::stdout().is_terminal()), wanted(std::io::stderr().is_terminal()));
+    let _ = STYLE.set(Style { stdout, stderr, quiet });
+}
+
+fn style() -> Style {
+    STYLE.get().copied().unwrap_or(Style { stdout: false, stderr: false, quiet: false })
+}
+
+/// The columns that tables and help may use: `COLUMNS`, or those of the terminal. `None` if neither is known.
+pub(super) fn width() -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = || {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(width.0))
+    };
+    given.or_else(terminal).filter(|width| *width > 0).map(|width: usize| width.clamp(20, 500))
+}
+
+/// Somebody reads stderr on a terminal and wants to see notes.
+pub(super) fn is_watched() -> bool {
+    !style().quiet && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Some output could not be written, and not because its reader had enough.
+pub(super) fn lost_output() -> bool {
+    let flushed = std::io::stdout().flush();
+    keep(flushed);
+    LOST.load(Ordering::Relaxed)
+}
+
+/// A closed pipe ends the output, not the program; anything else is a failure of the whole command.
+fn keep(written: std::io::Result<()>) {
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Writes a line of data.
+pub fn line(text: &str) {
+    clear_progress();
+    let mut out = std::io::stdout().lock();
+    keep(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
+    OPEN.store(false, Ordering::Relaxed);
+}
+
+/// Writes a piece of a line of data and shows it.
+pub(super) fn part(text: &str) {
+    clear_progress();
+    let mut out = std::io::stdout().lock();
+    keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    if !text.is_empty() {
+        OPEN.store(!text.ends_with('\n'), Ordering::Relaxed);
+    }
+}
+
+/// Finishes a line of data that [`part`] began.
+pub(super) fn end_line() {
+    if OPEN.load(Ordering::Relaxed) {
+        part("\n");
+    }
+}
+
+/// Writes bytes for a program as they are.
+pub fn bytes(bytes: &[u8]) {
+    keep(std::io::stdout().lock().write_all(bytes));
+}
+
+/// Writes a message for the person at the keyboard, on a line of its own.
+pub fn message(text: &str) {
+    clear_progress();
+    if OPEN.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
+        end_line();
+    }
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n"));
+}
+
+/// Writes a message that `--quiet` leaves out.
+pub fn note(text: &str) {
+    if !style().quiet {
+        message(text);
+    }
+}
+
+/// Notes that other users may open a file.
+pub(super) fn note_shared(path: &std::path::Path) {
+    if let Some(mode) = private_file::shared_mode(path) {
+        note(&safe_lines(&private_file::warning(path, mode)));
+    }
+}
+
+/// How long ago something was written, or work began.
+pub(super) fn silence() -> Duration {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).map_or(Duration::ZERO, |last| last.elapsed())
+}
+
+fn touch() {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+}
+
+/// Shows a line on stderr that the next output replaces. Only where [`is_watched`]; never over an unfinished line.
+pub(super) fn progress(text: &str) {
+    if OPEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "\r\u{1b}[K{text}").and_then(|()| err.flush());
+    PROGRESS.store(true, Ordering::Relaxed);
+}
+
+/// Removes the progress line. The silence begins anew.
+pub(super) fn clear_progress() {
+    touch();
+    if PROGRESS.swap(false, Ordering::Relaxed) {
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(b"\r\x1b[K").and_then(|()| err.flush());
+    }
+}
+
+/// Emphasis on stdout.
+pub(super) fn bold(text: &str) -> String {
+    paint(style().stdout, "1", text)
+}
+
+/// The tone of a piece of a message on stderr.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Waiting,
+    Faint,
+}
+
+/// A piece of a message in its colour.
+pub(super) fn tone(tone: Tone, text: &str) -> String {
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Waiting => "33",
+        Tone::Faint => "2",
+    };
+    paint(style().stderr, code, text)
+}
+
+fn paint(wanted: bool, code: &str, text: &str) -> String {
+    if wanted { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// Text from elsewhere as a terminal may show it: control, bidirectional and invisible characters are escaped.
+#[must_use]
+pub fn safe(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hazard(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Like [`safe`], but line breaks and tabs are kept.
+#[must_use]
+pub fn safe_lines(text: &str) -> String {
+    text.split('\n')
+        .map(|line| line.split('\t').map(safe).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// JSON text whose strings hold no hazard raw: they are written as JSON escapes, so the value is the same.
+#[must_use]
+pub fn safe_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for character in text.chars() {
+        if is_hazard(character) && character != '\n' {
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Returns a value as JSON text for [`line`], on one line and safe for a terminal.
+///
+/// # Errors
+/// The value cannot be serialised.
+pub fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(safe_json(&text))
+}
+
+/// Notes what an encoder left out of a request, a line each.
+pub fn losses(losses: &[Loss]) {
+    for loss in losses {
+        let tool = loss.tool.as_deref().unwrap_or("the request");
+        note(&format!("left out: {} at {} of {}", loss.what, loss.path, safe(tool)));
+    }
+}
+
+/// Characters that a terminal obeys, or that a reader does not see: controls, marks without width or that change the
+/// direction of text, breaks of lines, joiners, variation selectors, fillers and tags. Braille needs its blank pattern.
+const fn is_hazard(character: char) -> bool {
+    matches!(
+        character,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
+            | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{safe, safe_json};
+
+    #[test]
+    fn hazards_are_escaped_and_text_is_kept() {
+        assert_eq!(safe("Grüße, 日本"), "Grüße, 日本");
+        assert_eq!(safe("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(safe_json("\"\u{202e}\u{e0001}\""), r#""\u202e\udb40\udc01""#);
+        assert_eq!(safe("x\u{202e}y\u{200b}z"), "x\\u{202e}y\\u{200b}z");
+    }
+}

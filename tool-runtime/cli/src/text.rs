@@ -1,0 +1,60 @@
+//! Text for people: the name that was probably meant, and text from elsewhere on one line.
+
+/// Longer names are not compared, because the comparison is quadratic.
+const LONGEST_NAME: usize = 128;
+
+/// Returns the name that `wrong` was probably meant to be; of equally near ones the first by the alphabet.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = plain_name(wrong)?;
+    let near = |name: &'a str| Some((distance(&plain, &plain_name(name)?)?, strsim::osa_distance(wrong, name), name));
+    names.into_iter().filter_map(near).min().map(|(_, _, name)| name)
+}
+
+/// A name without case and separators, which people get wrong without noticing.
+fn plain_name(name: &str) -> Option<String> {
+    let separator = |character: &char| matches!(character, '_' | '-' | ' ' | '.');
+    let plain: String = name.chars().filter(|one| !separator(one)).flat_map(char::to_lowercase).collect();
+    (name.len() <= LONGEST_NAME && !plain.is_empty()).then_some(plain)
+}
+
+/// Edits apart, if a third of the longer name at most differs or one name begins or ends with the other.
+fn distance(one: &str, other: &str) -> Option<usize> {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    let edits = strsim::osa_distance(one, other);
+    let contained = short.len() >= 3 && (long.starts_with(short) || long.ends_with(short));
+    (contained || edits <= (long.chars().count() / 3).max(1)).then_some(edits)
+}
+
+/// Text on one line of at most `most` characters: white space becomes one space, quotation marks become `'`, and an ellipsis
+/// stands for what is cut off.
+pub(crate) fn on_one_line(text: &str, most: usize) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    crate::table::cut(&words.replace(['"', '\u{201c}', '\u{201d}'], "'"), most)
+}
+
+/// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, nearest, on_one_line};
+
+    #[test]
+    fn the_nearest_name_is_found() {
+        assert_eq!(nearest("allowd_tools", ["denied_tools", "allowed_tools"]), Some("allowed_tools"));
+        assert_eq!(nearest("due-date", ["duedate", "due_date"]), Some("due_date"));
+        assert_eq!(nearest("zone", ["title", "timezone"]), Some("timezone"));
+        assert_eq!(nearest("zebra", ["mail", "money"]), None);
+        assert_eq!(nearest(&"a".repeat(200), ["a"]), None);
+    }
+
+    #[test]
+    fn a_sentence_fits_into_a_cell() {
+        assert_eq!(on_one_line("Deletes \u{201c}a\n b\u{201d}", 60), "Deletes 'a b'");
+        assert_eq!(on_one_line("12345", 4), "123\u{2026}");
+        assert_eq!((cut("aåb", 2), cut("aåb", 3), cut("aåb", 9)), ("a", "aå", "aåb"));
+    }
+}

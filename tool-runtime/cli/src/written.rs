@@ -1,0 +1,52 @@
+//! [`Written`]: a policy as it is written, for questions that no decision of the policy answers.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tool_runtime::ToolPolicy;
+use tool_runtime::tool::Hash;
+
+use crate::exit::Failure;
+
+/// A policy as JSON, with the keys of its file. What the file leaves out is not there.
+#[derive(Debug, Clone)]
+pub(crate) struct Written(Value);
+
+impl Written {
+    pub(crate) fn of(policy: &ToolPolicy) -> Result<Self, Failure> {
+        serde_json::to_value(policy).map(Self).map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// A key of the table `[tools.NAME]`.
+    pub(crate) fn tool(&self, name: &str, key: &str) -> Option<&Value> {
+        self.key("tools", name, key)
+    }
+
+    /// A key of the table `[labels.NAME]`.
+    pub(crate) fn label(&self, name: &str, key: &str) -> Option<&Value> {
+        self.key("labels", name, key)
+    }
+
+    /// The pin of a discovered tool.
+    pub(crate) fn pin(&self, name: &str) -> Option<Hash> {
+        serde_json::from_value(self.tool(name, "pin")?.clone()).ok()
+    }
+
+    /// The policy with these pins, and an empty allowlist where there is none.
+    pub(crate) fn with_pins(mut self, pins: &BTreeMap<String, Hash>) -> Option<ToolPolicy> {
+        let policy = self.0.as_object_mut()?;
+        let tools = policy.entry("tools").or_insert_with(|| json!({})).as_object_mut()?;
+        for (name, pin) in pins {
+            let rule = tools.entry(name.as_str()).or_insert_with(|| json!({})).as_object_mut()?;
+            rule.insert("pin".to_owned(), json!(pin));
+            if rule.get("redact").is_none_or(Value::is_null) {
+                rule.insert("redact".to_owned(), json!([]));
+            }
+        }
+        serde_json::from_value(self.0).ok()
+    }
+
+    fn key(&self, table: &str, name: &str, key: &str) -> Option<&Value> {
+        self.0.get(table)?.get(name)?.get(key).filter(|value| !value.is_null())
+    }
+}

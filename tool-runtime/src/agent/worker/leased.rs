@@ -1,0 +1,166 @@
+//! [`LeasedRun`]: a run that an application continues itself, in the place of a worker and under the same lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::RunQueue;
+use super::hold::{Hold, Kept, Renewed};
+use super::queue::transact;
+use crate::agent::{Incoming, QueueError, SavedConversation};
+use crate::runner::RunOptions;
+use crate::store::runs::{self, Due, Next, Progress, Taking};
+use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
+
+/// How long a run counts as this process's without a sign of life.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A run that this process continues in the place of a worker, under a lease that is renewed until the value is dropped.
+///
+/// [`RunQueue::take`] takes a run of the store, [`RunQueue::begin`] puts a new one in. [`save`](Self::save) after each
+/// step, so that another process continues there if this one dies: it takes the run once the lease has ended. A write
+/// after that fails with [`StoreError::Fenced`].
+///
+/// ```
+/// use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel, ScriptedTurn, Step};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let (agent, queue) = (Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), RunQueue::new(&runner));
+/// let mut conversation = agent.converse(runner.run(RunOptions::new().run_id("run-1")));
+/// conversation.accept(Incoming::from("Hi!")).await?;
+/// queue.enqueue(&conversation.save().await?).await?;
+///
+/// let (leased, saved) = queue.take("run-1", None, None, "web").await?;
+/// assert_eq!(queue.take("run-1", None, None, "web").await.unwrap_err().code(), "run_held");
+/// let mut conversation = agent.restore(&runner, leased.options(RunOptions::new()), saved).await?;
+/// while let Step::Asked | Step::Ran = conversation.step().await {
+///     leased.save(&conversation.save().await?, "running", None).await?;
+/// }
+/// leased.save(&conversation.save().await?, "answered", None).await?;
+/// leased.release("answered", None).await?;
+/// # Ok(()) })
+/// # }
+/// ```
+pub struct LeasedRun {
+    hold: Hold,
+    /// How often something from outside had happened to the run when its post was read last.
+    news: u64,
+    _kept: Kept,
+}
+
+impl RunQueue {
+    /// Takes a run that no other process has, due or not, in the place of a worker, with its conversation as it was after
+    /// its last step. `owner` is a name for operators.
+    ///
+    /// # Errors
+    /// The principal has no such run in the tenant; another process has it ([`QueueError::Held`]); it lacks records since
+    /// the store was put back ([`QueueError::HeldBack`]); or the store failed.
+    pub async fn take(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+        principal: Option<&str>,
+        owner: &str,
+    ) -> Result<(LeasedRun, SavedConversation), QueueError> {
+        let (run_id, owner): (Arc<str>, _) = (run_id.into(), owner_of(owner));
+        let (principal, tenant) = (principal.map(str::to_owned), tenant.map(str::to_owned));
+        let keys = vec![Key::run(Arc::clone(&run_id))];
+        let change = move |transaction: &mut Transaction| {
+            runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, LEASE)
+        };
+        match transact(&**self.runner.store(), keys, change).await? {
+            Taking::Unknown => Err(QueueError::Unknown),
+            Taking::Held => Err(QueueError::Held),
+            Taking::HeldBack => Err(QueueError::HeldBack),
+            Taking::Taken(lease, run) => {
+                let leased = LeasedRun::new(Arc::clone(self.runner.store()), lease, run.news);
+                match SavedConversation::from_text(&run.document) {
+                    Ok(saved) => Ok((leased, saved)),
+                    Err(error) => {
+                        leased.release(&run.state, None).await?;
+                        Err(error.into())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a new conversation in that this process continues itself. `owner` is a name for operators.
+    ///
+    /// # Errors
+    /// A run with this id is there already ([`StoreError::Duplicate`]), or the store failed.
+    pub async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<LeasedRun, QueueError> {
+        let run = conversation.run();
+        let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
+        (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
+        let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
+        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &stored, &owner, LEASE);
+        let lease = transact(&**self.runner.store(), keys, change).await?;
+        Ok(LeasedRun::new(Arc::clone(self.runner.store()), lease, 0))
+    }
+}
+
+fn owner_of(name: &str) -> Arc<str> {
+    format!("{name}-{}", uuid::Uuid::new_v4().simple()).into()
+}
+
+impl LeasedRun {
+    fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
+        // Whether it is lost, the next write says.
+        let hold = Hold { store, lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
+        let kept = hold.keep(LEASE, CancellationToken::new());
+        Self { hold, news, _kept: kept }
+    }
+
+    /// Returns options with the lease, for [`Agent::restore`](crate::agent::Agent::restore): each write of the run is
+    /// checked against it.
+    pub fn options(&self, options: RunOptions) -> RunOptions {
+        options.held(self.hold.lease.clone())
+    }
+
+    /// Returns the oldest message in the run's post, with the key that [`save`](Self::save) takes it out by; `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or another process has the run.
+    pub async fn post(&mut self) -> Result<Option<(Key, Incoming)>, StoreError> {
+        // Read before the post, so that nothing can come in between unseen.
+        self.news = self.hold.news().await?;
+        self.hold.post().await
+    }
+
+    /// Keeps the conversation, and takes the message that has its effect in it out of the post. `state` is a stable word
+    /// for what the last step did.
+    ///
+    /// # Errors
+    /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
+    pub async fn save(
+        &self,
+        conversation: &SavedConversation,
+        state: &str,
+        taken: Option<Key>,
+    ) -> Result<(), StoreError> {
+        let (document, state) = (Some(conversation.to_text()?), state.into());
+        self.hold.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
+    }
+
+    /// Hands the run back. A worker takes it when its next call expires, and as soon as something is posted to it.
+    ///
+    /// # Errors
+    /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
+    pub async fn release(&self, state: &str, expires: Option<Timestamp>) -> Result<(), StoreError> {
+        self.hold.put(state, expires.map_or(Due::Never, Due::At), self.news, 0).await
+    }
+}
+
+impl fmt::Debug for LeasedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeasedRun").field("run_id", &self.hold.lease.run_id).finish_non_exhaustive()
+    }
+}
