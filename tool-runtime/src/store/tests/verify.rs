@@ -6,8 +6,7 @@ use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::{
-    Anchor, AuditRecord, Chain, Document, Finding, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction,
-    Verifier, anchor,
+    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction, Verifier, anchor,
 };
 
 /// Two runs of four records each, one after the other, with an anchor after half of them and one after all.

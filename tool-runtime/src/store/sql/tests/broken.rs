@@ -5,8 +5,7 @@ use std::fs;
 
 use crate::store::conformance::record;
 use crate::store::sql::tests::{edit, kept, new, open, put};
-use crate::store::verify::{VerifyError, verify};
-use crate::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction, anchor};
+use crate::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction, Verifier, anchor};
 
 /// A store with room for little. The limit belongs to a connection, so that there is one.
 async fn small() -> (tempfile::TempDir, super::SqlStore) {
@@ -139,8 +138,8 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     let found = kept(&cut).await;
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
     // The anchor was lost with the records that it holds; what was exported of it names the first of them.
-    let Err(VerifyError::Found(lost)) = verify(&cut, &exported, |_| {}).await else { panic!("the anchor is ahead") };
-    let lost = &lost[0];
+    let verified = Verifier::verify(&cut, &exported, |_| {}).await.unwrap();
+    let lost = verified.findings.first().expect("the anchor is ahead");
     let first = lost.record().map(|(_, sequence)| sequence);
     assert_eq!((lost.code(), first), ("records_cut", Some(found.len() as u64)));
     assert_eq!(put(&cut, "next").await, Ok(()));
