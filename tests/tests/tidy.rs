@@ -117,13 +117,11 @@ const MOST_FILES: usize = 3;
 
 /// Larger circles that remain: one of their files, and how many there are. Numbers only get smaller, and nothing is added.
 const CIRCLES: &[(&str, usize)] = &[
-    ("cli/session.rs", 36),
-    ("mcp/serve/mod.rs", 21),
-    ("policy/policy.rs", 12),
+    ("mcp/serve.rs", 21),
+    ("policy/tool_policy.rs", 12),
     ("store/document.rs", 12),
     ("mcp/source/connection.rs", 7),
-    ("store/sql/mod.rs", 5),
-    ("hydrate/mod.rs", 4),
+    ("hydrate.rs", 4),
     ("wire/decode/decoded.rs", 4),
 ];
 
@@ -133,63 +131,13 @@ const SCATTERED: &[(&str, usize)] = &[
     ("crate::catalog::lock::shape::Comparison", 5),
     ("crate::mcp::serve::McpServer", 5),
     ("crate::mcp::serve::tasks::Tasks", 4),
-    ("crate::policy::policy::ToolPolicy", 10),
+    ("crate::policy::tool_policy::ToolPolicy", 10),
     ("crate::policy::run_policy::RunPolicy", 4),
     ("crate::wire::ui::order::Order", 4),
 ];
 
 /// Files that remain of the older layout. The module `x` is in `x.rs`, and its children are in the folder `x`.
-const MISPLACED: &[&str] = &[
-    "adapters/mod.rs",
-    "adapters/restate/mod.rs",
-    "call/mod.rs",
-    "capability/mod.rs",
-    "catalog/lock/mod.rs",
-    "catalog/lock/shape/mod.rs",
-    "catalog/mod.rs",
-    "catalog/pick/mod.rs",
-    "cli/approvals/mod.rs",
-    "cli/args/mod.rs",
-    "cli/chat/mod.rs",
-    "cli/mcp/mod.rs",
-    "cli/mod.rs",
-    "cli/policy/mod.rs",
-    "component/mod.rs",
-    "hydrate/mod.rs",
-    "json/mod.rs",
-    "mcp/mod.rs",
-    "mcp/serve/mod.rs",
-    "mcp/source/mod.rs",
-    "media/mod.rs",
-    "policy/cedar/mod.rs",
-    "policy/mod.rs",
-    "policy/policy.rs",
-    "private/mod.rs",
-    "redact/mod.rs",
-    "registration/mod.rs",
-    "schema/mod.rs",
-    "store/conformance/mod.rs",
-    "store/mod.rs",
-    "store/sql/mod.rs",
-    "store/store.rs",
-    "text/mod.rs",
-    "tool/mod.rs",
-    "wire/decode/mod.rs",
-    "wire/decode/turn/mod.rs",
-    "wire/encode/mod.rs",
-    "wire/encode/strict/mod.rs",
-    "wire/formats/anthropic/mod.rs",
-    "wire/formats/gemini/mod.rs",
-    "wire/formats/mod.rs",
-    "wire/formats/ollama/mod.rs",
-    "wire/formats/openai_chat/mod.rs",
-    "wire/formats/openai_responses/mod.rs",
-    "wire/history/mod.rs",
-    "wire/mod.rs",
-    "wire/ui/mod.rs",
-    "wire/ui/order/mod.rs",
-    "wire/ui/read/mod.rs",
-];
+const MISPLACED: &[&str] = &[];
 
 /// What is more than the most, compared with the exceptions: `counted` are the things that are too many, each with the
 /// names by which an exception may know it.

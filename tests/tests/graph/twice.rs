@@ -3,7 +3,7 @@
 use tool_runtime::agent::{Delivery, Incoming, RunQueue, Worker};
 use tool_runtime::call::{Decider, Mismatch, Question};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{AuditRecord, PendingFilter};
+use tool_runtime::store::{AuditRecord, PendingCall, PendingFilter};
 
 use super::*;
 
@@ -41,8 +41,7 @@ async fn refused(rig: &Rig) -> usize {
 async fn asks(rig: &Rig, before: Option<&Question>) -> Question {
     loop {
         let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
-        let question =
-            calls.iter().find(|call| &*call.run_id == "parent").map(PendingCall::question);
+        let question = calls.iter().find(|call| &*call.run_id == "parent").map(PendingCall::question);
         match question {
             Some(question) if Some(&question) != before => return question,
             _ => tokio::time::sleep(Duration::from_millis(5)).await,

@@ -6,11 +6,10 @@
 //! decision says so once.
 
 use std::fs;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use fs4::{FileExt, TryLockError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tool_runtime::agent::SavedConversation;
@@ -142,7 +141,7 @@ impl Kept {
         let lock = self.path.with_extension("lock");
         let failed = |error: std::io::Error| cannot("lock", &lock, &error);
         let mut file = private_file::options().read(true).truncate(false).open(&lock).map_err(failed)?;
-        match FileExt::try_lock(&file) {
+        match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let text = format!("another process decides on a call of `{}`; wait for its end", self.id);

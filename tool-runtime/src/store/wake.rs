@@ -3,7 +3,7 @@
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::store::store::POLL;
+use crate::store::interface::POLL;
 
 /// Wakes the tasks that wait in [`Store::changed`](crate::store::Store::changed), for stores to use.
 ///

@@ -4,7 +4,7 @@
 //! [`ToolPolicy::from_path`] does any IO. A whole policy; every key may be left out:
 //!
 //! ```toml
-#![doc = include_str!("example.toml")]
+#![doc = include_str!("policy/example.toml")]
 //! ```
 
 mod allowance;
@@ -30,8 +30,6 @@ mod names;
 mod no_cedar;
 mod parse;
 mod party;
-#[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
-mod policy;
 mod problem;
 mod read;
 mod record_rule;
@@ -41,6 +39,7 @@ mod server_rule;
 mod spending;
 mod subject;
 mod terms;
+mod tool_policy;
 mod unready;
 mod window;
 
@@ -56,7 +55,6 @@ pub use names::RunTools;
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
 pub(crate) use party::Party;
-pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};
@@ -64,6 +62,7 @@ pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 pub(crate) use terms::Terms;
+pub use tool_policy::ToolPolicy;
 pub use unready::Unready;
 pub(crate) use window::Window;
 

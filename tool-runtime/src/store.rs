@@ -18,6 +18,7 @@ mod error;
 mod filter;
 mod finding;
 pub(crate) mod grants;
+mod interface;
 mod key;
 pub(crate) mod ledger;
 mod mailbox;
@@ -28,8 +29,6 @@ pub(crate) mod posts;
 mod restored;
 pub(crate) mod runs;
 mod sealed;
-#[expect(clippy::module_inception, reason = "the trait is named in its file")]
-mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -40,7 +39,6 @@ pub(crate) mod waiting;
 mod wake;
 mod write_handle;
 
-pub use self::store::Store;
 pub use accounts::Balance;
 pub(crate) use accounts::StoredAccount;
 pub use anchors::{Anchor, AnchoredHead, anchor};
@@ -54,6 +52,7 @@ pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;
 pub use grants::{Grant, GrantCaller, GrantScope};
+pub use interface::Store;
 pub use key::{DocumentKind, Key, Query};
 pub(crate) use ledger::LedgerEntry;
 #[cfg(feature = "mcp-server")]
