@@ -164,7 +164,7 @@ fn dependencies_have_licences_that_the_policy_allows() {
         exceptions.iter().map(|one| (one["crate"].as_str().unwrap(), one["allow"][0].as_str().unwrap())).collect();
     let workspaces = if cfg!(feature = "adapters") { &["Cargo.toml", ADAPTERS_MANIFEST][..] } else { &["Cargo.toml"] };
     let workspaces: Vec<_> = workspaces.iter().map(|manifest| resolved(manifest)).collect();
-    for package in workspaces.iter().flat_map(|metadata| packages(metadata)) {
+    for package in workspaces.iter().flat_map(packages) {
         let licence = package["license"].as_str().unwrap_or_else(|| panic!("{} has no licence", package["name"]));
         // `+` is for later versions of the licence too.
         let excepted = exceptions.remove(package["name"].as_str().unwrap());

@@ -70,7 +70,7 @@ pub enum Looks {
     Panics,
     /// Its process dies.
     Dies,
-    /// It finds out after a while. Whoever waits for the death of a process is told when it begins.
+    /// It finds out after a while. A test that waits for the death of a process learns when it begins.
     Slowly,
 }
 

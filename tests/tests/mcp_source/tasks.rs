@@ -41,7 +41,7 @@ async fn endless(server: impl Fn() -> RemoteServer, more: &str, outcome: Outcome
     endless_with(|limit| (server().call_timeout(limit), more.to_owned()), outcome).await;
 }
 
-/// The same for a limit that stands in the settings of the server or in the policy.
+/// The same for a limit in the settings of the server or in the policy.
 async fn endless_with(limited: impl Fn(Duration) -> (RemoteServer, String), outcome: Outcome) {
     let mut limit = SHORT;
     loop {

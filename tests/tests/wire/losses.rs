@@ -38,7 +38,7 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
     };
     let with = |text: &str, carried| [vec![text.trim().to_owned()], sealed(carried)].concat();
     match part {
-        Part::Text(text) => (with(text.text(), text.carried()), &["what only", "the id of", "citation"]),
+        Part::Text(text) => (with(text.text(), text.carried()), &["data that only", "the id of", "citation"]),
         Part::Reasoning(text) => (with(text.text(), text.carried()), &["reasoning"]),
         Part::Refusal(text) => (vec![text.clone()], &["refusal"]),
         Part::Media(media) => {
@@ -52,12 +52,12 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
         Part::Call(call) => {
             let mut texts = sealed(call.carried());
             strings(&serde_json::from_str(call.arguments()).unwrap(), &mut texts);
-            (texts, &["what only", "arguments", "the id of", "which code"])
+            (texts, &["data that only", "arguments", "the id of", "which code"])
         }
         Part::Carried(carried) => {
             // Of a container only the id goes back.
             let expiry = |text: &String| !carried.json().contains("\"container\"") || !text.ends_with('Z');
-            (sealed(Some(carried)).into_iter().filter(expiry).collect(), &["what only", "server tool", "reasoning"])
+            (sealed(Some(carried)).into_iter().filter(expiry).collect(), &["data that only", "server tool", "reasoning"])
         }
         _ => (Vec::new(), &[]),
     }

@@ -28,8 +28,8 @@ const LIBRARY: &str = requirement(
     "[dependencies.jsonschema]\nversion = \"",
 );
 
-/// The version after one of the two texts: the first stands in the manifest as written, the second in a published one,
-/// which cargo rewrites. A manifest without either does not compile.
+/// Returns the version after one of two texts: `written` occurs in the manifest of the repository, `published` in one that
+/// cargo rewrote for a registry. A manifest without either does not compile.
 const fn requirement<'a>(manifest: &'a str, written: &str, published: &str) -> &'a str {
     let start = match (find(manifest.as_bytes(), written.as_bytes()), find(manifest.as_bytes(), published.as_bytes())) {
         (Some(at), _) => at + written.len(),

@@ -196,7 +196,7 @@ impl Durable for Engine<'_> {
         let before = self.before();
         let entry = self.journaled(name, async {
             // An attempt whose process was stopped asks no model for a run that a later attempt has.
-            self.journal.runner.still_holds(&self.lease).await.map_err(store)?;
+            self.lease.confirm().await.map_err(store)?;
             let saved = match work.await {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),
