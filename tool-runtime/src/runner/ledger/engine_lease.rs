@@ -111,8 +111,8 @@ impl ToolRunner {
         Ok(EngineLease { runner: self.clone(), options: options.held(lease.clone()), lease })
     }
 
-    /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another principal
-    /// or tenant under the run's id do not count.
+    /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another
+    /// principal or tenant under the run's id do not count.
     async fn executed_elsewhere(&self, run_id: &str, options: &RunOptions) -> Result<Option<Duration>, StoreError> {
         let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (mut rest, mut longest) = (Rest::of(query), None);
@@ -129,8 +129,8 @@ impl ToolRunner {
         Ok(longest)
     }
 
-    /// Returns the time until `then` by the runner's clock; `None` if it has come. An engine sets its timer for the end of
-    /// a waiting call with it ([`WaitingCall::expires_at`](crate::agent::WaitingCall)).
+    /// Returns the time until `then` by the runner's clock; `None` if `then` has passed. An engine sets its timer for
+    /// the expiry of a waiting call with it ([`WaitingCall::expires_at`](crate::agent::WaitingCall)).
     ///
     /// ```
     /// use std::time::Duration;
