@@ -185,8 +185,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It needs
-    /// no capabilities, so a command or a test can check a policy without adapters.
+    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It
+    /// needs no capabilities, so a command or a test can check a policy without adapters.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -267,8 +267,8 @@ impl RunnerBuilder {
         })
     }
 
-    /// Logs the tools of servers that the policy allows and that cannot run. Not an error, because a server may change its
-    /// tools at any time.
+    /// Logs the tools of servers that the policy allows and that cannot run. This is not an error, because a server may
+    /// change its tools at any time.
     fn log_unready(&self) {
         for tool in self.policy.mentioned().filter(|name| is_discovered(name)) {
             if let Some(why) = self.catalog.unready(&self.policy, tool) {

@@ -179,9 +179,9 @@ impl Run {
     /// one that the run was restored from, or, according to the ledger, in any other. `None` if it has no record and no
     /// effect of it can have begun. Records of another principal or tenant are ignored.
     ///
-    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it: that one
-    /// stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored conversation,
-    /// or for a [sweep](crate::ToolRunner::sweep).
+    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it. Such a
+    /// call stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored
+    /// conversation, or for a [sweep](crate::ToolRunner::sweep).
     ///
     /// # Errors
     /// The store failed.

@@ -167,9 +167,9 @@ impl Run {
         self.state().begin_turn();
     }
 
-    /// Whether the model made the same mistake in a tool's arguments in three turns in a row: the loop should stop asking
-    /// the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same tool, pointer,
-    /// keyword and expectation.
+    /// Whether the model made the same mistake in a tool's arguments in three turns in a row. The loop should then stop
+    /// asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same
+    /// tool, pointer, keyword and expectation.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
@@ -277,7 +277,7 @@ impl Run {
     }
 
     /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
-    /// does. What the policy hides is never picked.
+    /// does. A tool that the policy hides is never picked.
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
         self.shared().catalog.pick_of(query, options, self.catalog().entries())

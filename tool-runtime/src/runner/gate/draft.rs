@@ -44,7 +44,7 @@ pub(in crate::runner) struct Draft {
     plain: Option<Box<Plain>>,
 }
 
-/// What was called. A known tool is shared, and its record shares its name.
+/// The called tool, or its name. A known tool is shared, and its record shares its name.
 #[derive(Clone)]
 pub(in crate::runner) enum Called {
     Tool(Arc<Entry>),

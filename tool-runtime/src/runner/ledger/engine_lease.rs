@@ -81,9 +81,9 @@ impl fmt::Debug for EngineLease {
 impl ToolRunner {
     /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused.
     ///
-    /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an earlier
-    /// process may still execute a call of the run, this first waits until that call's lease ends, at most as long as
-    /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
+    /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
+    /// earlier process may still execute a call of the run, this first waits until that call's lease ends, at most as
+    /// long as [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another process still executes a call after the wait: try again later.

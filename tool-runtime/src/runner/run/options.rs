@@ -14,8 +14,8 @@ use crate::store::RunLease;
 
 /// The principal of a run and its permissions. Every default allows no more than the policy does.
 ///
-/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem that
-/// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
+/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem
+/// that [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
 ///
 /// ```
 /// use tool_runtime::RunOptions;

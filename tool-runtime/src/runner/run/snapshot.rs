@@ -16,8 +16,8 @@ use crate::store::{Balance, PendingCall, Store, StoreError, Waiting};
 /// The version of the document that this library writes, and the only one that it reads.
 const VERSION: u32 = 1;
 
-/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence, spent budget, loop guard, call ids,
-/// calls whose effects are not known, and the calls that wait.
+/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence,
+/// spent budget, loop guard, call ids, calls whose effects are not known, and the calls that wait.
 ///
 /// Keep it where clients cannot change it: the library trusts it, and it contains the frozen arguments of waiting
 /// calls, including sensitive ones. Its `Debug` shows none of them. A waiting call is finished once for each store: if

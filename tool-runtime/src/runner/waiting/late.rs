@@ -46,8 +46,8 @@ pub(in crate::runner) async fn append(
     Ok(())
 }
 
-/// Returns the record of a decision on a call that does not wait. `None` without a decider, without a record of a call
-/// whose party is `wanted`, or if the maximum number of refusals is recorded.
+/// Returns the record of a decision on a call that does not wait. `None` without a decider, if no record of the call
+/// has a party that `wanted` accepts, or if the maximum number of refusals is recorded.
 async fn late(
     shared: &Shared,
     (run_id, id): (&str, &CallId),

@@ -1,4 +1,5 @@
-//! The end of a call: its result, its record, and its terminal event. A call whose future is dropped ends like any other.
+//! The end of a call: its result, its record, and its terminal event. A call whose future is dropped ends in the same
+//! way.
 
 use tokio::runtime::Handle;
 
