@@ -104,7 +104,6 @@ impl Run {
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
     /// recorded; the grant needs bounds and has none; or the store failed.
-    /// is recorded. The grant has to be bounded and is not, or the store failed.
     pub async fn remember(
         &self,
         question: &Question,

@@ -53,7 +53,7 @@ impl Display {
         }
     }
 
-    /// Returns the counter of what the model has shown.
+    /// Returns the counter of the model's shown parts.
     pub(in crate::agent) fn activity(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.activity)
     }

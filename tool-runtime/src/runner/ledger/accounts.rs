@@ -79,7 +79,7 @@ impl Accounts {
         store.transact(keys, change).await
     }
 
-    /// Books a model's turn. The tokens were used even if the run has another owner by now.
+    /// Books a model's turn. The tokens were used even if another process owns the run now.
     fn charge(&self, store: &Contained<dyn Store>, used: Spend) -> WriteHandle {
         let turn = Bill::new(&self.all, used);
         let keys = Account::keys(&turn.accounts).collect();

@@ -224,7 +224,7 @@ impl LedgerClient<'_> {
     }
 
     /// Resolves when another attempt has the call. While the store cannot be reached, the owner is unknown and the call
-    /// goes on.
+    /// continues.
     async fn prolong(self, attempt: &Attempt) {
         let lease = self.0.shared().lease;
         loop {

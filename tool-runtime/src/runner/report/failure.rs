@@ -12,7 +12,7 @@ use crate::contain::{caught, discard};
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {
-    /// A stable word: an outcome's code such as `execution_error`, a store's such as `store_unavailable`, a model's, or
+    /// The stable code: an outcome's such as `execution_error`, a store's such as `store_unavailable`, a model's, or
     /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.

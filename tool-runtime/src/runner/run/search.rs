@@ -30,7 +30,6 @@ const MAX_DESCRIPTION_BYTES: usize = 300;
 /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
 /// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not offer
 /// it.
-/// `allowed_tools`. It finds only what the policy lets the run see. An agent that does not pick does not offer it.
 ///
 /// ```
 /// use tool_runtime::runner::search_tools;

@@ -186,8 +186,8 @@ pub enum GrantError {
 }
 
 impl GrantError {
-    /// Returns a stable word: `grant_unbounded`, `grant_scope`, `grant_conditions`,
-    /// `grant_unmet`, or that of the [`ResumeError`].
+    /// Returns the stable code: `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, or that of the
+    /// [`ResumeError`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

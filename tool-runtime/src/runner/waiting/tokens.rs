@@ -96,7 +96,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Returns a stable word: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
+    /// Returns the stable code: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
     /// `other_principal`, `other_tenant`, `no_randomness`, and those of [`Mismatch`] and [`RestoreError`].
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! Run: the tool itself. Panics, timeouts and cancellation end here; what leaves this stage is projected.
+//! Run: the tool itself. Panics, timeouts and cancellation end here; the output of this stage is projected.
 
 use std::any::Any;
 use std::sync::Arc;
