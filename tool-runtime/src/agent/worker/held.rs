@@ -151,6 +151,7 @@ impl Held<'_> {
     /// Releases the run until later, with a longer wait each time, but at most `most` times in a row.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        // 2, 4, 8 and so on, up to 256 seconds.
         let due = if failures < most { Due::In(Duration::from_secs(1 << failures.min(8))) } else { Due::Never };
         self.put(code, due).await
     }

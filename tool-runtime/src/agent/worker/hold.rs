@@ -137,9 +137,11 @@ impl Hold {
 
 async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, renewed: Arc<Renewed>, lost: CancellationToken) {
     loop {
+        // A failed renewal leaves time for another one within the lease.
         tokio::time::sleep(by / 3).await;
         match prolong(&*store, &lease, by, &renewed).await {
             Err(StoreError::Fenced) => break,
+            // Not renewed for a whole lease, so another worker may have the run.
             Err(_) if renewed.elapsed() > by => break,
             _ => {}
         }

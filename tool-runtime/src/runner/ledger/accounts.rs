@@ -48,6 +48,7 @@ impl Accounts {
         let mut turns = self.turns();
         // `overdrawn` may never be called; each turn is on its way to the store all the same.
         turns.retain(|turn| !turn.receipt.is_kept());
+        // Beyond the maximum, the oldest turn is no longer awaited. Its write continues.
         if turns.len() >= MOST_TURNS {
             turns.pop_front();
         }

@@ -117,6 +117,7 @@ impl LedgerClient<'_> {
         suspending: Option<Box<Suspending>>,
     ) -> WriteHandle {
         let store = &self.0.shared().store;
+        // Only the record has to be written, so no transaction over several documents is needed.
         if attempt.is_none() && self.0.options().lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(AuditRecord::Call(record));
         }
@@ -228,6 +229,7 @@ impl LedgerClient<'_> {
     async fn prolong(self, attempt: &Attempt) {
         let lease = self.0.shared().lease;
         loop {
+            // A failed renewal leaves time for another one within the lease.
             tokio::time::sleep(lease / 3).await;
             if let Err(StoreError::Fenced) = self.renew(attempt).await {
                 return;

@@ -15,13 +15,14 @@ use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{self, graph_of, is_graph};
 
-/// The run of a graph, as the run that calls it sees it. On drop, all of its open calls are closed.
+/// The run of a graph, as the run that calls it sees it. If it is dropped before
+/// [`close`](Self::close), all of its open calls are closed.
 pub(in crate::runner) struct Orphans {
     run: Run,
     call: CallId,
     tool: String,
     child: Arc<str>,
-    /// Set until [`close`](Self::close) takes over: a drop before that means that the future was dropped.
+    /// Whether a drop means that the future of the graph's call was dropped.
     is_cut: bool,
 }
 

@@ -51,6 +51,7 @@ pub(in crate::runner) fn remembered<'a>(
     async move {
         let run = open.run();
         let options = run.options();
+        // A grant does not cover arguments that were repaired.
         if repaired {
             return Remembered::default();
         }
