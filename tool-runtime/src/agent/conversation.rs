@@ -34,11 +34,11 @@ use crate::wire::{Message, RequestSettings};
 /// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses its input and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
 /// of its record, or `outcome_unknown` if its effect may have begun.
+///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
 /// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). The
 /// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
 /// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
-/// its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};

@@ -13,8 +13,8 @@ use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, Sto
 /// The right of one attempt of a workflow engine to a run. [`ToolRunner::engine_lease`] makes it.
 ///
 /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once. Each
-/// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the lease
-/// in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
+/// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the
+/// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
