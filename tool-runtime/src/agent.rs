@@ -1,4 +1,4 @@
-//! The agent loop: a model and the gate take turns until there is an answer or somebody else has to act.
+//! The agent loop: the model and the gate alternate until there is an answer, or until a person or a client has to act.
 //!
 //! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
 //! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
@@ -106,7 +106,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
+    /// Creates an agent with this model: 16 turns for one answer, as many concurrent calls as the policy allows,
     /// guidance from the catalog.
     pub fn new(model: impl ModelClient + 'static) -> Self {
         Self {
@@ -134,22 +134,22 @@ impl Agent {
         self
     }
 
-    /// Limits the model's turns for one message of the user; 16 by default. The turn that would be one too many ends as
+    /// Limits the model's turns for one message of the user; 16 by default. The turn beyond the limit ends as
     /// [`StopReason::TurnLimit`](crate::agent::StopReason::TurnLimit).
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
     }
 
-    /// Limits how many neighbouring `read_only` calls of a turn run at the same time. The policy's `parallel`, one by
-    /// default, is the limit that this can only lower.
+    /// Limits how many adjacent `read_only` calls of a turn run at the same time. It can only lower the policy's
+    /// `parallel`, which is one by default.
     pub const fn parallel(mut self, calls: usize) -> Self {
         self.parallel = Some(calls);
         self
     }
 
-    /// Sets what every request asks for: temperature, limits, reasoning, the choice of tools and so on. Each setting of
-    /// a message ([`Incoming::settings`](crate::agent::Incoming::settings)) wins over the one given here.
+    /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
+    /// of a message ([`Incoming::settings`](crate::agent::Incoming::settings)) overrides the agent's.
     ///
     /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
     /// turn. A call outside the choice is flagged in
@@ -169,7 +169,7 @@ impl Agent {
         self
     }
 
-    /// Sets what a million tokens cost, in the unit of the policy's cost budget; zero by default.
+    /// Sets the prices of a million tokens, in the unit of the policy's cost budget; zero by default.
     pub const fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

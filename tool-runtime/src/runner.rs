@@ -87,28 +87,28 @@ impl ToolRunner {
         &self.shared.policy
     }
 
-    /// The schema of what everyone may see of a tool's output; `None` if nobody said what the output is.
+    /// Returns the schema of the tool's output as everyone may see it; `None` if the tool declares no output schema.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
         let projector = self.shared.compiled.projector(entry)?;
         Some(projector.shown_schema(&entry.payload.as_ref()?.to_value()))
     }
 
-    /// Returns the store's time, by which runs are due, leases end and calls expire.
+    /// Returns the store's time, which decides when runs are due, leases end and calls expire.
     pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
         self.shared.store.now().await
     }
 
-    /// Returns the rules by which a call of a client can wait for a person; empty if none can. With `own`, only the rules
-    /// of calls that the policy does not let their own principal decide. A server whose store no approver reaches checks
-    /// that there is none.
+    /// Returns the policy rules under which a client's call can wait for a person; an empty list if there are none.
+    /// With `own` set to `true`, returns only the rules of calls that the policy does not let their own principal
+    /// decide. A server whose store no approver can reach checks that this list is empty.
     #[must_use]
     pub fn asking_rules(&self, own: bool) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;
         if *approvals { approval_rules::of_clients(policy, catalog, own) } else { Vec::new() }
     }
 
-    /// Where records and pending calls are kept.
+    /// Returns the store that keeps records and pending calls.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store_of_application

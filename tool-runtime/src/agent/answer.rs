@@ -33,13 +33,13 @@ pub enum ClientAnswer {
 }
 
 impl ClientAnswer {
-    /// Gives the result of a call, as JSON text.
+    /// Creates the answer with the result of a call, as JSON text.
     #[must_use]
     pub fn value(id: impl Into<CallId>, json: impl Into<String>) -> Self {
         Self::Value { id: id.into(), json: json.into() }
     }
 
-    /// Says that the client could not execute the call.
+    /// Creates the answer of a client that could not execute the call.
     #[must_use]
     pub fn failed(id: impl Into<CallId>) -> Self {
         Self::Failed { id: id.into() }

@@ -1,4 +1,4 @@
-//! [`AnswerError`]: why there is no typed answer.
+//! [`AnswerError`]: the reason why there is no typed answer.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use crate::agent::{StopReason, WaitingCall};
 use crate::runner::ResumeError;
 use crate::schema::SchemaProblem;
 
-/// Why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
+/// The reason why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
 #[non_exhaustive]
 pub enum AnswerError {
     /// Calls wait for the client or for a person: ask again with their answers and decisions.
     Waiting(Vec<WaitingCall>),
-    /// The turn ended without an answer that fits.
+    /// The turn ended without an answer that matches the schema.
     Stopped {
         /// The reason.
         reason: StopReason,
         /// The last, possibly incomplete, text of the model.
         text: String,
     },
-    /// One of the calls does not wait for what it was given; the conversation is unchanged.
+    /// One of the calls does not wait for its decision or answer; the conversation is unchanged.
     NotWaiting(ResumeError),
-    /// The type cannot be described to a model. Holds everything that is wrong with its schema.
+    /// The type cannot be described to a model. Contains all problems of its schema.
     Schema(Vec<SchemaProblem>),
 }
 
-// What the model wrote stays out of logs.
+// Text that the model wrote stays out of logs.
 impl fmt::Debug for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

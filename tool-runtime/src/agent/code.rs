@@ -18,27 +18,27 @@ use crate::capability::Requirement;
 use crate::json::{self, DeError, Tree};
 use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 
-/// The longest source, in characters.
+/// The maximum length of the source, in characters.
 const SOURCE: usize = 32 * 1024;
 
-/// What a model has to know of the language, after the application's description.
+/// The description of the language for the model, after the application's description.
 const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one object map, such as \
     `let notes = notes__list(#{ page: 1 });`; a tool of any name is called by `call_tool(\"name\", #{ .. })`. A call returns \
     what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result, as \
     JSON in `value`; `print` adds text to `printed`. There are no functions of your own, closures, modules, clock, \
     randomness or files.";
 
-/// A tool that runs a script: a model asks for many calls at once, and only the result comes back to it.
+/// A tool that runs a script, so that a model requests many calls at once and reads only the result.
 ///
-/// Its tool is called `graph__NAME` and takes a `script`. It is a graph without a model, so all that holds for a
-/// [`Graph`](crate::agent::Graph) holds for it: it is denied until the policy names it in `allowed_graphs`; its calls go
-/// through the gate in a run of its own, with one record each, and have the principal, the tools, the labels and the budgets
-/// of the run that calls it or less (`budgets.graphs.NAME`, `callers."graph:NAME"`).
+/// Its tool is called `graph__NAME` and takes a `script`. It is a graph without a model, so the rules of a
+/// [`Graph`](crate::agent::Graph) apply: it is denied until the policy names it in `allowed_graphs`; its calls go
+/// through the gate in a run of its own, with one record each, and have the principal, the tools, the labels and the
+/// budgets of the run that calls it or less (`budgets.graphs.NAME`, `callers."graph:NAME"`).
 ///
-/// The interpreter has no way out but calls of tools. It is limited in operations, in the depth of calls and expressions,
-/// in the sizes of values and in the number of calls; its time is that of the call. A call that needs an approval, and each
-/// call with effects does, lets the script wait: after the decision it is run again from its beginning, and the calls
-/// that it made return what they returned.
+/// The interpreter can reach nothing except through tool calls. It is limited in operations, in the depth of calls and
+/// expressions, in the sizes of values and in the number of calls; its time is that of the call. The script waits at
+/// each call that needs an approval, which includes every call with effects. After the decision it runs again from its
+/// beginning, and the calls that it made return their recorded results.
 ///
 /// ```
 /// use tool_runtime::agent::CodeMode;
@@ -101,47 +101,48 @@ impl CodeMode {
         }
     }
 
-    /// Sets what the calling model reads of it, before the sentences on the language.
+    /// Sets the description for the calling model, which comes before the sentences on the language.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Sets the tools that a script may call, by exact name. A catalog refuses a script without tools, and with tools that
-    /// do not exist, that a client executes, that are graphs, or that have effects, unless [`effects`](Self::effects) says
-    /// that they may.
+    /// Sets the tools that a script may call, by exact name. A catalog refuses a script without tools, and with tools
+    /// that do not exist, that a client executes, or that are graphs. It also refuses tools with effects, unless
+    /// [`effects`](Self::effects) permits them.
     pub fn tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.tools = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Lets a script call tools with effects. Each such call waits for an approval, whatever the policy says, and is
-    /// denied where nobody can approve.
+    /// Permits tools with effects. Each call of such a tool waits for an approval, whatever the policy decides, and is
+    /// denied if the runner has no approvals.
     pub const fn effects(mut self) -> Self {
         self.effects = true;
         self
     }
 
-    /// Sets how many calls a script may make, 100 by default; the policy can set less. The script ends at the next one.
+    /// Sets the maximum number of calls of a script, 100 by default; the policy can set less. The script ends at the
+    /// next one.
     pub const fn max_calls(mut self, calls: usize) -> Self {
         self.calls = calls;
         self
     }
 
-    /// Sets how many operations the interpreter may take, 1,000,000 by default.
+    /// Sets the maximum number of operations of the interpreter, 1,000,000 by default.
     pub const fn max_operations(mut self, operations: u64) -> Self {
         self.operations = operations;
         self
     }
 
-    /// Sets how long a script may take, its calls included, one minute by default; the policy can set less.
+    /// Sets the time limit of a script, its calls included, one minute by default; the policy can set less.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how long its output may be, in bytes; the policy can set less. Printed text that has no room is cut, and a
-    /// result that has none is refused.
+    /// Sets the maximum length of its output, in bytes; the policy can set less. Printed text is cut to the limit; a
+    /// result beyond it is refused.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self

@@ -1,4 +1,4 @@
-//! [`Conversation`]: what an application does with an agent.
+//! [`Conversation`]: the application's interface to an agent.
 //!
 //! The file is long because most of it is the documentation of public methods. The loop itself is
 //! [`turns`](crate::agent::turns), which does not know a conversation.
@@ -31,14 +31,14 @@ use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
 ///
-/// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses what came in and when its
+/// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses its input and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
 /// of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). What a chat UI posts is read by the
-/// [`chat_reader`](Self::chat_reader) and taken by [`receive`](Self::receive). Each request gets a stream of
-/// its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). The
+/// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
+/// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
@@ -87,12 +87,13 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Takes a message of the user; the model and the gate take turns until it is answered or somebody has to act.
+    /// Takes a message of the user; the model and the gate alternate until it is answered, or until a person or a
+    /// client has to act.
     ///
-    /// Calls that still wait are abandoned: the model reads that nobody acted on them.
+    /// Calls that still wait are abandoned: the model reads that they were cancelled.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = self.begin();
-        // On the heap: the whole request is one future, which callers hold.
+        // On the heap: the whole request is one future, which callers store.
         let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
         done.with(ended)
     }
@@ -100,8 +101,8 @@ impl Conversation {
     /// Takes the client's results of calls that it executes. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
-    /// event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
+    /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an
+    /// `error` event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
     pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, ResumeError> {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
     }
@@ -109,8 +110,8 @@ impl Conversation {
     /// Takes a person's answer to the question of a call that waits for them. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation is
-    /// unchanged, and the refusal is recorded. See [`answer`](Self::answer) for the events.
+    /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation
+    /// is unchanged, and the refusal is recorded. See [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
         question: &Question,
@@ -120,10 +121,10 @@ impl Conversation {
         self.receive(Incoming::new().decide(question, decision, decider)).await
     }
 
-    /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
-    /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
-    /// A decision or an answer that does not fit emits an `error` event and leaves its call waiting, which a message of
-    /// the user then abandons.
+    /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
+    /// message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn. A decision
+    /// or an answer that does not match emits an `error` event and leaves its call waiting, which a message of the user
+    /// then abandons.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
@@ -139,9 +140,9 @@ impl Conversation {
         Ok(done.with(ended))
     }
 
-    /// Takes everything that one request brings, as [`receive`](Self::receive) does, without asking the model:
+    /// Takes the content of one request, as [`receive`](Self::receive) does, but does not ask the model:
     /// [`step`](Self::step) continues. An approved call runs, and a message abandons the calls that still wait. A
-    /// decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    /// decision or an answer that does not match leaves its call waiting, and emits an `error` event.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
@@ -164,9 +165,9 @@ impl Conversation {
         }
     }
 
-    /// Asks for an answer of a type, in the provider's own schema mode or through a tool whose call is the answer. Tools
-    /// may be called before it as usual. The runner's validator checks the answer against the schema of the type; one
-    /// that does not fit is returned to the model once, with what is wrong.
+    /// Requests an answer of a type, in the provider's own schema mode or through a tool whose call is the answer.
+    /// Tools may be called before it as usual. The runner's validator checks the answer against the schema of the type;
+    /// an answer that does not match is returned to the model once, with the problems.
     ///
     /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
     /// conversation was saved and restored. The answer is in the history as JSON text.
@@ -200,8 +201,8 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Calls wait, the turn ended without an answer that fits, a decision or an answer is for a call that does not wait
-    /// for it, or the type has no usable schema.
+    /// Calls wait, the turn ended without an answer that matches, a decision or an answer is for a call that does not
+    /// wait for it, or the type has no usable schema.
     pub async fn ask<T: DeserializeOwned + JsonSchema>(
         &mut self,
         incoming: impl Into<Incoming>,
@@ -220,18 +221,18 @@ impl Conversation {
         }
     }
 
-    /// Does what comes next: asks the model, or takes the next calls of its answer through the gate, or says what the
-    /// conversation waits for or how it ended.
+    /// Takes the next step: asks the model, takes the next calls of its answer through the gate, or returns the calls
+    /// that wait or the end of the turn.
     ///
-    /// What [`save`](Self::save) returns after a step restores to exactly that point: an answer whose calls have not
-    /// run, or of which some have. A process that keeps the document after each step can end at any moment: the next
-    /// one runs only calls that have not begun. One that began and was not seen to end is reconciled if its tool can
+    /// The document that [`save`](Self::save) returns after a step restores to exactly that point: an answer with none
+    /// or some of its calls run. A process that keeps the document after each step can end at any moment: the next one
+    /// runs only calls that have not begun. A call that began and has no known end is reconciled if its tool can
     /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
     /// `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between calls
     /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
     ///
-    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without
-    /// anything new, the next one returns the same again. After a model that failed it asks again.
+    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without new
+    /// input, the next step returns the same again. After an error of the model, it asks the model again.
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn, Step};
@@ -255,7 +256,7 @@ impl Conversation {
     /// ```
     pub async fn step(&mut self) -> Step {
         let done = Done::of_step(&self.turns.run, &*self.turns.agent.model);
-        // On the heap: a step is one large future, which callers hold.
+        // On the heap: a step is one large future, which callers store.
         let step = Box::pin(async {
             let mut used = Used::default();
             let step = self.turns.advance().await;
@@ -279,7 +280,7 @@ impl Conversation {
         }
     }
 
-    /// The one `done` event of a request.
+    /// Creates the guard that emits the one `done` event of a request.
     fn begin(&self) -> Done {
         Done::new(&self.turns.run, &*self.turns.agent.model)
     }
@@ -289,12 +290,12 @@ impl Conversation {
         self.turns.is_idle()
     }
 
-    /// Looks again at the calls that wait. Returns whether any still runs in another process.
+    /// Reads the waiting calls from the store again. Returns whether any of them runs in another process.
     pub(super) async fn refresh(&mut self) -> Result<bool, StoreError> {
         self.turns.refresh().await
     }
 
-    /// Finishes the calls for which it is too late. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether there were any.
     pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         self.turns.expire(now).await
     }
@@ -303,14 +304,15 @@ impl Conversation {
         self.turns.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
     }
 
-    /// Without it a client would believe that its answer was taken, and send the same one again.
+    /// Emits the mismatch as an `error` event. Without it a client would believe that its answer was taken, and send it
+    /// again.
     fn tell(&self, misfit: Option<SafeError>) {
         if let Some(error) = misfit {
             self.turns.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
     }
 
-    /// Takes what comes from outside. Returns why a decision or an answer did not fit.
+    /// Takes decisions, answers and a message. Returns the mismatch of a decision or an answer.
     async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
         let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
         let decided = |(question, decision, decider): (Question, _, _)| {
@@ -329,7 +331,7 @@ impl Conversation {
             self.say(content, settings).await?;
             return Ok(misfit);
         }
-        // Whatever the turn ended with, it continues now; what waits or has not run comes first.
+        // Clears the end of the last turn, so that the turn continues; calls that wait or have not run come first.
         if self.turns.state.open.is_empty() && self.turns.state.said.as_ref().is_some_and(Said::is_end) {
             self.turns.state.said = None;
         }
@@ -337,8 +339,8 @@ impl Conversation {
     }
 
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
-    /// that its call asks now, and that every decider may decide, without taking any: for services that have to refuse a
-    /// request before its response begins. Each refused decision on a known call is recorded.
+    /// that its call asks now, and that every decider may decide. It takes none of them: use it in services that have
+    /// to refuse a request before its response begins. Each refused decision on a known call is recorded.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
@@ -347,7 +349,7 @@ impl Conversation {
         let checked = self.compare(incoming).await;
         if checked.is_err() {
             for (question, kind, decider) in incoming.brought() {
-                // It is refused for the same reason as here, and recorded.
+                // The gate refuses it for the same reason as here, and records the refusal.
                 let _refused = self.turns.run.admits(question, kind, decider).await;
             }
         }
@@ -368,7 +370,7 @@ impl Conversation {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
         for (question, ..) in incoming.brought() {
-            // A call that does not wait in the store was decided by a process that may be gone; taking the decision finds
+            // The store has the call as not waiting: a process that may be gone decided it. Taking the decision finds
             // out how it ended.
             if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
                 && pending.question() != *question
@@ -379,7 +381,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The questions whose decider may not decide.
+    /// Returns the questions whose decider may not decide.
     fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, Mismatch)> {
         incoming.brought().filter_map(|(question, _, decider)| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
@@ -394,7 +396,7 @@ impl Conversation {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
 
-    /// Returns the reader of what a chat UI posts to this conversation as it is now: it accepts answers to the calls
+    /// Returns a reader of a chat UI's posts to this conversation in its current state: it accepts answers to the calls
     /// that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
@@ -405,9 +407,9 @@ impl Conversation {
     /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
     /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
-    /// A client shows each call once, in the message in which it was made. How a call of an earlier message ends is
-    /// therefore not part of this one. A call that still waited and is abandoned because the user wrote something else
-    /// ends in the run's own sink only. [`UiStream::end_after`] has an example.
+    /// A client shows each call once, in the message in which it was made. The end of a call of an earlier message is
+    /// therefore not part of this one. If a new message of the user abandons a waiting call, its end is emitted only to
+    /// the run's own sink. [`UiStream::end_after`] has an example.
     pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         if protocol == Protocol::AgUi {
             return self.ui_stream_resuming(protocol, message_id);

@@ -1,4 +1,4 @@
-//! [`Durable`]: where the results of steps are kept, so that they are not taken again.
+//! [`Durable`]: storage for the results of steps, so that a step is not taken twice.
 
 use std::error::Error;
 use std::fmt;
@@ -11,17 +11,17 @@ use crate::agent::{Conversation, Ended, Incoming, ModelError, SavedConversation,
 use crate::runner::ResumeError;
 use crate::store::StoreError;
 
-/// One unit of work: a step, or what a request brings. It ends with the conversation as it is then.
+/// One unit of work: a step, or the content of a request. Its result is the conversation after it.
 pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfinished>> + Send + 'w>>;
 
-/// Where the results of steps are kept: a store that workers share, or the journal of an engine for durable execution.
+/// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution.
 ///
-/// The loop is the same for all of them: [`Conversation::step_on`] gives each step to [`unit`](Self::unit), by a name
-/// that is the same whenever the step is taken again. An engine returns the result that its journal has under that name,
-/// or does the work and journals what it returned: a document that serialises as JSON. An engine that cuts a unit does
-/// its work again; the ledger of the gate then says which calls have begun, so the runner needs a store that outlives the
-/// process. What calls wait for comes from outside the loop, as an engine's signal or promise, and is taken by
-/// [`Conversation::accept_on`].
+/// The loop is the same for all of them: [`Conversation::step_on`] passes each step to [`unit`](Self::unit), with a
+/// name that is the same whenever the step is taken again. An engine returns the result in its journal under that name,
+/// or does the work and journals its result: a document that serialises as JSON. An engine that interrupts a unit does
+/// its work again; the gate's ledger then tells which calls have begun, so the runner needs a store that outlives the
+/// process. Decisions and answers come from outside the loop, as an engine's signal or promise, and
+/// [`Conversation::accept_on`] takes them.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -61,10 +61,10 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfini
 /// ```
 #[async_trait]
 pub trait Durable: Send + Sync {
-    /// Why a unit has no result: the work failed, or the engine did.
+    /// The reason why a unit has no result: the work failed, or the engine did.
     type Error: From<Unfinished> + Send;
 
-    /// Returns what is kept under the name, or does the work and keeps what it returns before it returns that.
+    /// Returns the result kept under the name, or does the work and keeps its result before it returns it.
     ///
     /// # Errors
     /// The work failed, or its result could not be kept. The step can be taken again.
@@ -78,11 +78,11 @@ pub trait Durable: Send + Sync {
 }
 
 impl Conversation {
-    /// As [`step`](Self::step), as a unit of an engine. A step that only says what is known already (that calls wait, or
-    /// how it ended) is not a unit.
+    /// As [`step`](Self::step), as a unit of an engine. A step that would make no progress (because calls wait, or the
+    /// turn has ended) is not a unit.
     ///
     /// # Errors
-    /// The unit has no result, also because the model gave no answer: that is not kept, so that it can be asked again.
+    /// The unit has no result. An error of the model is not kept, so that the model can be asked again.
     pub async fn step_on<D: Durable + ?Sized>(&mut self, engine: &D) -> Result<Step, D::Error> {
         if self.is_idle() {
             return Ok(self.step().await);
@@ -134,13 +134,13 @@ impl Conversation {
     }
 }
 
-/// Why a unit of work has no result.
+/// The reason why a unit of work has no result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unfinished {
     /// The model gave no answer.
     Model(ModelError),
-    /// What came from outside does not fit the conversation, which is unchanged.
+    /// The decision or answer does not match the conversation, which is unchanged.
     Refused(ResumeError),
     /// The store failed.
     Store(StoreError),
@@ -155,7 +155,7 @@ impl Unfinished {
         Self::Other(error.into())
     }
 
-    /// What can be tried again is an error; anything else is the end of the turn.
+    /// Converts an end that can be retried to its error; any other end is the end of the turn, in `stopped`.
     fn of(ended: Ended, stopped: &mut Option<Ended>) -> Self {
         match ended {
             Ended::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
@@ -168,7 +168,7 @@ impl Unfinished {
         }
     }
 
-    /// Returns a stable word.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

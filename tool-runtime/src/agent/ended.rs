@@ -1,4 +1,4 @@
-//! [`Ended`]: how a request to a conversation ended.
+//! [`Ended`]: the end of a request to a conversation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::policy::BudgetExceeded;
 use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{Finish, WireError};
 
-/// How a request to a conversation ended. The history is one that every provider accepts in each case.
+/// The end of a request to a conversation. Every provider accepts the history in each case.
 #[non_exhaustive]
 pub enum Ended {
     /// The model answered.
@@ -25,17 +25,17 @@ pub enum Ended {
         /// The calls that wait, in the order of the model.
         calls: Vec<WaitingCall>,
     },
-    /// It ended without an answer.
+    /// The request ended without an answer.
     Stopped {
         /// The reason.
         reason: StopReason,
-        /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused. For
+        /// The last, possibly incomplete, text of the model. For a refusal, the text of the refusal. For
         /// [`StopReason::AskUser`], the request for clarification to the user, which is in the history too.
         text: String,
     },
 }
 
-// What the model wrote stays out of logs.
+// Text that the model wrote stays out of logs.
 impl fmt::Debug for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,43 +71,43 @@ impl Ended {
 pub struct WaitingCall {
     /// The id of the call.
     pub id: CallId,
-    /// The question that it asks: a decision on the call carries it.
+    /// The question of the call: a decision on the call carries it.
     pub question: Question,
     /// The tool.
     pub name: String,
-    /// Who it waits for.
+    /// Whether the call waits for a person or a client.
     pub suspension: Suspension,
-    /// For a graph, the call that it waits for, such as `researcher > notes__delete`: arguments and rule are those of that
-    /// call. `None` for every other tool.
+    /// For a graph, the call that it waits for, such as `researcher > notes__delete`: arguments and rule are those of
+    /// that call. `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What the client executes, prepared by the tool. `None` for an approval.
+    /// The payload that the client executes, prepared by the tool. `None` for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<JsonText>,
-    /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
+    /// The arguments with the sensitive ones masked. `None` if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<JsonText>,
-    /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
-    /// no sentence, or if the store could not be asked.
+    /// The effect of the call, in the sentence of the tool's author with the shown arguments. `None` if the tool has no
+    /// sentence, or if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that were looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
+    /// The differences between the model's arguments and the tool's: defaults, trimmed ids, repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The labels that the run had: what it had read before.
+    /// The labels of the run at that time, which describe the data that it had read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<Arc<str>>,
-    /// The rule of the policy that asked for a person. `None` for a call that waits for a client, or if the store could
-    /// not be asked.
+    /// The rule of the policy that requires the approval. `None` for a call that waits for a client, or if the store
+    /// could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The time from which on it is too late. `None` if the store could not be asked.
+    /// The time at which the call expires. `None` if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Why the last decision or answer did not fit, so that it can be corrected. `None` if there was none.
+    /// The mismatch of the last decision or answer, so that it can be corrected. `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<SafeError>,
 }
@@ -132,7 +132,7 @@ impl WaitingCall {
         }
     }
 
-    /// The tool that a decision is about: for a graph, the tool of its inner call.
+    /// Returns the tool that a decision is about: for a graph, the tool of its inner call.
     pub(super) fn decided(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
@@ -152,11 +152,11 @@ impl fmt::Debug for WaitingCall {
     }
 }
 
-/// Why a turn ended without an answer.
+/// The reason why a turn ended without an answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model asked for more turns than the agent allows.
+    /// The model needed more turns than the agent allows.
     TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
@@ -166,14 +166,14 @@ pub enum StopReason {
     EmptyAnswer,
     /// The model gave no answer.
     Model(ModelError),
-    /// The answer broke off, was filtered or refused.
+    /// The answer broke off, was filtered, or is a refusal.
     Incomplete {
-        /// How it ended.
+        /// How the answer ended.
         finish: Finish,
-        /// What broke it off.
+        /// The error that broke it off.
         error: Option<WireError>,
     },
-    /// The answer does not have the form that was asked for, also after the model was told so once.
+    /// The answer does not match the requested schema, even after one correction.
     UnfitAnswer(Vec<Violation>),
     /// A call that waits could not be finished; it still waits, and the model was not asked.
     Unsettled(ResumeError),

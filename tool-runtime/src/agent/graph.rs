@@ -12,16 +12,16 @@ use crate::capability::Requirement;
 use crate::json::{self, DeError, Tree};
 use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 
-/// An agent that is a tool of another agent: a model asks for a task, and gets a summary with findings.
+/// An agent that is a tool of another agent: a model passes a task, and gets a summary with findings.
 ///
 /// Its tool is called `graph__NAME` and takes a `task`. It is denied until the policy names it in `allowed_graphs`. Its
-/// effect is that of the tool that reaches furthest among its own.
+/// effect is the greatest among those of its tools.
 ///
 /// The graph works in a run of its own, through the same gate, and is never wider than the run that calls it: the same
-/// principal, tenant, roles, connections and labels; the tools that both have; no other graph. What it uses counts against
-/// the budgets of both. Its history stays with it. Labels that it gets, and values that it has seen, are those of the
-/// calling run afterwards. A call of it that needs an approval lets the call of the graph wait: a decision on that one is a
-/// decision on the call, and the graph continues.
+/// principal, tenant, roles, connections and labels; the tools that both have; no other graph. Its spending counts
+/// against the budgets of both. Its history is private. Its labels and its evidence are added to the calling run
+/// afterwards. If one of its calls needs an approval, the call of the graph waits: a decision on the graph's call is a
+/// decision on the inner call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Graph, ScriptedModel, ScriptedTurn};
@@ -94,14 +94,14 @@ impl Graph {
         }
     }
 
-    /// Sets what the calling model reads of it. A catalog refuses a graph without a description.
+    /// Sets the description for the calling model. A catalog refuses a graph without a description.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Sets the sentence for the person who decides on a call of the graph itself; `{task}` in it is the task. A call that
-    /// the graph makes has the sentence of its tool.
+    /// Sets the sentence for the person who decides on a call of the graph itself; `{task}` in it is the task. For a
+    /// call that the graph makes, the person reads the sentence of that call's tool.
     pub fn summary(mut self, sentence: impl Into<Arc<str>>) -> Self {
         self.summary = vec![sentence.into()];
         self
@@ -114,21 +114,21 @@ impl Graph {
         self
     }
 
-    /// Sets how long a task may take; the policy can set less.
+    /// Sets the time limit of a task; the policy can set less.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how long its output may be, in bytes; the policy can set less. Findings that have no room are left out,
-    /// the last ones first, and a summary that has none is cut.
+    /// Sets the maximum length of its output, in bytes; the policy can set less. Findings that do not fit are left out,
+    /// the last ones first, and a summary that does not fit is cut.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self
     }
 
-    /// States that a task can be worked on again after a crash. Its calls have the same keys then, so that those that
-    /// ended are not made again.
+    /// States that a task can be repeated after a crash. Its calls then have the same keys, so that those that ended
+    /// are not made again.
     pub const fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
@@ -175,7 +175,7 @@ impl From<Graph> for DynamicTool {
     }
 }
 
-/// What all calls of a graph share.
+/// The parts that all calls of a graph share.
 struct Shared {
     name: String,
     version: String,

@@ -1,4 +1,4 @@
-//! [`History`]: the messages of a conversation. They only grow, so that a turn costs what it adds to them.
+//! [`History`]: the messages of a conversation. They only grow, so that a turn costs only as much as it adds.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::wire::history::{Missing, bounded, repair};
 /// The messages of a conversation.
 #[derive(Clone)]
 pub(super) struct History {
-    /// The instructions of the last request, in front of the messages, so that both are one slice.
+    /// The instructions of the last request, followed by the messages, so that both are one slice.
     all: Vec<Message>,
     is_instructed: bool,
-    /// How many messages were part of a request. They are whole and stay as they are, which is why the rest of this can be
-    /// kept.
+    /// The number of messages that were part of a request. They are complete and do not change, so that the fields
+    /// below stay valid.
     sent: usize,
-    /// The ids of the calls in what was sent.
+    /// The ids of the calls in the sent messages.
     ids: Arc<HashSet<CallId>>,
-    /// Whether a file is in what was sent.
+    /// Whether the sent messages contain a file.
     has_files: bool,
     prompt: Option<Prompt>,
 }
 
-/// What was hashed of the requests to a model.
+/// The hash of the requests to a model so far.
 #[derive(Clone)]
 struct Prompt {
     model: String,
     hashing: Hashing,
-    /// How many messages are hashed, the instructions included.
+    /// The number of hashed messages, including the instructions.
     messages: usize,
 }
 
@@ -49,7 +49,7 @@ impl History {
         Self { all, is_instructed: false, sent: 0, ids: Arc::default(), has_files: false, prompt: None }
     }
 
-    /// The messages without instructions.
+    /// Returns the messages without instructions.
     pub(super) fn messages(&self) -> &[Message] {
         self.all.get(1..).unwrap_or_default()
     }
@@ -58,8 +58,7 @@ impl History {
         self.all.push(message);
     }
 
-    /// Makes the messages ready for a request: whole, each call followed by its one result, with these instructions in
-    /// front of them.
+    /// Prepares the messages for a request: complete, each call followed by its one result, after these instructions.
     pub(super) fn prepare(&mut self, instructions: Option<String>) {
         let text = instructions.as_deref().unwrap_or_default();
         let same = matches!(self.all.first(), Some(Message::System(known)) if known == text);
@@ -70,7 +69,7 @@ impl History {
                 *first = Message::System(instructions.unwrap_or_default());
             }
         }
-        // Results belong to the turn of the model before them, and no turn came behind one that was answered by a request.
+        // Results belong to the model's turn before them, and no turn follows one that was already sent with a request.
         let new = self.all.split_off(1 + self.sent);
         let ids = new.iter().flat_map(Message::calls).map(|call| call.id.clone());
         Arc::make_mut(&mut self.ids).extend(ids);
@@ -79,13 +78,13 @@ impl History {
         self.sent = self.messages().len();
     }
 
-    /// The messages of a request that was prepared.
+    /// Returns the messages of the prepared request.
     pub(super) fn request(&self) -> &[Message] {
         self.all.get(usize::from(!self.is_instructed)..).unwrap_or_default()
     }
 
-    /// Leaves out the oldest files if there are more than one request has room for. What a request has no room for, no
-    /// later one has: only the first reports the loss, and memory stays bounded. Returns the messages that it has, before.
+    /// Removes the oldest files if a request does not have room for all. Later requests have no room for them either,
+    /// so that only the first reports the loss, and memory stays bounded. Returns the messages before the removal.
     pub(super) fn bound(&mut self) -> Option<Vec<Message>> {
         let bounded = self.has_files.then(|| bounded(self.messages())).flatten()?;
         let before = self.request().to_vec();
@@ -95,13 +94,13 @@ impl History {
         Some(before)
     }
 
-    /// The ids of the calls in the request that was prepared.
+    /// Returns the ids of the calls in the prepared request.
     pub(super) const fn ids(&self) -> &Arc<HashSet<CallId>> {
         &self.ids
     }
 
-    /// [`ModelRequest::prompt_hash`](crate::agent::ModelRequest::prompt_hash) of the request that was prepared: only what
-    /// the request before did not have is hashed. `None` if a message cannot be written.
+    /// Returns [`ModelRequest::prompt_hash`](crate::agent::ModelRequest::prompt_hash) of the prepared request. Only
+    /// messages that the previous request did not have are hashed. `None` if a message cannot be serialized.
     pub(super) fn prompt_hash(&mut self, model: &str, tools: Hash) -> Option<Hash> {
         let mut prompt = match self.prompt.take().filter(|prompt| prompt.model == model) {
             Some(prompt) => prompt,
@@ -158,7 +157,7 @@ mod tests {
         Message::Result(ResultMessage::new(id, "1"))
     }
 
-    /// Requests of a conversation, as one that remembers nothing would make them.
+    /// Compares the requests of a conversation with those made without cached state.
     #[test]
     fn a_request_is_what_it_would_be_without_memory() {
         let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), ToolPolicy::deny_all());
@@ -169,7 +168,7 @@ mod tests {
         let turns = [
             (Some("Be brief."), "m", vec![Message::user("One.")]),
             (Some("Be brief."), "m", vec![call("c1"), result("c1")]),
-            // Answered twice, by nobody, and out of place.
+            // Results that occur twice, have no call, or are out of place.
             (Some("Be brief."), "m", vec![call("c2"), result("c2"), result("c2"), result("c1"), Message::user("Two.")]),
             (Some("Be brief."), "m", vec![call("c3"), Message::user("Three.")]),
             (Some("Be long."), "m", vec![Message::assistant("Yes.")]),
@@ -189,7 +188,7 @@ mod tests {
             assert_eq!(hash, Some(request.prompt_hash(model)), "{at}");
             let ids = whole.iter().flat_map(Message::calls).map(|call| call.id.clone()).collect();
             assert_eq!(**history.ids(), ids, "{at}");
-            // A document keeps the messages alone.
+            // A document contains only the messages.
             let read: History = serde_json::from_str(&serde_json::to_string(&history).unwrap()).unwrap();
             assert_eq!(read.messages(), history.messages());
         }

@@ -1,7 +1,7 @@
 //! [`HttpModel`]: models behind HTTP endpoints (feature `http`).
 //!
 //! Redirects are refused, answers are bounded in size and time, and nothing is read from the environment: the
-//! application gives URL, key, proxy and certificates.
+//! application sets URL, key, proxy and certificates.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -49,8 +49,8 @@ use texts::Texts;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
-/// Without a limit in the settings of the request, a turn has as many tokens as the model writes. Anthropic requires a
-/// limit: it is 16,000 tokens, and what the model may think in addition.
+/// Without a limit in the settings of the request, the model's own limit on the tokens of a turn applies. Anthropic
+/// requires a limit: it is 16,000 tokens, plus the budget for thinking.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -79,8 +79,8 @@ struct Inner {
 }
 
 impl HttpModel {
-    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual one: `/v1`, for Ollama
-    /// `/api`, for Gemini `/v1beta`.
+    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual one:
+    /// `/v1`, for Ollama `/api`, for Gemini `/v1beta`.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())
     }

@@ -1,4 +1,4 @@
-//! [`Incoming`]: what comes in from outside between two turns of the model.
+//! [`Incoming`]: the input from outside between two turns of the model.
 
 use std::fmt;
 
@@ -14,8 +14,9 @@ use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatRequest};
 
-/// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
-/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not fit.
+/// The content of one request to a conversation: decisions, answers of the client and a message of the user, in any
+/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not
+/// match.
 ///
 /// ```
 /// use tool_runtime::agent::{ClientAnswer, Incoming};
@@ -41,7 +42,7 @@ pub struct Incoming {
     pub(super) decisions: Vec<(Question, ApprovalDecision, Decider)>,
     pub(super) expired: Vec<Question>,
     pub(super) answers: Vec<ClientAnswer>,
-    /// What the answer to the message has to be.
+    /// The type that the answer to the message has to have.
     pub(super) typed: Option<Typed>,
 }
 
@@ -71,8 +72,8 @@ impl Incoming {
         self
     }
 
-    /// Sets the JSON Schema that the answer to the message has to fit, which is that of an object. An answer that does not
-    /// fit is returned to the model once, with what is wrong. [`Conversation::ask`](crate::agent::Conversation::ask) makes
+    /// Sets the JSON Schema of the answer to the message; it has to describe an object. An answer that does not match
+    /// is returned to the model once, with the problems. [`Conversation::ask`](crate::agent::Conversation::ask) derives
     /// the schema from a type.
     ///
     /// # Errors
@@ -88,22 +89,22 @@ impl Incoming {
         self
     }
 
-    /// What the user says and sends; empty if there is no message.
+    /// Returns the user's text and files; empty if there is no message.
     pub(super) fn content(text: Option<String>, media: Vec<Media>) -> Vec<Content> {
         media.into_iter().map(Content::Media).chain(text.map(Content::Text)).collect()
     }
 
-    /// Sets what the turns that answer the message ask for. Each setting wins over the agent's, until the next message.
-    /// Without a message they have no effect.
+    /// Sets the settings of the turns that answer the message. Each setting overrides the agent's, until the next
+    /// message. Without a message they have no effect.
     pub fn settings(mut self, settings: RequestSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// What a chat UI posted. A refusal carries the person's reason as the message that the model reads.
+    /// Creates the input from a chat UI's post. A refusal carries the person's reason as the message for the model.
     ///
-    /// The decider of each decision is the one who posted it, as the application authenticated them. If that is the
-    /// principal of the run, the policy has to say `own_calls = true`.
+    /// `decider` is the author of the post, as the application authenticated them, and decides on each decision in it.
+    /// If that is the principal of the run, the policy has to set `own_calls = true`.
     pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
         let incoming = Self { text: request.text, media: request.files, ..Self::new() };
         request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
@@ -124,25 +125,25 @@ impl Incoming {
         self
     }
 
-    /// The questions that it answers, with the kind of record that each leaves and who decides.
+    /// Returns the questions that it answers, each with the kind of record and the decider.
     pub(super) fn brought(&self) -> impl Iterator<Item = (&Question, DecisionKind, Option<&Decider>)> {
         let decided =
             self.decisions.iter().map(|(question, decision, decider)| (question, decision.kind(), Some(decider)));
         decided.chain(self.expired.iter().map(|question| (question, DecisionKind::Expired, None)))
     }
 
-    /// The calls that their client answers.
+    /// Returns the calls that their client answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = &CallId> {
         self.answers.iter().map(ClientAnswer::id)
     }
 
-    /// The decisions alone.
+    /// Returns only the decisions.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn into_decisions(self) -> Vec<(Question, ApprovalDecision, Decider)> {
         self.decisions
     }
 
-    /// Adds that the question of a call that waits for a person was not answered in time.
+    /// Adds the expiry of a call that waits for a person.
     pub fn expire(mut self, question: &Question) -> Self {
         self.expired.push(question.clone());
         self
@@ -155,7 +156,7 @@ impl Incoming {
     }
 }
 
-// Text, answers and decisions hold what users wrote.
+// Text, answers and decisions contain text that users wrote.
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")

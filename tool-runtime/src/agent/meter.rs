@@ -1,4 +1,4 @@
-//! [`Meter`]: the tokens of a turn, estimated from bytes where a budget limits them and the provider does not count them.
+//! [`Meter`]: the tokens of a turn, estimated from bytes if a budget limits them and the provider does not count them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,19 +10,20 @@ use crate::runner::Run;
 use crate::wire::history::{Content, Part};
 use crate::wire::{Decoded, DisplayEvent, Message, Usage, WireErrorKind};
 
-/// How many bytes of text make a token. English has about four, code, JSON and other scripts have fewer.
+/// The estimated bytes of text in a token. English has about four; code, JSON and other scripts have fewer.
 const BYTES: u64 = 3;
 
-/// The most tokens that one image or file counts for.
+/// The maximum number of tokens that one image or file counts for.
 const FILE: u64 = 4096;
 
-/// The tokens of one request and its answer, booked once: when the answer is whole, or when its future is dropped.
+/// The tokens of one request and its answer. They are booked once: when the answer is complete, or when its future is
+/// dropped.
 pub(super) struct Meter {
     run: Run,
     prices: Prices,
     /// The estimated tokens of the request. `None` if no budget limits tokens or their cost.
     sent: Option<u64>,
-    /// The bytes that were shown so far.
+    /// The bytes shown so far.
     shown: AtomicU64,
     is_open: AtomicBool,
 }
@@ -33,7 +34,7 @@ impl Meter {
         Self { run: run.clone(), prices, sent, shown: AtomicU64::new(0), is_open: AtomicBool::new(true) }
     }
 
-    /// A part of the answer arrived.
+    /// Counts a part of the answer that arrived.
     pub(super) fn hears(&self, event: &DisplayEvent<'_>) {
         let bytes = match event {
             DisplayEvent::Text(text)
@@ -44,7 +45,7 @@ impl Meter {
         self.shown.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// No answer began, so that nothing is booked; an answer that was shown in part was written all the same.
+    /// Books nothing if no answer began. An answer that was shown in part is booked.
     pub(super) fn unanswered(&self) {
         if self.shown.load(Ordering::Relaxed) == 0 {
             self.is_open.store(false, Ordering::Relaxed);
@@ -91,7 +92,7 @@ impl Meter {
         usage
     }
 
-    /// Books one turn, also if the provider reports no usage.
+    /// Books one turn, even if the provider reports no usage.
     fn book(&self, usage: Option<Usage>) {
         self.is_open.store(false, Ordering::Relaxed);
         let used = usage.unwrap_or_default();
@@ -109,7 +110,7 @@ impl Meter {
     }
 }
 
-/// An answer whose future is dropped is paid for like another.
+/// An answer whose future is dropped is billed by the provider as well.
 impl Drop for Meter {
     fn drop(&mut self) {
         if let Some(sent) = self.sent.filter(|_| self.is_open.load(Ordering::Relaxed)) {
@@ -120,7 +121,7 @@ impl Drop for Meter {
     }
 }
 
-/// The tokens of a request: its messages, its tools, and the schema of its answer.
+/// Estimates the tokens of a request: its messages, its tools, and the schema of its answer.
 fn sent(request: &ModelRequest<'_>) -> u64 {
     let mut size = Size::default();
     for message in request.messages {
@@ -148,7 +149,7 @@ fn sent(request: &ModelRequest<'_>) -> u64 {
     size.tokens()
 }
 
-/// What text and files come to.
+/// The size of text and files.
 #[derive(Default)]
 struct Size {
     bytes: u64,

@@ -12,7 +12,7 @@ use crate::json;
 use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
-/// Takes the events of an answer while they arrive, for display only.
+/// Receives the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
@@ -44,14 +44,14 @@ pub trait ModelClient: Send + Sync {
     /// Returns the model's name, for accounts, spans and hashes.
     fn name(&self) -> &str;
 
-    /// Returns the provider as the semantic conventions of `OpenTelemetry` call it (`gen_ai.provider.name`): `openai`,
-    /// `anthropic`, `gcp.gemini` or a name of its own; `_OTHER` by default.
+    /// Returns the provider by its name in the semantic conventions of `OpenTelemetry` (`gen_ai.provider.name`):
+    /// `openai`, `anthropic`, `gcp.gemini` or a custom name; `_OTHER` by default.
     #[expect(clippy::unnecessary_literal_bound, reason = "others return what they hold")]
     fn provider(&self) -> &str {
         "_OTHER"
     }
 
-    /// Asks for one turn. `show` takes what arrives while it arrives; what counts is the returned value.
+    /// Asks for one turn. `show` receives the parts as they arrive, for display; only the returned value counts.
     ///
     /// # Errors
     /// No answer began. An answer that began and broke off is returned with [`Decoded::error`] set.
@@ -81,11 +81,11 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
-    /// What the turn asks for in addition to messages and tools. A client that cannot express a setting leaves it out.
+    /// The settings of the turn in addition to messages and tools. A client that cannot express a setting leaves it
+    /// out.
     pub settings: &'a RequestSettings,
-    /// What the final answer has to be; `None` for text. A client asks for JSON that fits the input schema, in the
-    /// provider's own mode for schemas, or offers this tool in addition: its call is the answer. The agent checks
-    /// the answer.
+    /// The schema of the final answer; `None` for text. A client requests JSON that matches the input schema in the
+    /// provider's schema mode, or offers this tool in addition: its call is the answer. The agent checks the answer.
     pub answer: Option<WireTool<'a>>,
 }
 
@@ -116,7 +116,7 @@ pub struct ModelTurn {
     pub response_id: Option<String>,
     /// How the turn ended.
     pub finish: Finish,
-    /// The tokens. `None` if the provider did not count them and no budget limits them: with one they are an
+    /// The tokens. `None` if the provider did not count them and no budget limits them; if a budget does, they are an
     /// [estimate](Usage::estimated).
     pub usage: Option<Usage>,
     /// How long it took, in milliseconds.
@@ -135,8 +135,8 @@ pub struct TurnCall {
     pub name: String,
     /// How the call ended or why it waits. `None` while it runs.
     pub outcome: Option<Outcome>,
-    /// The model made the call although the request forced another choice. It goes through the gate like any other: a
-    /// choice guides a model, it does not authorise.
+    /// Whether the model made the call although the request forced another choice. It goes through the gate like any
+    /// other: a choice guides a model but does not authorise.
     pub outside_choice: bool,
 }
 

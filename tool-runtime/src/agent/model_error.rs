@@ -1,4 +1,4 @@
-//! [`ModelError`]: why a model gave no answer.
+//! [`ModelError`]: the reason why a model gave no answer.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::error::{MAX_DETAIL_BYTES, chain};
 use crate::text::cut;
 
-/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+/// The reason why a model gave no answer. `Display` is safe to show; the provider's own message is in
+/// [`ModelError::detail`].
 ///
 /// ```
 /// use tool_runtime::agent::{ModelError, ModelErrorKind};
@@ -28,7 +29,7 @@ pub struct ModelError {
 pub enum ModelErrorKind {
     /// The request cannot be written in the provider's format.
     Encode,
-    /// No connection, or it broke before an answer began.
+    /// There was no connection, or it broke before an answer began.
     Connect,
     /// The answer did not begin in time.
     Timeout,
@@ -38,7 +39,7 @@ pub enum ModelErrorKind {
     Redirect,
     /// The answer is larger than allowed.
     TooLarge,
-    /// The answer is not of the format: HTML, an empty body, another content.
+    /// The answer is not in the expected format: HTML, an empty body, or other content.
     Protocol,
     /// A script has no turn for this request.
     Script,
@@ -47,20 +48,20 @@ pub enum ModelErrorKind {
 }
 
 impl ModelError {
-    /// Creates an error. `detail` is for operators and may hold anything.
+    /// Creates an error. `detail` is for operators and may contain anything.
     #[must_use]
     pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), wait: None, source: None }
     }
 
-    /// Sets how long the provider asks to wait before the next request.
+    /// Sets the wait that the provider requests before the next request.
     #[must_use]
     pub const fn with_wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// Returns how long the provider asks to wait before the next request. `None` if it asks for nothing.
+    /// Returns the wait that the provider requests before the next request; `None` if it requests none.
     #[must_use]
     pub const fn wait(&self) -> Option<Duration> {
         self.wait
@@ -73,7 +74,7 @@ impl ModelError {
         self
     }
 
-    /// Returns what happened.
+    /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(&self) -> ModelErrorKind {
         self.kind
@@ -97,7 +98,7 @@ impl ModelError {
         }
     }
 
-    /// Returns the provider's own words, for operators. They can hold anything, quotes of the prompt included.
+    /// Returns the provider's own message, for operators. It can contain anything, including quotes of the prompt.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
@@ -105,14 +106,14 @@ impl ModelError {
 }
 
 impl ModelError {
-    /// The same error with other words.
+    /// Returns the same error with another detail.
     #[cfg(feature = "http")]
     pub(super) fn with_detail(mut self, write: impl FnOnce(&str) -> String) -> Self {
         self.detail = write(&self.detail);
         self
     }
 
-    /// The detail and its causes, for operators.
+    /// Returns the detail and the causes, for operators.
     pub(super) fn chain(&self) -> String {
         let causes = self.source.as_ref().map(|source| chain(&**source));
         let text = match causes {
@@ -154,7 +155,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-// The provider's words stay out of logs, because they can quote the prompt.
+// The provider's message stays out of logs, because it can quote the prompt.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelError").field("kind", &self.kind).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Picking: which tools a request offers.
+//! Picking: the selection of the tools that a request offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::runner::Run;
 use crate::tool::SEARCH;
 use crate::wire::{RequestSettings, ToolChoice};
 
-/// How an agent picks.
+/// The picking settings of an agent.
 #[derive(Clone)]
 pub(super) struct Picking {
     options: PickOptions,
@@ -17,13 +17,13 @@ pub(super) struct Picking {
 }
 
 impl Agent {
-    /// Offers only tools that fit what the user writes: each message adds the tools that are picked for it to those
-    /// that were offered before. Without it every request offers all tools that the run may see.
+    /// Offers only tools that are relevant to the user's messages: each message adds the tools that are picked for it
+    /// to those that were offered before. Without it every request offers all tools that the run may see.
     ///
-    /// `tools__search` ([`search_tools`](crate::runner::search_tools)) is offered too where the run may see it, so that
-    /// a model finds the rest. A call of a tool that was not offered ends as `unavailable` and says how to load it.
-    /// Tools are only ever appended, so that providers find the beginning of a request in their caches; what was offered
-    /// is part of the run and its snapshot.
+    /// `tools__search` ([`search_tools`](crate::runner::search_tools)) is offered too if the run may see it, so that a
+    /// model finds the rest. A call of a tool that was not offered ends as `unavailable` with instructions for loading
+    /// it. Tools are only ever appended, so that the beginning of a request stays in the provider's cache. The set of
+    /// offered tools is part of the run and its snapshot.
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, ScriptedModel};
@@ -38,8 +38,8 @@ impl Agent {
         self
     }
 
-    /// Picks by these scores, if they come before the deadline; with the default options unless
-    /// [`pick`](Self::pick) sets others.
+    /// Picks by these scores if they arrive before the deadline. Uses the default options unless [`pick`](Self::pick)
+    /// sets others.
     pub fn scorer(mut self, scorer: impl Scorer + 'static, deadline: Duration) -> Self {
         let options = self.picking.map(|picking| picking.options).unwrap_or_default();
         self.picking = Some(Picking { options, scorer: Some((Arc::new(scorer), deadline)) });
@@ -56,17 +56,17 @@ pub(super) async fn pick(picking: Option<&Picking>, run: &Run, query: &str) {
     run.load(picked.iter().map(|pick| pick.name.as_str()));
 }
 
-/// What the next request offers; `None` for all that the run may see.
+/// Returns the tools that the next request offers; `None` for all that the run may see.
 pub(super) async fn offered(
     picking: Option<&Picking>,
     run: &Run,
     settings: &RequestSettings,
 ) -> Option<Arc<CatalogView>> {
-    // A conversation that did not begin with a message.
+    // The conversation began without a message, so nothing was picked yet.
     if picking.is_some() && !run.is_picking() {
         pick(picking, run, "").await;
     }
-    // Nobody can choose a tool that is not offered.
+    // A model can choose only an offered tool, so the tools of a forced choice are loaded.
     if run.is_picking() {
         run.load_all(settings.tool_choice.iter().flat_map(ToolChoice::names));
     }

@@ -1,9 +1,9 @@
-//! [`Prices`]: what tokens cost, by kind.
+//! [`Prices`]: the prices of tokens, by kind.
 
 use crate::wire::Usage;
 
-/// What a million tokens cost, in the unit of the policy's cost budget. Tokens of the cache without a price of their own
-/// cost as much as those that the model reads, tokens of reasoning as much as those that it writes.
+/// The prices of a million tokens, in the unit of the policy's cost budget. Cache tokens without a price cost as much
+/// as input tokens, reasoning tokens without a price as much as output tokens.
 ///
 /// ```
 /// use tool_runtime::agent::Prices;
@@ -25,18 +25,18 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Creates prices of a million tokens that the model reads, and of a million that it writes.
+    /// Creates prices of a million input tokens and of a million output tokens.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_read: None, cache_write: None, reasoning: None }
     }
 
-    /// Sets the price of a million tokens that are read from the provider's cache.
+    /// Sets the price of a million tokens read from the provider's cache.
     pub const fn cache_read(mut self, price: f64) -> Self {
         self.cache_read = Some(price);
         self
     }
 
-    /// Sets the price of a million tokens that are written to the provider's cache.
+    /// Sets the price of a million tokens written to the provider's cache.
     pub const fn cache_write(mut self, price: f64) -> Self {
         self.cache_write = Some(price);
         self
@@ -48,7 +48,7 @@ impl Prices {
         self
     }
 
-    /// Returns what these tokens cost, in the unit of the prices.
+    /// Returns the cost of these tokens, in the unit of the prices.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]

@@ -12,7 +12,7 @@ use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
 use crate::wire::Message;
 
-/// The version of the document that this library writes, and the only one it reads.
+/// The version of the document that this library writes, and the only one that it reads.
 const VERSION: u32 = 1;
 
 /// A conversation as a document: history, the calls of the last turn, the account of the turns, and the run's snapshot.
@@ -58,15 +58,15 @@ impl SavedConversation {
         &self.state.turns
     }
 
-    /// Returns the calls that waited when it was saved, in the order in which the model made them.
+    /// Returns the calls that waited at the time of saving, in the order in which the model made them.
     pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.state.waiting()
     }
 }
 
 impl Conversation {
-    /// Returns the conversation as a document. After a turn that was dropped, the calls that it interrupted have the
-    /// results of their records in it, so that a process with a store of its own reads them too.
+    /// Returns the conversation as a document. After a dropped turn, the document contains the results of the
+    /// interrupted calls from their records, so that a process with another store reads them too.
     ///
     /// # Errors
     /// The store failed.
@@ -84,12 +84,12 @@ impl Agent {
         Conversation { turns: Turns { agent: self.clone(), run, state: State::default() } }
     }
 
-    /// Continues a saved conversation, in this process or another. Takes the document by value or by reference: with a
-    /// reference it can be tried again after an error.
+    /// Continues a saved conversation, in this process or another. Takes the document by value or by reference; a
+    /// reference allows a retry after an error.
     ///
     /// # Errors
-    /// It belongs to another principal or tenant than the options name, its run ran under more than 16 other policies, or
-    /// the store failed.
+    /// The document belongs to another principal or tenant than the options name, its run ran under more than 16 other
+    /// policies, or the store failed.
     pub async fn restore(
         &self,
         runner: &ToolRunner,

@@ -16,7 +16,7 @@ use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, RequestSet
 #[must_use]
 pub struct ScriptedTurn {
     parts: Vec<Part>,
-    /// The argument texts of the calls: a model can write what is not JSON.
+    /// The argument texts of the calls. They are texts because a model can write invalid JSON.
     arguments: Vec<String>,
     finish: Finish,
     usage: Option<Usage>,
@@ -29,28 +29,28 @@ impl ScriptedTurn {
         Self { parts: Vec::new(), arguments: Vec::new(), finish, usage: None, error: None, never: false }
     }
 
-    /// The model answers with this text.
+    /// Creates a turn in which the model answers with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Finish::Stop).and_part(Part::text(text))
     }
 
-    /// The model refuses with this text.
+    /// Creates a turn in which the model refuses with this text.
     pub fn refuses(text: impl Into<String>) -> Self {
         Self::new(Finish::Refusal).and_part(Part::Refusal(text.into()))
     }
 
-    /// The model makes one call, arguments as JSON text.
+    /// Creates a turn with one call; the arguments are JSON text.
     pub fn call(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::new(Finish::ToolCalls).and_call(id, name, arguments)
     }
 
-    /// The turn ends in this way, with whatever was added before.
+    /// Sets how the turn ends, after the parts that were added before.
     pub fn ending(mut self, finish: Finish) -> Self {
         self.finish = finish;
         self
     }
 
-    /// The model makes one more call in the same turn.
+    /// Adds a call to the same turn.
     pub fn and_call(mut self, id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         let arguments = arguments.into();
         self.parts.push(Part::Call(CallMessage::new(id.into(), name, &arguments)));
@@ -58,8 +58,7 @@ impl ScriptedTurn {
         self
     }
 
-    /// The model makes one more part in the same turn, such as reasoning; a call is added with
-    /// [`and_call`](Self::and_call).
+    /// Adds a part to the same turn, such as reasoning. Add a call with [`and_call`](Self::and_call).
     pub fn and_part(mut self, part: Part) -> Self {
         if let Part::Call(call) = &part {
             self.arguments.push(call.arguments().to_owned());
@@ -68,18 +67,18 @@ impl ScriptedTurn {
         self
     }
 
-    /// The provider counts these tokens.
+    /// Sets the tokens that the provider counts.
     pub fn using(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Some(Usage::new(input_tokens, output_tokens));
         self
     }
 
-    /// Fails with this error.
+    /// Creates a turn that fails with this error.
     pub fn fails(kind: ModelErrorKind) -> Self {
         Self { error: Some(ModelError::new(kind, "as the script says")), ..Self::new(Finish::Error) }
     }
 
-    /// The model never answers.
+    /// Creates a turn that never ends.
     pub fn hangs() -> Self {
         Self { never: true, ..Self::new(Finish::Truncated) }
     }
@@ -96,8 +95,8 @@ impl ScriptedTurn {
     }
 }
 
-/// A model for tests: each request takes the next turn of the script. A turn that was never asked for fails the test,
-/// and so does a request for which no turn is left.
+/// A model for tests: each request takes the next turn of the script. The test fails if a turn is never requested, and
+/// if no turn is left for a request.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -116,20 +115,20 @@ impl ScriptedTurn {
 /// ```
 ///
 /// # Panics
-/// When it is dropped with turns left.
+/// Panics on drop if turns are left.
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
     asked: Mutex<Vec<Asked>>,
 }
 
-/// What one request asked.
+/// The messages and settings of one request.
 struct Asked {
     messages: Vec<Message>,
     settings: RequestSettings,
 }
 
 impl ScriptedModel {
-    /// A model with these turns.
+    /// Creates a model with these turns.
     #[must_use]
     pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
         Self { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() }

@@ -1,4 +1,4 @@
-//! The parts of a turn that are shown when it has ended: sources and files.
+//! The parts of a turn that are shown at its end: sources and files.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 use crate::call::Event;
 use crate::wire::history::{Citation, Part};
 
-/// The most sources of one turn that are shown.
+/// The maximum number of sources of one turn that are shown.
 const SOURCES: usize = 256;
 
-/// The reasoning that the provider shows.
+/// Returns the reasoning that the provider shows.
 pub(super) fn reasoning(part: &Part) -> Option<String> {
     match part {
         Part::Reasoning(reasoning) => Some(reasoning.text().to_owned()).filter(|text| !text.is_empty()),
@@ -18,7 +18,7 @@ pub(super) fn reasoning(part: &Part) -> Option<String> {
     }
 }
 
-/// The sources, each once, and the files.
+/// Returns the sources, each once, and the files.
 pub(super) fn extras(parts: &[Part]) -> impl Iterator<Item = Event> {
     let mut seen = HashSet::new();
     parts.iter().filter_map(move |part| match part {
@@ -30,7 +30,7 @@ pub(super) fn extras(parts: &[Part]) -> impl Iterator<Item = Event> {
     })
 }
 
-/// `None` for a quotation with neither an address nor a title.
+/// Returns the event of a source; `None` for a citation with neither an address nor a title.
 fn source(citation: &Citation) -> Option<Event> {
     let (url, title) = (citation.url.clone(), citation.title.clone());
     let id = format!("source-{}", Uuid::new_v4().simple());

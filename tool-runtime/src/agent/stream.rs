@@ -13,39 +13,39 @@ use futures_core::Stream;
 use crate::call::{CallId, Event, EventSink, LeftOut, Question, Suspension};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
-/// The backlog from which on deltas, sources, files and data are left out.
+/// The backlog in bytes above which deltas, sources, files and data are left out.
 const BACKLOG: usize = 1 << 20;
 
-/// The backlog from which on values are left out, too.
+/// The backlog above which values are left out, too.
 const FULL: usize = 4 * BACKLOG;
 
-/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or
-/// with its sink by [`UiStream::new`].
+/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by
+/// [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or with its sink by [`UiStream::new`].
 ///
 /// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
 /// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
-/// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status.
-/// The end of each call, the end of the turn, and a final `error` saying that something was left out are always written.
+/// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status. The
+/// end of each call, the end of the turn, and a final `error` that reports an omission are always written.
 pub struct UiStream {
     shared: Arc<Mutex<Shared>>,
-    /// What the end waits for.
+    /// The future that the end waits for.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// Where the events for a [`UiStream`] go.
+/// The sink of a [`UiStream`]'s events.
 pub(super) struct UiSink(Arc<Mutex<Shared>>);
 
 struct Shared {
     encoder: UiEncoder,
     bytes: Vec<u8>,
-    /// The frames of the end, apart: they may have to wait for longer.
+    /// The frames of the end, kept apart: they may be held back.
     end: Vec<u8>,
-    /// Calls that an earlier message shows: how they end is not part of this one.
+    /// Calls that an earlier message shows: their ends are not part of this one.
     earlier: Vec<CallId>,
-    /// Deltas were left out.
+    /// Whether deltas were left out.
     lagged: bool,
     ended: bool,
-    /// The reader is gone.
+    /// Whether the reader was dropped.
     abandoned: bool,
     waker: Option<Waker>,
 }
@@ -82,8 +82,8 @@ impl UiStream {
         self
     }
 
-    /// Holds back the end of the stream, its last frames included, until this is done: a client sends its next request
-    /// when it sees the end, and should find the saved conversation.
+    /// Holds back the end of the stream, including its last frames, until this future is done. A client sends its next
+    /// request when it sees the end, and should find the saved conversation.
     ///
     /// ```
     /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
@@ -107,15 +107,16 @@ impl UiStream {
         self
     }
 
-    /// Waits for the next bytes. `None` at the end. The same as the stream's own items, for readers without an adapter
-    /// for [`Stream`].
+    /// Waits for the next bytes. `None` at the end. Returns the same items as [`Stream`], for readers without an
+    /// adapter for it.
     pub async fn chunk(&mut self) -> Option<Bytes> {
         let next = poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await?;
         let Ok(bytes) = next;
         Some(bytes)
     }
 
-    /// A stream for a message that begins with this response. How the `earlier` calls end is not part of it.
+    /// Returns a stream for a message that begins with this response. The ends of the `earlier` calls are not part of
+    /// it.
     pub(super) fn beginning(protocol: Protocol, message_id: &str, earlier: Vec<CallId>) -> (UiSink, Self) {
         let mut encoder = UiEncoder::new(protocol);
         let bytes = encoder.push(&UiEvent::MessageStart { id: message_id.to_owned() });
@@ -124,7 +125,7 @@ impl UiStream {
         (sink, stream)
     }
 
-    /// A stream for a response that continues the message whose calls wait.
+    /// Returns a stream for a response that continues the message whose calls wait.
     pub(super) fn continuing(
         protocol: Protocol,
         message_id: &str,
@@ -214,7 +215,7 @@ impl EventSink for UiSink {
         let mut shared = lock(&self.0);
         shared.push(event);
         let waker = shared.waker.take();
-        // Woken without the lock: a waker is the executor's code.
+        // Woken outside the lock: a waker is the executor's code.
         drop(shared);
         waker.into_iter().for_each(Waker::wake);
     }
@@ -244,7 +245,7 @@ impl Stream for UiStream {
             return Poll::Pending;
         }
         let end = std::mem::take(&mut shared.end);
-        // What the end waits for is the application's code, and is polled without the lock.
+        // The future is the application's code, and is polled outside the lock.
         drop(shared);
         if let Some(until) = &mut this.until {
             if until.as_mut().poll(cx).is_pending() {

@@ -1,5 +1,5 @@
-//! The spans of a request to an agent and of the turns of its model, with the `OpenTelemetry` names for generative AI,
-//! and their metrics. They hold no text of a conversation.
+//! The spans of a request to an agent and of its model's turns, with the `OpenTelemetry` names for generative AI, and
+//! their metrics. They contain no text of a conversation.
 
 use tokio::time::Instant;
 use tracing::{Level, Span, event, field};
@@ -11,17 +11,17 @@ use crate::contain::attempted;
 use crate::runner::{METRICS, Run};
 use crate::wire::{Decoded, Finish, RequestSettings};
 
-/// The error of what ended because its future was dropped.
+/// The error of a span whose future was dropped.
 const CANCELLED: &str = "cancelled";
 
-/// Who answers: the name of a model, and its provider.
+/// The name of a model and its provider.
 pub(super) struct Answering {
     pub(super) model: String,
     provider: String,
 }
 
 impl Answering {
-    /// Asks the client, whose code may panic: `Err` holds the message.
+    /// Reads both from the client, whose code may panic: `Err` contains the message.
     pub(super) fn of(client: &dyn ModelClient) -> Result<Self, String> {
         attempted(|| Self { model: client.name().to_owned(), provider: client.provider().to_owned() })
     }
@@ -67,7 +67,7 @@ impl Invocation {
         self.span.clone()
     }
 
-    /// Sets how it ended: well, or with the code of an error.
+    /// Sets the end: success, or the code of an error.
     pub(super) fn ended(&mut self, error: Option<&'static str>) {
         self.error = error;
     }
@@ -131,12 +131,12 @@ impl<'a> Chat<'a> {
         self.span.clone()
     }
 
-    /// The model gave no answer.
+    /// Records that the model gave no answer.
     pub(super) fn failed(mut self, code: &'static str) {
         self.error = Some(code);
     }
 
-    /// The model answered. Returns the span, which is the parent of the calls of the turn.
+    /// Records the model's answer. Returns the span, which is the parent of the calls of the turn.
     pub(super) fn answered(mut self, decoded: &Decoded) -> Span {
         let failed = !decoded.ended_well() && decoded.finish != Finish::Pause;
         self.error = failed.then_some(word(decoded.finish));
@@ -148,7 +148,7 @@ impl<'a> Chat<'a> {
         if let Some(model) = &self.answered_by {
             span.record("gen_ai.response.model", &**model);
         }
-        // A list of one, as JSON: a field of a span cannot be a list.
+        // A list of one in JSON, because a field of a span cannot be a list.
         span.record("gen_ai.response.finish_reasons", &*format!("[\"{}\"]", word(decoded.finish)));
         if let Some(usage) = &decoded.usage {
             record_usage(&span, usage);
@@ -207,12 +207,12 @@ fn failed(span: &Span, error: Option<&'static str>) {
     }
 }
 
-/// The tokens of a request. Its span has them once it ends, also when its future is dropped.
+/// The tokens of a request. They are recorded on its span at the end, also when its future is dropped.
 #[derive(Default)]
 pub(super) struct Used(Option<(Span, Usage)>);
 
 impl Used {
-    /// Adds those of a turn. The first is counted inside the span of the request.
+    /// Adds the tokens of a turn. The first are counted inside the span of the request.
     pub(super) fn add(&mut self, turn: Option<Usage>) {
         if let Some(turn) = turn {
             let (span, before) = self.0.take().unwrap_or_else(|| (Span::current(), Usage::default()));
@@ -229,9 +229,9 @@ impl Drop for Used {
     }
 }
 
-/// Records tokens on a span, the cached ones as a part of those that were read.
+/// Records tokens on a span. The cached ones are included in the input tokens.
 fn record_usage(span: &Span, usage: &Usage) {
-    // Signed: `tracing-opentelemetry` writes unsigned fields of a span as text.
+    // Signed, because `tracing-opentelemetry` writes unsigned fields of a span as text.
     let count = |tokens| i64::try_from(tokens).unwrap_or(i64::MAX);
     span.record("gen_ai.usage.input_tokens", count(usage.total_input()));
     span.record("gen_ai.usage.output_tokens", count(usage.total_output()));

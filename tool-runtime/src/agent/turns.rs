@@ -1,5 +1,5 @@
-//! The loop of a conversation: [`Turns`] asks the model, takes the calls of its answer through the gate, and begins again
-//! until calls wait or there is an end. [`step`] decides what comes next.
+//! The loop of a conversation: [`Turns`] asks the model, takes the calls of its answer through the gate, and repeats
+//! this until calls wait or the turn ends. [`step`] decides what comes next.
 
 pub(super) mod calls;
 pub(super) mod events;
@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::agent::turns::state::State;
 use crate::runner::Run;
 
-/// The loop of one conversation: its model, the run that its calls go through, and what it remembers.
+/// The loop of one conversation: its model, its run, and its state.
 pub(super) struct Turns {
     pub(super) agent: Agent,
     pub(super) run: Run,

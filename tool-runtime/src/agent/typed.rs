@@ -1,4 +1,4 @@
-//! Typed answers: the check of what comes, and the one repair.
+//! Typed answers: the check of an answer, and the one repair.
 
 use std::fmt::Write as _;
 
@@ -14,21 +14,21 @@ use crate::tool::Schema;
 use crate::wire::history::Part;
 use crate::wire::{CallStatus, Decoded, WireTool};
 
-/// The name of the schema, and of the tool that takes the place of a schema mode. It has no namespace, so no authored
-/// tool has it; if a tool that was built at run time does, an underscore is added.
+/// The name of the schema, and of the tool that replaces a schema mode. It has no namespace, so no authored tool has
+/// it; if a tool that was built at run time does, an underscore is added.
 const NAME: &str = "final_answer";
 
-/// What the tool says.
+/// The tool's description.
 const DESCRIPTION: &str =
     "Gives the final answer. Call it once, alone, when no other call is needed any more; write no other answer.";
 
-/// The property that holds an answer whose type is not an object.
+/// The property that contains an answer whose type is not an object.
 const WRAPPED: &str = "answer";
 
-/// How many broken rules the model is shown at most.
+/// The maximum number of violated rules that the model is shown.
 const MOST_TOLD: usize = 10;
 
-/// What the answer to the last message has to be, until there is one.
+/// The expected type of the answer to the last message, until it is answered.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Typed {
@@ -36,24 +36,25 @@ pub(crate) struct Typed {
     name: String,
     /// The schema of an object, as text.
     schema: String,
-    /// The type is not an object, so that the schema has it as a property.
+    /// Whether the type is not an object, so that the schema has it as a property.
     pub(super) wrapped: bool,
-    /// The model was told once what is wrong.
+    /// Whether the problems were returned to the model once.
     repaired: bool,
-    /// Checks what the schema cannot say. Absent after a restore until the next [`Conversation::ask`](crate::agent::Conversation::ask).
+    /// Checks rules that the schema cannot express. Absent after a restore until the next
+    /// [`Conversation::ask`](crate::agent::Conversation::ask).
     #[serde(skip)]
     fits: Option<Fits>,
 }
 
 type Fits = fn(&str, bool) -> Result<(), Violation>;
 
-/// Whether a turn is the answer.
+/// The result of the check of an answer.
 pub(super) enum Judged {
-    /// It fits.
+    /// The answer matches.
     Answer(String),
-    /// It does not fit, and the model is asked again, with this text.
+    /// The answer does not match, and the model is asked again, with this text.
     Again(String),
-    /// It does not fit for the second time.
+    /// The answer does not match for the second time.
     Unfit(Vec<Violation>),
 }
 
@@ -70,7 +71,7 @@ impl Typed {
         })
     }
 
-    /// An answer that fits a schema, which has to be that of an object.
+    /// Creates the expectation of an answer that matches a schema, which has to be that of an object.
     pub(super) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
         let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
         if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
@@ -84,17 +85,17 @@ impl Typed {
         Ok(Self { name: NAME.to_owned(), schema, wrapped: false, repaired: false, fits: None })
     }
 
-    /// What a client asks for.
+    /// Returns the tool that a client offers.
     pub(super) fn tool(&self) -> WireTool<'_> {
         WireTool::new(&self.name, DESCRIPTION, &self.schema)
     }
 
-    /// A call of the answer's tool is the answer, not a call.
+    /// Whether a call of this name is the answer.
     pub(super) fn is_answer(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// The text without the nulls that only a closed copy of the schema allows, or what is wrong with it.
+    /// Returns the text without the nulls that only a closed copy of the schema allows, or the violations.
     fn check(&self, run: &Run, text: &str) -> Result<String, Vec<Violation>> {
         let tool = self.tool();
         let text = tool.remove_nulls(text.trim()).into_owned();
@@ -113,7 +114,7 @@ fn parse(text: &str) -> Result<Tree<'_>, Violation> {
     if text.is_empty() { Err(wrong()) } else { json::parse(text, &limits).map_err(|_| wrong()) }
 }
 
-/// Builds the value. The type's own error can quote the answer, so only the place is kept.
+/// Builds the value. The type's own error can quote the answer, so only its location is kept.
 pub(super) fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
     let tree = parse(text)?;
     let inner = match &tree {
@@ -124,7 +125,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, 
     json::from_tree(inner).map_err(|error| error.violation())
 }
 
-/// What the next answer has to be, under a name that no visible tool has.
+/// Returns the expected type of the next answer, under a name that no visible tool has.
 pub(super) fn expected(typed: &mut Option<Typed>, run: &Run) -> Option<Typed> {
     let typed = typed.as_mut()?;
     while run.catalog().get(&typed.name).is_some() {
@@ -133,10 +134,11 @@ pub(super) fn expected(typed: &mut Option<Typed>, run: &Run) -> Option<Typed> {
     Some(typed.clone())
 }
 
-/// The next turns answer in this type; a request that only continues keeps what was asked.
+/// Sets the type of the next turns' answer; a request that only continues keeps the previous type.
 pub(super) fn expect(slot: &mut Option<Typed>, typed: Option<Typed>, is_message: bool) {
     match (typed, slot) {
-        // A type that is not an object has the schema of one that holds it.
+        // The same type again: `fits` may be missing after a restore. A type that is not an object has the schema of an
+        // object with one property, so `wrapped` is compared too.
         (Some(new), Some(known)) if !is_message && (&known.schema, known.wrapped) == (&new.schema, new.wrapped) => {
             known.fits = new.fits;
         }
@@ -145,8 +147,8 @@ pub(super) fn expect(slot: &mut Option<Typed>, typed: Option<Typed>, is_message:
     }
 }
 
-/// The calls of the answer's tool leave the turn: they never reach the gate. Returns the answer, unless other calls
-/// come first; a call of the answer beside them stays in the history with a result that says so.
+/// Removes the calls of the answer's tool from the turn: they never reach the gate. Returns the answer, unless other
+/// calls come first; an answer next to other calls stays in the history with a result that explains this.
 pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &mut Vec<Part>) -> Option<String> {
     let typed = typed?;
     let mut found = None;
@@ -173,7 +175,7 @@ pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &
     Some(found.unwrap_or_else(text))
 }
 
-/// Checks the answer; the first one that does not fit is returned to the model.
+/// Checks the answer; the first one that does not match is returned to the model.
 pub(super) fn judge(slot: &mut Option<Typed>, run: &Run, text: &str) -> Option<Judged> {
     let typed = slot.as_mut()?;
     let violations = match typed.check(run, text) {

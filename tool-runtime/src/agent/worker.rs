@@ -1,4 +1,4 @@
-//! [`Worker`]: continues the conversations of a store, in as many processes as share it.
+//! [`Worker`]: continues the conversations of a store, in all processes that share it.
 
 mod decide;
 mod held;
@@ -30,10 +30,10 @@ use crate::store::{
 use hold::Renewed;
 use queue::transact;
 
-/// How long nobody looks at what is due when the store says nothing.
+/// The longest time between two looks for due runs if the store sends no notification.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often the records of all runs are anchored, and what means nothing any more is removed.
+/// The interval at which the records of all runs are anchored, and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
@@ -41,10 +41,10 @@ type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 /// Continues the conversations that a [`RunQueue`] holds. Any number of workers, in any number of processes, share one
 /// store.
 ///
-/// A worker leases a run, takes its steps, and keeps the document after each: an answer of the model before any of its
-/// calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its own
-/// transaction, so a worker that was stopped past it writes nothing; a call that it had begun is reconciled, repeated or
-/// `outcome_unknown`, as its tool says.
+/// A worker leases a run, takes its steps, and saves the document after each: an answer of the model is saved before
+/// any of its calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its
+/// own transaction, so a worker that was stopped for longer than its lease writes nothing; a call that it had begun is
+/// reconciled, repeated or `outcome_unknown`, depending on its tool.
 #[must_use]
 pub struct Worker {
     agent: Agent,
@@ -57,8 +57,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Creates a worker over the runner's store: eight runs at a time, with leases of 30 seconds, and 30 seconds of patience
-    /// with a store that is away at the start.
+    /// Creates a worker over the runner's store: eight runs at a time, leases of 30 seconds, and a wait of up to 30
+    /// seconds for an unreachable store at the start.
     pub fn new(agent: Agent, runner: ToolRunner) -> Self {
         let half_a_minute = Duration::from_secs(30);
         Self {
@@ -78,43 +78,43 @@ impl Worker {
         self
     }
 
-    /// Sets how many runs it continues at a time; at least one.
+    /// Sets the maximum number of runs that it continues at the same time; at least one.
     pub fn concurrency(mut self, runs: usize) -> Self {
         self.concurrency = runs.max(1);
         self
     }
 
-    /// Sets how long a run counts as its own without a sign of life; at least one second. It renews its leases.
+    /// Sets the duration of a lease without renewal; at least one second. A running worker renews its leases.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
     }
 
-    /// Sets how long it waits for a store that cannot be reached when it starts. A store that goes away later is waited for
-    /// without an end.
+    /// Sets how long it waits for a store that cannot be reached when it starts. For a store that fails later, it waits
+    /// without a limit.
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets what the options of a run become before it continues: connections, a sink of events, fewer tools. Given are
-    /// the options that it had when it was saved: its principal, tenant, caller, roles and attributes. A run never
-    /// becomes wider than it was.
+    /// Sets a function that changes the options of a run before it continues: connections, a sink of events, fewer
+    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. A run
+    /// never becomes wider than it was.
     pub fn prepare(mut self, prepare: impl Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self
     }
 
-    /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases.
-    /// Each minute it anchors the records of all runs ([`anchor`]), at the end too, and removes what means nothing any
-    /// more ([`ToolRunner::sweep`]).
+    /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases. Each
+    /// minute, and at the end, it anchors the records of all runs ([`anchor`]). Each minute it also removes obsolete
+    /// documents ([`ToolRunner::sweep`]).
     ///
-    /// A store that fails later is asked again each second. The future has to be polled inside a tokio runtime with its
+    /// A store that fails later is retried each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.
     ///
     /// # Errors
-    /// When the worker starts, the store cannot be reached for as long as its patience lasts, or cannot be written to, as a
-    /// replica that is read only.
+    /// When the worker starts, the store cannot be reached within its patience, or cannot be written to, such as a
+    /// read-only replica.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
@@ -150,7 +150,7 @@ impl Worker {
         desk.stop.cancel();
         tracing::info!(runs = running.len(), "the worker was told to end; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
-        // A call that the sweep has taken over ends first: broken off, it would end as `outcome_unknown`.
+        // A call that the sweep has taken over ends first: if it were interrupted, it would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}
         anchor_now(&*desk.store).await;
         desk.store.flush().await.or_else(|error| {
@@ -160,7 +160,7 @@ impl Worker {
     }
 }
 
-/// Writes and removes a mark that means nothing: a worker that could only read would take no run, and say nothing.
+/// Writes and removes a test document: a worker that could only read would silently take no run.
 async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
     let key = Key::from_parts(DocumentKind::Decided, "worker", Arc::clone(owner));
     for is_there in [true, false] {
@@ -177,7 +177,7 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Anchors the records of all runs and sweeps the store, again and again. Several workers may do so.
+/// Anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at the same time.
 async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         anchor_now(&**runner.store()).await;
@@ -193,7 +193,7 @@ async fn anchor_now(store: &dyn Store) {
     }
 }
 
-/// Waits until something may be due, a run is done, or the worker is to stop (`true`). Without a store, for a second.
+/// Waits until a run may be due, a run is done, or the worker is to stop (`true`). Without a store, for a second.
 async fn wait(
     store: Option<&dyn Store>,
     running: &mut JoinSet<()>,
@@ -209,7 +209,7 @@ async fn wait(
         if shutdown.as_mut().poll(context).is_ready() {
             return Poll::Ready(true);
         }
-        // The end of one is a free place.
+        // The end of a run frees a place.
         if !running.is_empty()
             && let Poll::Ready(ended) = running.poll_join_next(context)
         {
@@ -223,7 +223,7 @@ async fn wait(
     .await
 }
 
-/// Returns the oldest of what was posted to a run. `None` if there is none.
+/// Returns the oldest post to a run. `None` if there is none.
 async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
     let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Post) };
     Ok(match store.list(&query).await?.pop() {
@@ -232,7 +232,7 @@ async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key
     })
 }
 
-/// What all runs of one worker share.
+/// The state that all runs of one worker share.
 struct Desk {
     store: Arc<dyn Store>,
     agent: Agent,
@@ -243,16 +243,16 @@ struct Desk {
     stop: CancellationToken,
 }
 
-/// A run that this worker has from now on.
+/// A run that this worker has just leased.
 struct Leased {
     lease: RunLease,
     run: StoredRun,
-    /// The time before the store granted the lease.
+    /// The time before the request for the lease.
     asked: Renewed,
 }
 
 impl Desk {
-    /// Leases up to so many runs that are due.
+    /// Leases up to `free` runs that are due.
     async fn take(&self, free: usize) -> Result<Vec<Leased>, StoreError> {
         let mut taken = Vec::new();
         if free == 0 {
@@ -260,7 +260,7 @@ impl Desk {
         }
         let due = Some(self.runner.store_time().await?);
         let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(DocumentKind::Run) }).await?;
-        // Workers that see the same list do not all begin with the same run.
+        // A random start, so that workers with the same list do not all begin with the same run.
         let first = usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % listed.len().max(1);
         listed.rotate_left(first);
         for listed in listed {

@@ -1,4 +1,4 @@
-//! [`RunnerBuilder`]: the parts of a runner that have a default, and what is checked before one is built.
+//! [`RunnerBuilder`]: the parts of a runner that have a default, and the checks before a runner is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -82,8 +82,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Says whether anybody can approve calls. With `true`, tools that need an approval are visible and their calls wait;
-    /// with `false`, they are invisible and denied. A policy that can ask for an approval needs one of the two.
+    /// Sets whether approvals can be given. With `true`, tools that need an approval are visible and their calls wait;
+    /// with `false`, they are invisible and denied. Required if the policy can ask for an approval.
     pub fn approvals(mut self, possible: bool) -> Self {
         self.approvals = Some(possible);
         self
@@ -95,51 +95,52 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets how long a call with effects counts as running when its process says nothing of it; 30 seconds by default,
-    /// at least one. A running process prolongs it. Once it has passed, any other process may say that nobody saw the
-    /// call end.
+    /// Sets how long a call with effects counts as running after its process last renewed the lease; 30 seconds by
+    /// default, at least one. A running process renews the lease. Once it has expired, any other process may close the
+    /// call as `outcome_unknown`.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
     }
 
-    /// Sets where records and pending calls are kept; in memory by default.
+    /// Sets the store of records and pending calls; in memory by default.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         (self.store, self.store_is_own) = (Arc::new(store), false);
         self
     }
 
-    /// Sets the key of the digests that stand for arguments in records. By default the store makes one and keeps it: then
-    /// a reader of the whole store, and not only of its records, can try which sensitive arguments a digest is of.
+    /// Sets the key of the digests that replace arguments in records. By default the store creates the key and keeps
+    /// it: a reader of the whole store can then test guesses of sensitive arguments against their digests; a reader of
+    /// the records alone cannot.
     ///
-    /// Give every process over a store the same key. After a change, digests have another key's id in front, and compare
-    /// with those before it no more; records stay verifiable.
+    /// Give every process of a store the same key. After a change, digests start with the id of the new key and no
+    /// longer match earlier ones; records stay verifiable.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
         self.digest_key = Some(key);
         self
     }
 
-    /// Sets the clock of records and expiries, for tests and replays. By default it is the system's, put right by the
-    /// store's time when the two differ by a second or more.
+    /// Sets the clock of records and expiries, for tests and replays. The default is the system's clock, corrected by
+    /// the store's time when the two differ by a second or more.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Sets what checks arguments; the `jsonschema` crate by default.
+    /// Sets the validator of arguments; the `jsonschema` crate by default.
     pub fn validator(mut self, validator: impl Validator + 'static) -> Self {
         self.validator = Arc::new(validator);
         self
     }
 
-    /// Adds a repairer that the policy can name, beside the built-in ones.
+    /// Adds a repairer that the policy can name, in addition to the built-in ones.
     pub fn repairer(mut self, repairer: impl Repairer + 'static) -> Self {
         self.repairers.push(Arc::new(repairer));
         self
     }
 
-    /// Sets who looks up the names of an argument's values, for the person who decides on a call of the tool. Building
-    /// fails if the tool or the argument does not exist, and if the argument is sensitive.
+    /// Sets the look-up of names for the values of one argument. The names are shown to the person who decides on a
+    /// call of the tool. Building fails if the tool or the argument does not exist, and if the argument is sensitive.
     pub fn names(
         mut self,
         tool: impl Into<Arc<str>>,
@@ -150,10 +151,10 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the operators' sink: it takes every contained failure of calls, connections, stores, models and parts of the
-    /// application, with the text of its error. There is none by default.
+    /// Sets the operators' sink. It receives every contained failure of calls, connections, stores, models and parts of
+    /// the application, with the text of the error. There is none by default.
     ///
-    /// Called inline: hand the text on and do not block. A panic in it is contained.
+    /// The sink is called inline: hand the text on and do not block. A panic in it is contained.
     ///
     /// ```
     /// use tool_runtime::runner::ToolRunner;
@@ -184,8 +185,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It needs
-    /// no capabilities, so a command or a test can check a policy without adapters.
+    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It
+    /// needs no capabilities, so a command or a test can check a policy without adapters.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -204,8 +205,8 @@ impl RunnerBuilder {
         problems
     }
 
-    /// Checks the policy against the catalog, that every tool which some run could execute finds its capabilities, and
-    /// that somebody said whether calls can be approved if the policy asks for it.
+    /// Checks the policy against the catalog, that the capabilities of every executable tool are bound, and that
+    /// [`approvals`](Self::approvals) was called if the policy can ask for an approval.
     ///
     /// # Errors
     /// All problems together.
@@ -266,8 +267,8 @@ impl RunnerBuilder {
         })
     }
 
-    /// Logs the tools of servers that the policy allows and that cannot run. Not an error, because a server may change its
-    /// tools at any time.
+    /// Logs the tools of servers that the policy allows and that cannot run. This is not an error, because a server may
+    /// change its tools at any time.
     fn log_unready(&self) {
         for tool in self.policy.mentioned().filter(|name| is_discovered(name)) {
             if let Some(why) = self.catalog.unready(&self.policy, tool) {
@@ -277,12 +278,12 @@ impl RunnerBuilder {
         }
     }
 
-    /// The tools that some run could execute.
+    /// Returns the tools that some run could execute.
     fn used(&self) -> impl Iterator<Item = &Entry> {
         self.catalog.entries().map(AsRef::as_ref).filter(|entry| self.policy.mentions(entry.spec.name.as_str()))
     }
 
-    /// Capabilities that are not bound, each with the tools that need it, and which of them are connections.
+    /// Returns the unbound capabilities, each with the tools that need it, and the subset of them that are connections.
     fn unbound(&self) -> (BTreeMap<&'static str, BTreeSet<String>>, BTreeSet<&'static str>) {
         let mut connections = BTreeSet::new();
         let mut unbound: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -305,8 +306,8 @@ impl RunnerBuilder {
     }
 }
 
-/// The store and the clock of a runner: unless the application has a clock of its own, the store's time puts it right. The
-/// runner's own store is memory, whose time is the machine's.
+/// Returns the store and the clock of a runner. Unless the application set its own clock, the store's time corrects the
+/// system's. The runner's default store is memory, whose time is already the machine's.
 fn timed(
     store: &Arc<dyn Store>,
     is_own: bool,

@@ -11,16 +11,17 @@ use crate::policy::PolicyProblem;
 pub struct RunnerError {
     pub(super) policy: Vec<PolicyProblem>,
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Those of them that a broker opens.
+    /// The unbound capabilities that a broker opens.
     pub(super) connections: BTreeSet<&'static str>,
-    /// What is wrong with the look-ups of names.
+    /// The problems of the look-ups of names.
     pub(super) names: Vec<String>,
-    /// The rules that can ask for an approval, when nobody said whether there is somebody who approves.
+    /// The rules that can ask for an approval, if [`RunnerBuilder::approvals`](super::RunnerBuilder::approvals) was not
+    /// called.
     pub(super) asks: Vec<String>,
 }
 
 impl RunnerError {
-    /// A stable word for the gravest kind of problem: `policy_problem`, `capability_unbound`, `names_unfit` or
+    /// Returns the stable code of the gravest kind of problem: `policy_problem`, `capability_unbound`, `names_unfit` or
     /// `approvals_undecided`.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -35,13 +36,13 @@ impl RunnerError {
         }
     }
 
-    /// What does not fit in the policy.
+    /// Returns the problems of the policy.
     #[must_use]
     pub fn policy_problems(&self) -> &[PolicyProblem] {
         &self.policy
     }
 
-    /// The capabilities that are not bound, each with the names of the tools that need it.
+    /// Returns the capabilities that are not bound, each with the names of the tools that need it.
     pub fn unbound(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &str>)> {
         self.unbound.iter().map(|(capability, tools)| (*capability, tools.iter().map(String::as_str)))
     }
@@ -78,5 +79,5 @@ impl fmt::Display for RunnerError {
     }
 }
 
-// Its problems are the error: `policy_problems` and `unbound` list them.
+// No `source`: `policy_problems` and `unbound` list the problems.
 impl Error for RunnerError {}

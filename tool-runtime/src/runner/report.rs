@@ -1,4 +1,4 @@
-//! Reports of what fails: log lines, the operators' sink, and parts of the application whose panics stay inside.
+//! Reports of failures: log lines, the operators' sink, and the containment of panics in parts of the application.
 
 pub(super) mod contained;
 pub(super) mod failure;

@@ -1,9 +1,10 @@
-//! What does not end in one go: the methods with which a call that waits is decided, answered or closed, and with which a
-//! run or a call of another process is continued.
+//! Calls that do not end in one pass: the methods that decide, answer or close a waiting call, and those that continue
+//! a run or a call of another process.
 //!
-//! The methods are together here, as the documentation shows them; each calls the function of the same name in a room. No
-//! module imports this one: the ledger closes the calls of an ended graph through [`Run::abandon`], which is why
-//! [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters again.
+//! The methods are together here, as the documentation shows them; each calls the function of the same name in a
+//! submodule of the runner. No module imports this one: the ledger closes the calls of an ended graph through
+//! [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters
+//! again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,24 +31,24 @@ use crate::store::{DecisionKind, Grant, PendingCall, StoreError};
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
-    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or the
-    /// [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each of its
-    /// calls, the decision is refused.
+    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or
+    /// the [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each
+    /// of its calls, the decision is refused.
     ///
-    /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
-    /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
+    /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
+    /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
     ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
-    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
-    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong
-    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)), which is recorded
+    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an
+    /// answer must fit the output schema. Otherwise the result is `approval_mismatch` with the difference
+    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). It is recorded
     /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
     /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
-    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too late
-    /// or does not fit, or that answers another question, is a result, not an error.
+    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too
+    /// late, does not match, or answers another question is a result, not an error.
     pub async fn resume(
         &self,
         question: &Question,
@@ -69,11 +70,11 @@ impl Run {
         approval::resume(self, client, question, decision, decider).await
     }
 
-    /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
+    /// Closes a call that waits for an approval because its time is up. It ends as `approval_expired`.
     ///
     /// # Errors
-    /// No such call waits for an approval, or the store failed. A call that asks another question now is a result that
-    /// does not fit, and still waits.
+    /// No such call waits for an approval, or the store failed. If the call asks another question now, the mismatch is
+    /// a result, and the call still waits.
     pub async fn expire(&self, question: &Question) -> Result<ToolExecResult, ResumeError> {
         approval::expire(self, question).await
     }
@@ -87,7 +88,7 @@ impl Run {
         posting::may_decide(self, question, decider).await
     }
 
-    /// Checks a decision that another process carries out, as that process will. A refusal is recorded.
+    /// Checks a decision for another process, with the checks of that process. A refusal is recorded.
     pub(crate) async fn admits(
         &self,
         question: &Question,
@@ -97,12 +98,12 @@ impl Run {
         posting::admits(self, question, kind, decider).await
     }
 
-    /// Remembers a person's answer to the question of a call that waits, for calls that come later. The call itself still
-    /// waits: decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
+    /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
+    /// decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval, asks another question now, or the decider may not decide on it: the attempt
-    /// is recorded. The grant has to be bounded and is not, or the store failed.
+    /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
+    /// recorded; the grant needs bounds and has none; or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -112,13 +113,14 @@ impl Run {
         remember::remember(self, question, remember, decider).await
     }
 
-    /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
+    /// Finishes a call that waits for its client with the client's result, a JSON value as text. Only the first
+    /// matching result counts.
     ///
     /// The value is untrusted: it may be as long as the tool's result may be (32 KiB by default), is validated against
     /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
     /// as by [`Run::resume`].
     ///
-    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded, and the call
+    /// A value that does not fit is recorded and returned as `approval_mismatch` with the difference, and the call
     /// still waits for one that does.
     ///
     /// # Errors
@@ -136,8 +138,8 @@ impl Run {
         client::client_failed(self, call_id).await
     }
 
-    /// Closes a call that waits, for a person or a client, because nobody will act on it. It ends as `cancelled`, or as
-    /// `outcome_unknown` if a client was asked to execute a tool with effects: it may have done so.
+    /// Closes a call that waits for a person or a client and is no longer needed. It ends as `cancelled`, or as
+    /// `outcome_unknown` if a client was asked to execute a tool with effects, because it may have done so.
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
@@ -145,22 +147,22 @@ impl Run {
         abandon::abandon(self, call_id).await
     }
 
-    /// Seals a call that waits for an approval, with what its run remembers, into a token that anybody may carry: to
-    /// them it is random text. [`ToolRunner::open_token`] opens it, in any process that has the key.
+    /// Seals a call that waits for an approval, with the state of its run, into a token that any client may carry:
+    /// without the key it is random text. [`ToolRunner::open_token`] opens it, in any process that has the key.
     ///
-    /// A token alone is not used up by a decision: over two independent stores, each of them lets the call run once.
-    /// Where that is not enough, let the processes share a store, or let the tool's effect depend on
-    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same for all of them. A token
-    /// cannot be taken back before it expires, except by taking its key out of the ring.
+    /// A decision does not invalidate the token itself: over two independent stores, each of them lets the call run
+    /// once. Where that is not enough, let the processes share a store, or let the tool's effect depend on
+    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same for all of them. A
+    /// token cannot be revoked before it expires, except by removing its key from the ring.
     ///
     /// # Errors
-    /// No call waits for an approval under this id, the store failed, or the system gave no random bytes.
+    /// No call waits for an approval under this id, the store failed, or the system returned no random bytes.
     #[cfg(feature = "tokens")]
     pub async fn seal(&self, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
         tokens::seal(self, call_id, keys).await
     }
 
-    /// Returns what the run remembers at this moment. Take it when no call is running: a call that still runs counts as
+    /// Returns the current state of the run. Take it when no call is running: a call that still runs counts as
     /// `outcome_unknown` in the restored run if its tool has effects.
     ///
     /// # Errors
@@ -170,15 +172,15 @@ impl Run {
     }
 
     /// Returns the result of a call of this run for a caller whose own future was dropped. It is read from the call's
-    /// record, which does not hold what only the model may see.
+    /// record, which does not contain output that only the model may see.
     ///
-    /// A call without a record whose tool has effects and had begun, in this process, in the one that the run was
-    /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no
-    /// effect of it can have begun. Records of another principal or tenant are not looked at.
+    /// A call without a record is `outcome_unknown` if its tool has effects and it had begun: in this process, in the
+    /// one that the run was restored from, or, according to the ledger, in any other. `None` if it has no record and no
+    /// effect of it can have begun. Records of another principal or tenant are ignored.
     ///
-    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it: that one
-    /// stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored conversation,
-    /// or for a [sweep](crate::ToolRunner::sweep).
+    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it. Such a
+    /// call stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored
+    /// conversation, or for a [sweep](crate::ToolRunner::sweep).
     ///
     /// # Errors
     /// The store failed.
@@ -186,14 +188,13 @@ impl Run {
         LedgerClient(self).recorded(call_id).await
     }
 
-    /// Continues a call whose process is gone: the tool reconciles it, or runs again if it
-    /// is `idempotent`, and any other ends as `outcome_unknown`. A call that has its record returns the result of the
-    /// record.
+    /// Continues a call whose process is gone: the tool reconciles it, or runs again if it is `idempotent`; any other
+    /// call ends as `outcome_unknown`. For a call with a record, the result of the record is returned.
     ///
-    /// Use it where [`resume`](Self::resume) finds that the call does not wait any more. A call that never waited can be
-    /// handed to [`exec`](Self::exec) again instead, which does the same. A conversation, a worker and an engine do both
-    /// by themselves. `None` if the call has no record, and either did not begin or still runs in another process, whose
-    /// lease has not ended.
+    /// Use it where [`resume`](Self::resume) finds that the call no longer waits. A call that never waited can be
+    /// handed to [`exec`](Self::exec) again instead, which does the same. A conversation, a worker and an engine do
+    /// both by themselves. `None` if the call has no record, and either did not begin or still runs in another process
+    /// whose lease has not ended.
     ///
     /// ```
     /// use tool_runtime::call::CallId;
@@ -214,8 +215,8 @@ impl Run {
         Ok(recover::go_on(self, call_id).await?.flatten())
     }
 
-    /// As [`recover`](Self::recover), and tells a call that runs elsewhere from one that never began. Boxed, because the
-    /// gate is one of its callers.
+    /// As [`recover`](Self::recover), but distinguishes a call that runs in another process from one that never began.
+    /// Boxed, because the gate is one of its callers.
     pub(crate) fn go_on<'r>(
         &'r self,
         call_id: &'r CallId,
@@ -223,11 +224,11 @@ impl Run {
         recover::go_on(self, call_id)
     }
 
-    /// The one function for every way of going on with a call that waited: a restored conversation, a worker, an engine,
-    /// a second decision, and the gate itself. Of the calls under the id, it is one whose record is wanted.
+    /// Continues a call that waited, for every caller: a restored conversation, a worker, an engine, a second decision,
+    /// and the gate itself. Among the calls under the id, it continues one whose record `wanted` accepts.
     ///
-    /// An id can stand for two calls of a run that two processes had. One that is open in the ledger has no record of its
-    /// own, so it is not ended by the record of the other.
+    /// If two processes had the run, one id can stand for two calls. A call that is open in the ledger has no record of
+    /// its own, so the record of the other does not end it.
     pub(crate) fn go_on_with<'r>(
         &'r self,
         call_id: &'r CallId,
@@ -236,44 +237,45 @@ impl Run {
         recover::go_on_with(self, call_id, wanted)
     }
 
-    /// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
-    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or takes it over if the
-    /// ledger says that it began.
+    /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the
+    /// call has a record, or a decision on it was carried out. Otherwise the gate runs the call, or takes it over if
+    /// the ledger has it as begun.
     pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         recover::ended_before(self, call_id).await
     }
 
-    /// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the
-    /// model has read already that their outcome is not known. `waits` are the calls that it still has.
+    /// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has
+    /// already read that their outcome is unknown. `waits` returns `true` for the calls that are still in the
+    /// conversation.
     pub(crate) async fn close_others(&self, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
         recover::close_others(self, waits).await
     }
 }
 
 impl ToolRunner {
-    /// Restores a run from its snapshot: what it saw, spent, repeated and was labelled with still counts. Calls that wait
-    /// are put into the store, unless it knows them.
+    /// Restores a run from its snapshot: its evidence, spending, repetitions and labels still count. Waiting calls are
+    /// put into the store, unless it has them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. What the principal was when the snapshot was taken, with its roles and attributes, is asked about too: a
-    /// role that takes tools away still does so after it is gone. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
-    /// budget and limit, the labels of both, and no tool that the run could not see. A waiting call runs only under the
-    /// policies that suspended it, see [`Run::resume`].
+    /// either. The policy is also asked about the principal's roles and attributes at the time of the snapshot: a role
+    /// that takes tools away still does so after it is removed. If the run had another policy than the runner's, both
+    /// apply from now on: the strictest verdict, the least of each budget and limit, the labels of both, and no tool
+    /// that the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
     ///
     /// # Errors
-    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another caller;
-    /// the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
+    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another
+    /// caller; the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
         restore::restore(self, snapshot, options).await
     }
 
-    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the question of
-    /// the call, for [`Run::resume`]. The options name the principal and the tenant that the call is made for.
+    /// Opens a token: restores the run of its call as [`restore`](Self::restore) does, and returns it with the question
+    /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, its key was taken out of the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those that it was sealed under; or the call was decided before over
-    /// the store of this runner.
+    /// The token was changed, its key was removed from the ring, it expired or is another principal's or tenant's; the
+    /// definition, the policy or the run differ from those at sealing; or the call was decided before over the store of
+    /// this runner.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,
@@ -284,7 +286,7 @@ impl ToolRunner {
         tokens::open(self, token, keys, options).await
     }
 
-    /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
+    /// Returns the valid grants of a tenant, oldest first; `None` selects the runs without a tenant.
     ///
     /// # Errors
     /// The store failed.
@@ -292,7 +294,7 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Takes a grant back. Returns whether there was one. Calls that it let run before keep running.
+    /// Revokes a grant. Returns whether it existed. Calls that it permitted before keep running.
     ///
     /// # Errors
     /// The store failed.
@@ -300,9 +302,9 @@ impl ToolRunner {
         grants::revoke(&self.shared, grant).await
     }
 
-    /// As [`store::sweep`](crate::store::sweep) of the runner's store. Calls whose process is gone and whose run no process
-    /// continues are reconciled, repeated or closed before, if this runner has their tools: under the policy that let them
-    /// begin or wait, for the principal of their run. Returns how many documents it removed.
+    /// As [`store::sweep`](crate::store::sweep) of the runner's store. Before that, calls whose process is gone and
+    /// whose run no process continues are reconciled, repeated or closed, if this runner has their tools: under the
+    /// policy that let them begin or wait, for the principal of their run. Returns the number of removed documents.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -321,20 +323,20 @@ impl ToolRunner {
         self.sweep_until(&CancellationToken::new()).await
     }
 
-    /// As [`sweep`](Self::sweep), and takes no other call over once it is to stop.
+    /// As [`sweep`](Self::sweep), but takes over no further call once `stop` fires.
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
         recover::sweep_all(self, stop).await
     }
 
-    /// Returns the run of a call that waits, with no more than the call's run had: held to this runner's policy, and to
-    /// those of the document that is kept of the run. The options give connections and a sink. `None` if the policies are
-    /// too many, and for a call of a graph, which is decided with the graph's own.
+    /// Returns the run of a waiting call, with no more than the call's run had. It is held to this runner's policy, and
+    /// to those of the run's stored document. The options supply connections and a sink. `None` if there are too many
+    /// policies, and for a call of a graph, which is decided with the graph's own call.
     pub(crate) fn run_of(&self, call: &PendingCall, kept: Option<RunSnapshot>, options: &RunOptions) -> Option<Run> {
         posting::run_of(self, call, kept, options)
     }
 
-    /// As [`Run::note_late`], for a run that this process does not have. `party` are its principal and its tenant, if
-    /// known.
+    /// As [`Run::note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if
+    /// they are known.
     pub(crate) async fn note_late(
         &self,
         run_id: &str,

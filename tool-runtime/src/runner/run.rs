@@ -1,8 +1,8 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 //!
-//! The file is long because every method that only reads or changes what a run remembers is here, as the documentation
-//! shows them. Calls enter the gate in [`exec`](crate::runner::gate::exec), and what does not end in one go is finished in
-//! [`resumption`](crate::runner::resumption).
+//! The file is long because every method that only reads or changes the state of a run is here, as the documentation
+//! shows them. Calls enter the gate in [`exec`](crate::runner::gate::exec); [`resumption`](crate::runner::resumption)
+//! finishes calls that do not end in one pass.
 
 pub(super) mod call_ids;
 pub(super) mod listener;
@@ -77,8 +77,8 @@ pub struct Run(Arc<RunInner>);
 struct RunInner {
     shared: Arc<Shared>,
     options: RunOptions,
-    /// What the context of each call says of the run. It and its id are allocated for this run alone, so that their addresses
-    /// tell two runs of one id apart.
+    /// The run's fields in the context of each call. The value and its id are allocated for this run alone, so that
+    /// their addresses distinguish two runs with one id.
     fields: Arc<RunFields>,
     view: Arc<CatalogView>,
     policy: RunPolicy,
@@ -110,7 +110,7 @@ impl Run {
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(options.unnamed_loop_guard()),
             evidence: Mutex::new(evidence),
-            // A run whose id is given may have been another process's.
+            // If the options set the id, another process may have had the run.
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
@@ -144,19 +144,19 @@ impl Run {
         &self.0.problems
     }
 
-    /// The agent, if the application named one.
+    /// Returns the agent's id, if the application set one.
     pub(crate) fn agent_id(&self) -> Option<&str> {
         self.options().agent.as_deref()
     }
 
-    /// The conversation, if the application named one.
+    /// Returns the conversation's id, if the application set one.
     pub(crate) fn conversation_id(&self) -> Option<&str> {
         self.options().conversation.as_deref()
     }
 
-    /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
+    /// Adds text that the user wrote to the evidence of the run: ids in it count from now on.
     pub fn add_user_text(&self, text: &str) {
-        // A model wrote what a graph is asked for.
+        // The input of a graph is written by a model, so it is not evidence.
         if self.parent().is_none() {
             self.evidence().insert_text(text);
         }
@@ -167,9 +167,9 @@ impl Run {
         self.state().begin_turn();
     }
 
-    /// Whether the model made the same mistake in a tool's arguments in three turns in a row: the loop should stop asking
-    /// the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same tool, pointer,
-    /// keyword and expectation.
+    /// Whether the model made the same mistake in a tool's arguments in three turns in a row. The loop should then stop
+    /// asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same
+    /// tool, pointer, keyword and expectation.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
@@ -182,7 +182,7 @@ impl Run {
         self.state().clarification.clone()
     }
 
-    /// Returns the budgets that the policy sets for the run, with what was used of them: the run's own, and those that it
+    /// Returns the budgets that the policy sets for the run, with the used amounts: the run's own, and those that it
     /// shares with other runs of its principal and tenant.
     ///
     /// ```
@@ -208,7 +208,7 @@ impl Run {
         Balance::all(&**store, self.policy(), self.spent(), party).await
     }
 
-    /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
+    /// Returns a summary of the run so far: its calls by outcome, its tokens and its cost.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
         self.state().summary.clone()
@@ -225,8 +225,8 @@ impl Run {
         self.cancellation().cancel();
     }
 
-    /// Whether a tool with effects began to run under this id and its result was never handed out: the caller's future
-    /// was dropped, or it still runs. What such a call did is not known.
+    /// Whether a tool with effects began to run under this id and its result was never returned: the caller's future
+    /// was dropped, or the call still runs. The effect of such a call is unknown.
     #[must_use]
     pub fn may_have_begun(&self, call_id: &CallId) -> bool {
         self.state().began(call_id)
@@ -242,16 +242,16 @@ impl Run {
         Ok(waiting.filter(|call| self.owns(call.principal.as_deref(), call.tenant.as_deref())))
     }
 
-    /// Adds what the model itself consumed to what the run, its principal and its tenant have used: tokens by kind, and
+    /// Adds a model's usage to the amounts that the run, its principal and its tenant have used: tokens by kind, and
     /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
     ///
-    /// What principal and tenant have used is in the store. It is written without waiting, and
-    /// [`exhausted`](Self::exhausted) waits for it.
+    /// The amounts of principal and tenant are in the store. They are written without waiting;
+    /// [`exhausted`](Self::exhausted) waits for the write.
     pub fn account(&self, usage: Usage, cost: f64) {
         let used = Spend::turn(usage, cost);
         self.spending().charge(used);
         self.state().charge(usage, cost);
-        // Principal and tenant are the same, so that their accounts are charged once.
+        // Both runs have the same principal and tenant, whose accounts are charged once.
         if let Some(parent) = self.parent() {
             parent.spending().charge(used);
             parent.state().charge(usage, cost);
@@ -259,12 +259,12 @@ impl Run {
         self.accounts().add(&self.shared().store, used);
     }
 
-    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
-    /// there is some left.
+    /// Returns a budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
+    /// every budget has some left.
     ///
     /// # Errors
-    /// The policy has budgets of principals or tenants, and the store cannot be asked for what they have used, or could
-    /// not book an earlier turn. Do not ask the model.
+    /// The policy has budgets of principals or tenants, and the store could not be read or could not book an earlier
+    /// turn. Do not ask the model.
     pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
         let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
         if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
@@ -277,7 +277,7 @@ impl Run {
     }
 
     /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
-    /// does. What the policy hides is never picked.
+    /// does. A tool that the policy hides is never picked.
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
         self.shared().catalog.pick_of(query, options, self.catalog().entries())
@@ -296,19 +296,19 @@ impl Run {
         }
     }
 
-    /// Whether a budget is such: one of the run, of the run that calls it, of its principal or of its tenant.
+    /// Whether `is` accepts a budget of the run, of the run that calls it, of its principal or of its tenant.
     pub(crate) fn has_budget(&self, is: fn(&Allowance) -> bool) -> bool {
         self.spending().any(is)
             || self.accounts().all().iter().any(|account| is(account.allowance()))
             || self.parent().is_some_and(|parent| parent.spending().any(is))
     }
 
-    /// What the run has spent so far.
+    /// Returns the amounts that the run has spent so far.
     pub(crate) fn spent(&self) -> Spend {
         self.spending().spent().plus(self.state().counted())
     }
 
-    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if there are none.
+    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if it sets none.
     pub(crate) async fn pick_scored(
         &self,
         query: &str,
@@ -325,44 +325,45 @@ impl Run {
         }
     }
 
-    /// Loads visible tools in addition to those that were loaded before, and returns those that are loaded now. From now
-    /// on the model is offered no others.
+    /// Loads visible tools in addition to those loaded before, and returns those that are loaded now. From now on the
+    /// model is offered only loaded tools.
     pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         offer::load(self.remembered(), self.catalog(), offer::MOST, names)
     }
 
-    /// Loads the tools that the application asks for, however many they are.
+    /// Loads the tools that the application requests, without a maximum number.
     pub(crate) fn load_all<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
         offer::load(self.remembered(), self.catalog(), usize::MAX, names);
     }
 
-    /// Whether the model is offered some of its tools only.
+    /// Whether the model is offered only a subset of its tools.
     pub(crate) fn is_picking(&self) -> bool {
         self.state().offered().is_some()
     }
 
-    /// What the model is offered now, in the order in which it was; `None` for all that it may see.
+    /// Returns the tools that the model is offered now, in the order of loading; `None` if it is offered all visible
+    /// tools.
     pub(crate) fn offered(&self) -> Option<Arc<CatalogView>> {
         offer::offered(self.remembered(), &self.0.view)
     }
 
-    /// The rules for the system prompt, the same in every request of the run.
+    /// Returns the rules for the system prompt, the same in every request of the run.
     pub(crate) fn guidance(&self) -> String {
         offer::guidance(self.remembered(), self.catalog())
     }
 
-    /// How far a tool reaches, as the policy takes it. `None` if there is no such tool.
+    /// Returns a tool's effect by the policy's classification. `None` if there is no such tool.
     pub(crate) fn effect_of(&self, name: &str) -> Option<ToolEffect> {
         let shared = self.shared();
         shared.catalog.get(name).map(|spec| self.policy().effect_of(name, spec.effect))
     }
 
-    /// How many `read_only` calls of one turn the policy lets run at the same time; at least one.
+    /// Returns the maximum number of `read_only` calls of one turn that run at the same time; at least one.
     pub(crate) fn parallel(&self) -> usize {
         self.policy().parallel()
     }
 
-    /// Why the decider may not decide on a call of this tool in this run. `None` if they may.
+    /// Returns the reason why the decider may not decide on a call of this tool in this run. `None` if they may.
     pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
         let options = self.options();
         // A tool that is gone may have had any effect.
@@ -371,42 +372,42 @@ impl Run {
         self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
     }
 
-    /// Checks a value against a schema of no tool, with the runner's validator.
+    /// Checks a value against a schema that belongs to no tool, with the runner's validator.
     pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
         self.shared().compiled.check_value(schema, value)
     }
 
-    /// Sets or removes the sink that hears the run in addition to its own.
+    /// Sets or removes a sink that receives the run's events in addition to the run's own sink.
     pub(crate) fn listen(&self, sink: Option<Arc<dyn EventSink>>) {
         let failures = &self.shared().failures;
         self.listener().set(sink.map(|sink| Arc::new(Contained::new(sink, failures.clone()))));
     }
 
-    /// The run that calls the graph whose run this is. `None` for every other run.
+    /// Returns the run that calls the graph whose run this is. `None` for every other run.
     pub(super) fn parent(&self) -> Option<&Self> {
         self.options().parent.as_ref()
     }
 
-    /// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
-    /// request, so two runs of one id need not be of the same people.
+    /// Whether documents with this principal and tenant belong to the run. Run ids can come from a request, so two runs
+    /// with one id can belong to different parties.
     pub(super) fn owns(&self, principal: Option<&str>, tenant: Option<&str>) -> bool {
         let options = self.options();
         options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
     }
 
-    /// The key under which a call of this run waits.
+    /// Returns the key under which a call of this run waits.
     pub(super) fn waiting_key(&self, call_id: &CallId) -> Key {
         let options = self.options();
         Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
-    /// What each of its writes locks: the run, and for a graph the run whose lease it has.
+    /// Returns the keys that each write of the run locks: the run, and for a graph the run whose lease it has.
     pub(super) fn keys(&self) -> Vec<Key> {
         let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
         [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
     }
 
-    /// The run's current labels.
+    /// Returns the run's current labels.
     pub(super) fn labels(&self) -> Vec<Arc<str>> {
         self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
     }
@@ -417,7 +418,7 @@ impl Run {
         ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
     }
 
-    /// Reads the store's key, once for a runner. Digests that are made before are made with a key of this runner.
+    /// Reads the store's key, once for each runner. Digests that are made before that use a key of this runner.
     pub(super) async fn digests(&self) -> &Digests {
         let shared = self.shared();
         if !shared.digests.has_key() {
@@ -434,7 +435,7 @@ impl Run {
         ResumeError::Store(self.store_unread(error))
     }
 
-    /// Reports that the store could not be asked, or not for a call.
+    /// Reports a failure of the store that belongs to no call.
     pub(super) fn store_unread(&self, error: StoreError) -> StoreError {
         self.report("the store failed", error.code(), &error.detail());
         error
@@ -449,7 +450,7 @@ impl Run {
         self.shared().failures.report(what, failure);
     }
 
-    /// A failure with the ids of this run.
+    /// Returns a failure with the ids of this run.
     pub(super) fn failure<'a>(&'a self, code: &'a str, text: &'a str) -> Failure<'a> {
         Failure {
             code,
@@ -468,12 +469,12 @@ impl Run {
         &self.0.shared
     }
 
-    /// What decides for this run.
+    /// Returns the policies that decide for this run.
     pub(super) fn policy(&self) -> &RunPolicy {
         &self.0.policy
     }
 
-    /// The worker's right to this run, if one holds it.
+    /// Returns the lease of the worker or engine that holds this run, if there is one.
     pub(super) fn lease(&self) -> Option<RunLease> {
         self.options().lease.clone()
     }
@@ -482,12 +483,12 @@ impl Run {
         &self.0.options
     }
 
-    /// The id as the run itself holds it. Two runs never share it, even under one text.
+    /// Returns the run's own allocation of its id. Two runs never share it, even with equal text.
     pub(super) fn identity(&self) -> &Arc<str> {
         &self.0.fields.run_id
     }
 
-    /// What the context of each call says of the run.
+    /// Returns the run's fields in the context of each call.
     pub(super) fn fields(&self) -> &Arc<RunFields> {
         &self.0.fields
     }
@@ -520,7 +521,7 @@ impl Run {
         &self.0.remembered
     }
 
-    /// Whether anybody takes the run's events.
+    /// Whether a sink takes the run's events.
     pub(super) fn is_heard(&self) -> bool {
         self.0.events.is_some() || self.0.listener.is_set()
     }

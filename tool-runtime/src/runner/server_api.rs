@@ -1,4 +1,4 @@
-//! What a server of tools needs of the gate: whom a run acts for, and runs whose calls outlive their requests.
+//! The interface of the gate for a server of tools: the party of a run, and runs whose calls outlive their requests.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use crate::runner::waiting::approval_rules;
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::{Document, DocumentKind, Key, Post, Query, StoreError, StoredRun, Transaction, served};
 
-/// How much of a run's post is read at a time.
+/// The number of a run's posts that are read at a time.
 const POSTS: usize = 64;
 
-/// A run as the server that serves it uses it.
+/// A run, with the methods that only a server uses.
 #[derive(Clone, Copy)]
 pub(crate) struct ServedRun<'r>(pub(crate) &'r Run);
 
 impl<'r> ServedRun<'r> {
-    /// The catalog that a new run with the same options would see, including tools of servers that connected later.
+    /// Returns the catalog that a new run with the same options would see, including tools of servers that connected
+    /// later.
     pub(crate) fn catalog_now(self) -> Arc<CatalogView> {
         let options = self.0.options();
         self.0.shared().view(self.0.policy(), &options.context(self.0.id(), &options.labels))
@@ -38,7 +39,7 @@ impl<'r> ServedRun<'r> {
         self.0.policy().budget() == Allowance::default() && self.0.state().call_ids.len() >= MAX_CALLS / 2
     }
 
-    /// The principal of the run as somebody who decides, if the policy lets them decide on their own call of this tool.
+    /// Returns the run's principal as a decider, if the policy lets principals decide on their own calls of this tool.
     pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
         let options = self.0.options();
         let decider = Decider::new(Arc::clone(options.principal.as_ref()?));
@@ -50,7 +51,7 @@ impl<'r> ServedRun<'r> {
         self.0.bars(tool, &decider).is_none().then_some(decider)
     }
 
-    /// The principal reads in this run what another run of theirs returned, so its labels are on this one from now on.
+    /// Puts the labels of another run on this one, because the principal reads a result of that run here.
     pub(crate) fn take_labels_of(self, other: &Run) {
         if Arc::ptr_eq(self.0.identity(), other.identity()) {
             return;
@@ -58,8 +59,8 @@ impl<'r> ServedRun<'r> {
         self.0.remembered().label(other.labels());
     }
 
-    /// Names every call of this tool with these arguments that the party of this run makes. `None` for arguments that cannot
-    /// be read.
+    /// Returns an id for every call of this tool with these arguments by the party of this run. `None` for arguments
+    /// that cannot be read.
     pub(crate) async fn asked_as(self, tool: &str, arguments: &str) -> Option<Arc<str>> {
         let of = {
             let (options, arguments) = (self.0.options(), json::parse(arguments, &Limits::UNBOUNDED).ok()?);
@@ -68,13 +69,13 @@ impl<'r> ServedRun<'r> {
             let party = (&options.tenant, &options.principal, roles, &options.attributes);
             serde_json::to_vec(&(party, tool, json::canonical::to_text(&arguments))).ok()?
         };
-        // Sensitive arguments are part of it, and the store keeps it.
+        // The id is derived from sensitive arguments and is stored, so it is made with the digest key.
         Some(format!("asked_{}", self.0.digests().await.asked(&of)).into())
     }
 
-    /// The entry to write with a call of this run that begins to wait: the run with its server's document, unless it is
-    /// kept already, and a document under the id by which the call is found. The call does not wait if that id has
-    /// another document.
+    /// Returns the entry to write with a call of this run that begins to wait: the run with its server's document,
+    /// unless the store has it, and a document under the id by which the call is found. If that id has another
+    /// document, the call does not wait.
     pub(crate) fn served_entry(self, document: Arc<str>, named: Option<(&Arc<str>, Arc<str>)>) -> ServerEntry {
         let stored = stored_run(self.0.options(), self.0.identity(), document);
         let named = named.map(|(id, document)| stored_run(self.0.options(), id, document));
@@ -83,12 +84,12 @@ impl<'r> ServedRun<'r> {
         ServerEntry { keys, write: Box::new(move |transaction| served::enter(transaction, &stored, named.as_ref())) }
     }
 
-    /// The tenant that the run acts for.
+    /// Returns the tenant that the run acts for.
     pub(crate) fn tenant(self) -> Option<&'r str> {
         self.0.options().tenant.as_deref()
     }
 
-    /// The id as the store has it.
+    /// Returns the id under which the store keeps the run.
     pub(crate) fn stored_id(self) -> &'r Arc<str> {
         self.0.identity()
     }
@@ -99,7 +100,7 @@ impl<'r> ServedRun<'r> {
 pub(crate) struct ServedRuns<'r>(pub(crate) &'r ToolRunner);
 
 impl ServedRuns<'_> {
-    /// Whether a call of this tool can wait for a person; that of a graph can wait with any other.
+    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can.
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
@@ -111,12 +112,12 @@ impl ServedRuns<'_> {
         self.0.shared.store_is_own
     }
 
-    /// The time by the runner's clock.
+    /// Returns the time by the runner's clock.
     pub(crate) fn now(self) -> Timestamp {
         self.0.shared.clock.now()
     }
 
-    /// Keeps a run with a document of its server's, so that any process can post decisions to it.
+    /// Stores a run with its server's document, so that any process can post decisions to it.
     pub(crate) async fn keep(self, run: &Run, document: Arc<str>) -> Result<(), StoreError> {
         let stored = stored_run(run.options(), run.identity(), document);
         let keys = vec![Key::run(Arc::clone(run.identity()))];
@@ -136,7 +137,7 @@ impl ServedRuns<'_> {
         }))
     }
 
-    /// Removes what a server kept of a run, if it is still this document.
+    /// Removes the server's document of a run, if it is still this one.
     pub(crate) async fn forget(self, run_id: &Arc<str>, document: Arc<str>) -> Result<(), StoreError> {
         let run_id = Arc::clone(run_id);
         let keys = vec![Key::run(Arc::clone(&run_id))];
@@ -144,7 +145,7 @@ impl ServedRuns<'_> {
         self.0.shared.store.transact(keys, change).await
     }
 
-    /// Returns what was posted to a run, oldest first.
+    /// Returns the posts to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
         let query = Query { scope, limit: POSTS, ..Query::new(DocumentKind::Post) };
@@ -157,7 +158,7 @@ impl ServedRuns<'_> {
             .collect())
     }
 
-    /// Removes what was posted, once it has had its effect.
+    /// Removes a post once it has had its effect.
     pub(crate) async fn took(self, post: Key) -> Result<(), StoreError> {
         let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post);

@@ -1,4 +1,4 @@
-//! What all runs of a runner share.
+//! The parts that all runs of a runner share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::store::{Clock, Store, StoreClock};
 /// The look-ups of names, by tool and argument.
 pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
 
-/// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
+/// The parts that all runs of a runner share. The application's own parts are reached through [`Contained`] only.
 pub(super) struct Shared {
-    /// What the application is handed back. Above `store`, so that it is never the last owner: fields are dropped in
-    /// this order, and only `store` contains a destructor that panics.
+    /// The store that is returned to the application. Declared above `store`, so that it is never the last owner:
+    /// fields are dropped in this order, and only `store` contains a destructor that panics.
     pub(super) store_of_application: Arc<dyn Store>,
     /// Whether the application set no store, so that no other process reaches it.
     #[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only a server asks"))]
@@ -36,21 +36,21 @@ pub(super) struct Shared {
     pub(super) approval_ttl: Duration,
     /// How long a call in the ledger counts as running without being renewed.
     pub(super) lease: Duration,
-    /// This runner among all that share the store, and the attempts that it has made.
+    /// The name of this runner among all that share the store, and the counter of its attempts.
     pub(super) owner: String,
     pub(super) attempts: AtomicU64,
     pub(super) store: Contained<dyn Store>,
     pub(super) digests: Digests,
     pub(super) clock: Contained<dyn Clock>,
-    /// The clock, if the store's time puts it right.
+    /// The clock, if the store's time corrects it.
     pub(super) store_clock: Option<Arc<StoreClock>>,
     pub(super) compiled: CompiledCatalog,
-    /// What runs may see.
+    /// The cache of the tools that runs may see.
     pub(super) views: Views,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
     pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,
-    /// Spans show masked arguments and projected results.
+    /// Whether spans show masked arguments and projected results.
     pub(super) span_values: bool,
 }
 
@@ -62,25 +62,25 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// Names the next attempt at a call, differently from every other attempt in any process.
+    /// Names the next attempt at a call, uniquely across all processes.
     pub(super) fn attempt(&self) -> Arc<str> {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
     }
 
-    /// Whether nothing has told the time of the store yet, by which this runner dates and compares.
+    /// Whether the store's time, which this runner needs to date and compare, is not known yet.
     #[inline]
     pub(super) fn is_undated(&self) -> bool {
         self.store_clock.as_ref().is_some_and(|clock| !clock.is_known())
     }
 
-    /// Asks for the time of the store. While the store cannot be asked, the clock is the machine's.
+    /// Reads the store's time. While the store cannot be reached, the clock is the machine's.
     pub(super) async fn date(&self) {
         if let Err(error) = self.store.now().await {
             discard(error);
         }
     }
 
-    /// Asking for an approval that nobody can give is a denial.
+    /// Converts a required approval into a denial if no approval can be given.
     pub(super) const fn effective(&self, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::RequireApproval if !self.approvals => Verdict::Deny,

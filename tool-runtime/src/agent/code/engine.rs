@@ -1,7 +1,8 @@
 //! The engine of a script: the parts of the language that are enabled, and their limits.
 //!
-//! It is built from nothing: no package of the language but those named here, no module, no function and no closure, so
-//! there is one scope, whose size is bounded, and nothing that makes source from text or differs from one time to the next.
+//! The engine starts empty and enables only the packages below: no module, no function and no closure. A script
+//! therefore has one scope of bounded size, and cannot evaluate text as source or behave differently when it runs
+//! again.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -17,15 +18,15 @@ use crate::agent::code::size;
 
 const STRING: usize = 128 << 10;
 const ITEMS: usize = 4096;
-/// The most variables of a script. A script can store data only in variables.
+/// The maximum number of variables of a script. A script can store data only in variables.
 const VARIABLES: usize = 48;
 
-/// How many bytes of a script's source may be one text before its operations count more: a text of the source is read
+/// The maximum length in bytes of one text literal before the operations of a script count more: a literal is read
 /// without a variable.
 const LITERAL: usize = 2048;
 
-/// Operations that are counted by size. The language counts the call of a function as one operation, whatever it is called
-/// with.
+/// A counter of operations by size. The language counts the call of a function as one operation, whatever the size of
+/// its arguments.
 #[derive(Clone)]
 struct Meter {
     left: Arc<AtomicU64>,
@@ -36,14 +37,14 @@ impl Meter {
         Self { left: Arc::new(AtomicU64::new(operations)) }
     }
 
-    /// Counts operations. The script cannot catch that none are left.
+    /// Counts operations. A script cannot catch the error when none are left.
     fn spend(&self, operations: u64) -> Result<(), Box<EvalAltResult>> {
         let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(operations));
         spent.map(drop).map_err(|_| EvalAltResult::ErrorTooManyOperations(Position::NONE).into())
     }
 }
 
-/// The engine of a script with so many operations and so long a source.
+/// Creates the engine for this number of operations and this length of source.
 pub(super) fn engine(operations: u64, source: usize) -> Engine {
     let meter = Meter::new(operations);
     let literals = 1 + (source / LITERAL) as u64;
@@ -55,16 +56,16 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
     BasicArrayPackage::new().register_into_engine(&mut engine);
     BasicMapPackage::new().register_into_engine(&mut engine);
     BasicMathPackage::new().register_into_engine(&mut engine);
-    // Without the package of iterators: it has values that hold text and are not counted.
+    // The package of iterators is left out: its values contain text that is not counted.
     engine.register_iterator::<Array>();
     engine.register_iterator::<Range<i64>>();
     engine.register_iterator::<RangeInclusive<i64>>();
-    // The packages' own make the text before they look at its size.
+    // The package's own function creates the text before it checks the size.
     engine.register_fn("replace", |text: &mut ImmutableString, from: &str, to: &str| replace(text, from, to));
     engine.register_fn("replace", |text: &mut ImmutableString, from: char, to: &str| {
         replace(text, from.encode_utf8(&mut [0; 4]), to)
     });
-    // It makes much of little.
+    // `pad` creates large values from a few bytes, so it counts by size.
     let filling = meter.clone();
     engine.register_fn("pad", move |array: &mut Array, len: i64, item: Dynamic| -> Result<(), Box<EvalAltResult>> {
         let len = usize::try_from(len).unwrap_or_default();
@@ -90,11 +91,12 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
             Ok(())
         },
     );
-    // The packages' own never ends if the padding is empty, and panics if the function has no order.
+    // The package's own `pad` never ends if the padding is empty, and its `sort` panics if the comparison is not an
+    // order.
     engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
     engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));
     engine.set_optimization_level(OptimizationLevel::None);
-    // Zero would be no limit.
+    // Zero would mean no limit.
     engine.set_max_operations((operations / literals).max(1));
     engine.set_max_expr_depths(48, 48);
     engine.set_max_variables(VARIABLES);
@@ -138,8 +140,8 @@ fn replace(text: &mut ImmutableString, from: &str, to: &str) -> Result<(), Box<E
 mod tests {
     use super::*;
 
-    /// Counted in rounds, so that it does not matter how fast the machine is. Without weights each of them takes more
-    /// than two thousand.
+    /// Counted in rounds, so that the machine's speed does not matter. Without weights each of them takes more than two
+    /// thousand.
     #[test]
     fn functions_count_by_what_they_read() {
         let text = "let s = \"\"; s.pad(65536, 'a'); let n = \"\"; n.pad(32768, 'a'); n += \"b\";";
@@ -180,7 +182,7 @@ mod tests {
         }
     }
 
-    /// What scripts do with what tools return.
+    /// Typical uses of tool results in scripts.
     #[test]
     fn a_script_that_reads_much_has_enough() {
         for script in [

@@ -1,16 +1,16 @@
-//! Why a script ended without a result. What the script says itself is in none of it.
+//! The reason why a script ended without a result. It contains no text of the script's own.
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
 use crate::call::Outcome;
 use crate::error::ToolError;
 
-/// Why a script ended without a result.
+/// The reason why a script ended without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) code: &'static str,
     what: &'static str,
-    /// The outcome of the call that failed, if that is why.
+    /// The outcome of the failed call, if a call caused the end.
     outcome: Option<&'static str>,
     at: Option<(usize, usize)>,
 }
@@ -68,7 +68,8 @@ impl Failure {
         Self::new("script_error", what)
     }
 
-    /// The script threw, or did not catch the failure of a call. Only a word of the library's is repeated of it.
+    /// The script threw, or did not catch the failure of a call. Only a word of the library is repeated from the thrown
+    /// value.
     fn thrown(thrown: &Dynamic) -> Self {
         let map = thrown.read_lock::<rhai::Map>();
         let code = map.as_ref().and_then(|map| map.get("errorCode")?.clone().into_string().ok());
@@ -78,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// What the gate makes of it.
+    /// Converts the failure for the gate.
     pub(super) fn into_error(self, begun: bool) -> ToolError {
         let Self { code, what, outcome, at } = self;
         let outcome = outcome.map(|outcome| format!(" ({outcome})")).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The interpreter: a script on a thread of its own, whose only way out are calls of tools.
+//! The interpreter: a script on a thread of its own, which can reach nothing except through tool calls.
 //!
-//! The interpreter is not shared between threads, so it needs no feature of the language's crate, and works with each
-//! that an application turns on.
+//! The interpreter is not shared between threads, so it does not need the `sync` feature of the language's crate, and
+//! works with and without it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as reply;
@@ -19,29 +19,29 @@ use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
 
-/// The stack of a script's thread: what the deepest script needs in a build without optimisation, several times.
+/// The stack of a script's thread: several times the need of the deepest script in a build without optimisation.
 const STACK: usize = 32 << 20;
-/// The most printed text that is kept, in bytes.
+/// The maximum of printed text that is kept, in bytes.
 const PRINTED: usize = 16 << 10;
 
 const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
 
-/// A call that a script makes.
+/// A call that a script requests.
 pub(super) struct Asked {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) reply: reply::SyncSender<Reply>,
 }
 
-/// What a call returned, as JSON.
+/// The answer to a call, as JSON.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Reply {
     Returned(String),
-    /// The script can catch it.
+    /// The call failed; the script can catch it.
     Threw(String),
 }
 
-/// What a script left.
+/// The output of a script.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) value: Value,
@@ -55,7 +55,7 @@ pub(super) struct Source {
     pub(super) operations: u64,
 }
 
-/// A script that runs. If it is dropped, the script stops at its next operation.
+/// A running script. On drop, the script stops at its next operation.
 pub(super) struct Interpreter {
     pub(super) asked: mpsc::Receiver<Asked>,
     ended: oneshot::Receiver<Result<Left, Failure>>,
@@ -74,7 +74,7 @@ impl Interpreter {
         Self::running(permit, move |ask, stop| run(&source, ask, stop))
     }
 
-    /// Runs on a thread of its own. A panic ends the script, and nothing else.
+    /// Runs the script on its thread. A panic ends only the script.
     fn running(
         permit: OwnedSemaphorePermit,
         work: impl FnOnce(mpsc::Sender<Asked>, Arc<AtomicBool>) -> Result<Left, Failure> + Send + 'static,
@@ -122,7 +122,7 @@ fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Resu
     Ok(Left { value, printed })
 }
 
-/// Keeps what has room.
+/// Keeps the part of a line that fits.
 fn print(printed: &mut String, line: &str) {
     let room = PRINTED.saturating_sub(printed.len() + 1);
     if room > 0 {
@@ -131,7 +131,7 @@ fn print(printed: &mut String, line: &str) {
     }
 }
 
-/// Where a script calls tools.
+/// The script's side of the channel for tool calls.
 #[derive(Clone)]
 struct Port {
     ask: mpsc::Sender<Asked>,

@@ -1,4 +1,4 @@
-//! A script that waits, as a document: its run, and what its calls returned. The script is run again from its beginning.
+//! A waiting script as a document: its run, and the results of its calls. The script is run again from its beginning.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ use crate::tool::Hash;
 pub(super) struct Entry {
     pub(super) asked: Hash,
     pub(super) reply: Reply,
-    /// The lines for the model that are no part of the value which the script reads: a person's part in the call, and the
-    /// count of items that did not fit.
+    /// The lines for the model that are not part of the value for the script: a person's part in the call, and the
+    /// number of items that did not fit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) remarks: String,
 }
 
-/// A script that waits with its next call.
+/// A script that waits at its next call.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Paused {
@@ -27,7 +27,7 @@ pub(super) struct Paused {
     pub(super) asked: Hash,
 }
 
-/// What a call is compared by.
+/// Returns the hash by which a call is compared.
 pub(super) fn asked(tool: &str, arguments: &str) -> Hash {
     Hash::sha256(format!("{tool}\n{arguments}"))
 }

@@ -1,4 +1,4 @@
-//! One script: its calls go through the gate, until it ends or waits.
+//! One run of a script: its calls go through the gate, until it ends or waits.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,23 +18,23 @@ use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
 use crate::text::cut;
 use crate::tool::Hash;
 
-/// The most scripts that run at the same time in a process: each has a thread.
+/// The maximum number of scripts that run at the same time in a process: each has a thread.
 const SCRIPTS: usize = 64;
-/// The most that the calls of one script return together, in bytes.
+/// The maximum size of the results of one script's calls together, in bytes.
 const RETURNED: usize = 4 << 20;
 
-/// What is written around value and printed text, in bytes.
+/// The size of the text around the value and the printed text, in bytes.
 const FRAME: usize = 64;
 
 static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(SCRIPTS)));
 
-/// What a script is asked for.
+/// The arguments of a script's tool.
 #[derive(Deserialize)]
 pub(super) struct Arguments {
     pub(super) script: String,
 }
 
-/// What all scripts of a tool share.
+/// The settings that all scripts of a tool share.
 pub(super) struct Settings {
     pub(super) name: String,
     pub(super) version: String,
@@ -49,10 +49,10 @@ pub(super) struct Script {
     pub(super) source: String,
 }
 
-/// What came of it.
+/// The output of a script.
 #[derive(Serialize)]
 struct Output<'a> {
-    /// JSON. An allowlist names leaves, and what a script returns may have any type.
+    /// JSON as text. An allowlist names leaves, and a script's result may have any type.
     value: String,
     printed: &'a str,
     calls: usize,
@@ -73,7 +73,7 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls, remarks) = Box::pin(self.work(&host, &context)).await?;
-            // A cut result would not be JSON; what is printed has the room that is left, and a byte may need six in JSON.
+            // A cut result would not be JSON. Printed text gets the remaining space, and a byte can need six in JSON.
             let value = value.to_string();
             let mut quoted = String::new();
             json::quote(&mut quoted, &value);
@@ -86,7 +86,7 @@ impl Instance for Script {
     }
 }
 
-/// A script in its run.
+/// A script during its run.
 struct Going<'a> {
     settings: &'a Settings,
     context: &'a ToolContext,
@@ -130,7 +130,7 @@ impl Script {
             if returned > RETURNED {
                 return Err(going.failed(Failure::new("script_budget", "The calls of the script returned too much")));
             }
-            // If the script is gone, its end says why.
+            // If the script's thread has ended, the reason comes with its end.
             let _ = call.reply.send(reply);
         }
         let left = interpreter.end().await.map_err(|failure| going.failed(failure))?;
@@ -139,13 +139,13 @@ impl Script {
 }
 
 impl Going<'_> {
-    /// The decision on the call that waited.
+    /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
         let Continued { pending, decision, decider } = continued;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
-            // It was decided before, and this is what came of it.
+            // It was decided before: this is its result.
             Err(ResumeError::NotWaiting(_)) => {
                 let recorded = self.work.run.recorded(&id).await.map_err(broken)?;
                 recorded.ok_or(RunFailure::Unknown)?
@@ -158,7 +158,7 @@ impl Going<'_> {
         self.took(asked, &result).await.map(|_| ())
     }
 
-    /// What a call of the script returns, in order.
+    /// Returns the reply to a call of the script, in order.
     async fn reply(&mut self, at: usize, call: &Asked) -> Result<Reply, RunFailure> {
         if at >= self.settings.calls {
             return Err(self.failed(Failure::new("script_budget", "The script made too many calls")));
@@ -180,7 +180,7 @@ impl Going<'_> {
         self.took(asked, &result).await
     }
 
-    /// A call ended.
+    /// Adds the result of a call that ended.
     async fn took(&mut self, asked: Hash, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         let reply = self.returned(result).await?;
         let left_out = result.left_out();
@@ -195,10 +195,10 @@ impl Going<'_> {
         Ok(reply)
     }
 
-    /// What everyone may see of a result: what comes of it is a result that everyone sees.
+    /// Returns the part of a result that everyone may see, because everyone may see the script's own result.
     async fn returned(&self, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         match result.outcome() {
-            // The gate ends the call of the script, as one that was cancelled.
+            // The gate ends the script's own call as cancelled.
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
                 let what = "A budget of the run, or its guard against loops, does not allow the next call";
@@ -215,7 +215,7 @@ impl Going<'_> {
         RunFailure::Tool(failure.into_error(self.work.begun(self.context)))
     }
 
-    /// The script waits with its call.
+    /// Pauses the script at its waiting call.
     async fn waits(&self, call: CallId, asked: Hash, refused: Option<SafeError>) -> RunFailure {
         let run = &self.work.run;
         let (pending, snapshot) = match (run.pending(&call).await, run.snapshot().await) {

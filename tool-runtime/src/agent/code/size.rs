@@ -1,36 +1,37 @@
-//! How much a variable of a script holds. The language counts what is made in one expression; it does not count what is put
-//! into an array or a map by its index, nor the names of members.
+//! The size of a script's variable. The language counts values that are created in one expression; it does not count
+//! those that are put into an array or a map by index, nor the names of members.
 
 use rhai::Dynamic;
 
-/// The most that a variable may hold, in bytes.
+/// The maximum size of a variable, in bytes.
 const BYTES: usize = 1 << 20;
-/// The longest name of a member, in bytes. Each copy of a map has the names again.
+/// The maximum length of a member's name, in bytes. Each copy of a map has the names again.
 const NAME: usize = 256;
-/// How deeply a variable may be nested: comparing, printing and dropping it takes a stack as deep.
+/// The maximum nesting of a variable: comparing, printing and dropping it takes a stack as deep.
 const DEPTH: usize = 64;
-/// What a value takes without what it holds, generously: so there are 8,192 at most, and looking at all of them is cheap.
+/// The size of a value without its content, a generous estimate. It limits a variable to 8,192 values, so that visiting
+/// all of them is cheap.
 const VALUE: usize = 128;
-/// What an object map takes without its members: it has room for several from the start.
+/// The size of an object map without its members: it allocates space for several from the start.
 const MAP: usize = 512;
 
-/// How many bytes of a text an operation reads in its own time.
+/// The number of bytes of a text that one operation reads in its own time.
 const TEXT_OF_AN_OPERATION: usize = 512;
-/// How many values an operation copies or compares in its own time, as the bytes that they count as.
+/// The number of values that one operation copies or compares in its own time, in the bytes that they count as.
 const VALUES_OF_AN_OPERATION: usize = 64 * VALUE;
 
-/// Returns how many operations the use of a variable counts as, beside its own: functions of the language read all of what
-/// they are called with. `None` if the variable is not within its limits.
+/// Returns the number of additional operations for the use of a variable: functions of the language read all of their
+/// arguments. `None` if the variable exceeds its limits.
 pub(super) fn weight(value: &Dynamic) -> Option<u64> {
     let used = BYTES - room_after(value, BYTES, DEPTH)?;
     let unit = if value.is_string() { TEXT_OF_AN_OPERATION } else { VALUES_OF_AN_OPERATION };
     Some((used / unit) as u64)
 }
 
-/// The room that a value leaves.
+/// Returns the space that remains after a value; `None` if it exceeds the space or the depth.
 fn room_after(value: &Dynamic, room: usize, depth: usize) -> Option<usize> {
     let (room, depth) = (room.checked_sub(VALUE)?, depth.checked_sub(1)?);
-    // Most values are numbers and flags, which is known without a look at what they hold.
+    // Most values are numbers and flags, which have no content to visit.
     if !(value.is_string() || value.is_array() || value.is_map() || value.is_blob()) {
         return Some(room);
     }

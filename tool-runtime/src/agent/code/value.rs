@@ -1,4 +1,5 @@
-//! Between JSON and the values of scripts. A number that the language cannot hold is refused, never changed.
+//! Conversion between JSON and the values of scripts. A number that the language cannot represent is refused, never
+//! changed.
 
 use rhai::{Dynamic, Map};
 use serde_json::{Number, Value};
@@ -6,7 +7,7 @@ use serde_json::{Number, Value};
 use crate::agent::code::failure::Failure;
 use crate::json::{self, Limits, Tree};
 
-/// How deeply a value of a script may be nested.
+/// The maximum nesting of a script's value.
 const DEPTH: usize = 32;
 
 const NUMBER: Failure = Failure::new("script_number", "A number has no exact value in a script");
@@ -77,7 +78,7 @@ fn written(value: &Dynamic, depth: usize) -> Result<Value, Failure> {
     Err(VALUE)
 }
 
-/// The numbers of a JSON text, as they are written.
+/// Returns the numbers of a JSON text, as they are written.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -112,7 +113,7 @@ fn after_string(text: &str) -> &str {
     end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }
 
-/// Whether the language holds the number as it is written.
+/// Whether the language represents the number exactly as it is written.
 fn is_exact(number: &str) -> bool {
     if !number.contains(['.', 'e', 'E']) {
         return number.parse::<i64>().is_ok();
@@ -121,12 +122,12 @@ fn is_exact(number: &str) -> bool {
     is_decimal(float) && decimal(number) == decimal(&format!("{float:e}"))
 }
 
-/// Whether the number is none that the language made of an integer which is too large for it.
+/// Whether the number is a real decimal, and not one that the language made from an integer that is too large for it.
 fn is_decimal(number: f64) -> bool {
     number.abs() < 9_223_372_036_854_775_808.0
 }
 
-/// The digits of a number without zeros at either end, and the power of ten of the last one.
+/// Returns the sign, the digits without zeros at either end, and the power of ten of the last digit.
 fn decimal(number: &str) -> Option<(bool, String, i64)> {
     let (is_negative, number) = match number.strip_prefix('-') {
         Some(number) => (true, number),
@@ -150,7 +151,7 @@ fn decimal(number: &str) -> Option<(bool, String, i64)> {
 mod tests {
     use super::*;
 
-    /// What the language holds comes back as it was; everything else is refused.
+    /// Numbers that the language represents come back unchanged; all others are refused.
     #[test]
     fn numbers_keep_their_value() {
         for text in ["0", "-1", "9223372036854775807", "-9223372036854775808", "0.1", "1.5e18", "123456.789", "5e-324"]

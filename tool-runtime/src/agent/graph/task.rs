@@ -1,4 +1,4 @@
-//! One task of a graph: its conversation, from the task or from where it waited to the report.
+//! One task of a graph: its conversation, from the task or the resumption to the report.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::redact::Projector;
 use crate::registration::{Instance, Purpose, RunFailure, Running};
 use crate::runner::{Host, SEPARATOR, Work, Worker};
 
-/// What a graph is asked for.
+/// The arguments of a graph's tool.
 #[derive(Deserialize)]
 pub(super) struct Arguments {
     pub(super) task: String,
@@ -67,7 +67,7 @@ impl Instance for Task {
                 return Err(RunFailure::Unknown);
             }
             let report = Box::pin(self.work(&host, &context)).await?;
-            // The summary is written first, so that it has the room that there is.
+            // The summary is written first, so that it has all of the space.
             projector.project(&report, max_bytes).map_err(RunFailure::Output)
         }))
     }
@@ -96,7 +96,7 @@ impl Task {
         match conversation.ask::<Report>(incoming).await {
             Ok(report) => Ok(report),
             Err(AnswerError::Waiting(calls)) => Err(waits(&work, &conversation, &calls, name, context).await),
-            // The gate ends the call, as one that was cancelled.
+            // The gate ends the call as cancelled.
             Err(AnswerError::Stopped { reason: StopReason::Cancelled, .. }) => std::future::pending().await,
             Err(AnswerError::Stopped { reason, .. }) => Err(stopped(&reason, work.begun(context))),
             Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => Err(broken(error)),
@@ -104,7 +104,7 @@ impl Task {
     }
 }
 
-/// The graph waits with its call.
+/// Suspends the graph at its waiting call.
 async fn waits(
     work: &Work,
     conversation: &Conversation,
@@ -141,7 +141,7 @@ async fn waits(
     }))
 }
 
-/// It ended without a report.
+/// Returns the failure of a task that ended without a report.
 fn stopped(reason: &StopReason, begun: bool) -> RunFailure {
     let done = if begun { " Some of what it was asked for may be done." } else { "" };
     let message = format!("The graph stopped before it was done: {reason}.{done}");

@@ -8,7 +8,7 @@ use reqwest::header::CONTENT_ENCODING;
 
 use crate::error::chain;
 
-/// A body on its way in: plain, or gzip of any number of members.
+/// A response body during its transfer: plain, or gzip of any number of members.
 pub(super) struct Body {
     response: Response,
     gzip: Option<MultiGzDecoder<Bounded>>,
@@ -16,7 +16,7 @@ pub(super) struct Body {
     taken: usize,
 }
 
-/// Takes bytes up to a limit, so that a few compressed ones cannot become more than that.
+/// A writer with a limit, so that a few compressed bytes cannot expand beyond it.
 struct Bounded {
     bytes: Vec<u8>,
     room: usize,
@@ -39,7 +39,7 @@ impl Body {
     /// Prepares to read up to one byte more than the limit, which distinguishes a body of that size from a longer one.
     ///
     /// # Errors
-    /// The body has an encoding that was not asked for.
+    /// The body has an encoding that was not requested.
     pub(super) fn new(response: Response, limit: usize) -> Result<Self, String> {
         let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
         let names = encodings.flat_map(|value| value.to_str().unwrap_or("?").split(','));
@@ -53,7 +53,7 @@ impl Body {
         Ok(Self { response, gzip, limit, taken: 0 })
     }
 
-    /// The next bytes, or `None` at the end. Safe to drop between two polls: nothing that arrived is lost.
+    /// Returns the next bytes, or `None` at the end. Safe to drop between two polls: no received bytes are lost.
     ///
     /// # Errors
     /// The connection broke, or the compressed bytes are not gzip.
@@ -68,7 +68,7 @@ impl Body {
                     let bytes = std::mem::take(&mut gzip.get_mut().bytes);
                     match written {
                         Err(error) if bytes.is_empty() => return Err(format!("the gzip stream is broken: {error}")),
-                        // The error comes again with the next chunk; these bytes would not.
+                        // The next chunk returns the error again, but not these bytes.
                         Ok(()) | Err(_) => bytes,
                     }
                 }
@@ -80,7 +80,7 @@ impl Body {
         }
     }
 
-    /// The body is longer than the limit.
+    /// Whether the body is longer than the limit.
     pub(super) const fn is_too_long(&self) -> bool {
         self.taken > self.limit
     }

@@ -37,7 +37,7 @@ impl HttpModelBuilder {
         }
     }
 
-    /// Sets the key, which is sent as the format wants it.
+    /// Sets the key, which is sent in the header of the format.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.settings.key = Some(Secret::new(key.into()));
         self
@@ -56,70 +56,70 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets whether closed copies of the schemas are sent where the format has a strict mode; their nulls are removed
-    /// from the calls again. `false` by default.
+    /// Sets whether closed copies of the schemas are sent where the format has a strict mode; the nulls that this adds
+    /// are removed from the calls again. `false` by default.
     pub const fn strict(mut self, wanted: bool) -> Self {
         self.settings.strict = wanted;
         self
     }
 
-    /// Sets whether typed answers are requested in the format's schema mode; `true` by default. With `false`, for servers
-    /// that do not know the mode, as some that speak Chat Completions, a tool is offered whose call is the answer.
+    /// Sets whether typed answers are requested in the format's schema mode; `true` by default. Use `false` for servers
+    /// without that mode, such as some that implement Chat Completions: a tool is offered whose call is the answer.
     pub const fn schema_answers(mut self, wanted: bool) -> Self {
         self.settings.answers = if wanted { AnswerMode::Schema } else { AnswerMode::Tool };
         self
     }
 
-    /// Sets whether the limits of the provider's own API hold for descriptions and the number of tools; `true` by default.
-    /// With `false`, for compatible servers that take more. See
+    /// Sets whether the limits of the provider's own API apply to descriptions and the number of tools; `true` by
+    /// default. Use `false` for compatible servers that accept more. See
     /// [`EncodeOptions::provider_limits`](crate::wire::EncodeOptions::provider_limits).
     pub const fn provider_limits(mut self, hold: bool) -> Self {
         self.settings.provider_limits = hold;
         self
     }
 
-    /// Sets the most bytes of one answer, after decompression; 32 MiB by default.
+    /// Sets the maximum size of one answer in bytes, after decompression; 32 MiB by default.
     pub const fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_response_bytes = bytes;
         self
     }
 
-    /// Sets how long a connection may take; 10 seconds by default.
+    /// Sets the time limit of a connection attempt; 10 seconds by default.
     pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long the endpoint may take until the first byte of an answer, connection included; 60 seconds by
-    /// default. Without streaming the first byte comes when the whole answer is written, so that the default is the
-    /// [`timeout`](Self::timeout) of the turn. A request that met with silence is repeated once at most.
+    /// Sets the time limit for the first byte of an answer, including the connection; 60 seconds by default. Without
+    /// streaming the first byte comes when the whole answer is written, so that the default is the
+    /// [`timeout`](Self::timeout) of the turn. A request that gets no response is repeated at most once.
     pub const fn first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.settings.first_byte_timeout = Some(timeout);
         self
     }
 
-    /// Sets how long the endpoint may be silent within an answer; 60 seconds by default. What it sent before is kept.
+    /// Sets the time limit for a pause within an answer; 60 seconds by default. The bytes before it are kept.
     pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.settings.idle_timeout = timeout;
         self
     }
 
-    /// Sets how long one turn may take, retries included; 10 minutes by default. What was streamed before is kept, as
-    /// an answer that broke off.
+    /// Sets the time limit of one turn, including retries; 10 minutes by default. Text that was streamed before is
+    /// kept, as an answer that broke off.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
     }
 
-    /// Sets how often a request is repeated at most; twice by default. Repeated are requests without a connection and
-    /// those answered with 408, 409, 429 or 5xx, unless `x-should-retry` says otherwise.
+    /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection or
+    /// was answered with 408, 409, 429 or 5xx, unless the `x-should-retry` header forbids or demands it.
     pub const fn retries(mut self, times: u32) -> Self {
         self.settings.retries.times = times;
         self
     }
 
-    /// Sets the longest wait before a repetition; 30 seconds by default. A request whose endpoint asks for a longer
-    /// one is not repeated.
+    /// Sets the longest wait before a retry; 30 seconds by default. If the endpoint asks for a longer wait, the request
+    /// is not retried.
     pub const fn longest_wait(mut self, wait: Duration) -> Self {
         self.settings.retries.longest = wait;
         self
@@ -131,7 +131,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Trusts the certificate authorities in this PEM text too, for endpoints and proxies of a private network.
+    /// Also trusts the certificate authorities in this PEM text, for endpoints and proxies of a private network.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());
         self
@@ -140,8 +140,8 @@ impl HttpModelBuilder {
     /// Checks the settings and makes the client.
     ///
     /// # Errors
-    /// A URL, header or certificate that cannot be used, or a model that cannot be a part of Gemini's URL. The kind is
-    /// [`ModelErrorKind::Encode`] and [`ModelError::detail`] says what to correct.
+    /// A URL, header or certificate cannot be used, or the model's name cannot be a part of Gemini's URL. The kind is
+    /// [`ModelErrorKind::Encode`], and [`ModelError::detail`] names the value to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
         let settings = self.settings;
@@ -177,7 +177,7 @@ impl HttpModelBuilder {
     }
 }
 
-/// The text of a bad URL stays out of the error: it can hold a password.
+/// The error omits a bad URL: it can contain a password.
 fn parse_proxy(text: &str) -> Result<Proxy, String> {
     let wrong = || "the proxy is not a URL that begins with http:// or https://".to_owned();
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(wrong)?;

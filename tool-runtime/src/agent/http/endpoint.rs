@@ -1,4 +1,4 @@
-//! What differs between the endpoints: path, headers, and the fields of the body other than tools and messages.
+//! The differences between the endpoints: path, headers, and the fields of the body other than tools and messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, Offe
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What the client says it is, unless the application says otherwise.
+/// The client's `user-agent`, unless the application sets another.
 const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 
-/// Headers that decide how the bytes are read, so that an application cannot set them.
+/// Headers that determine how the bytes are read. An application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
 
-/// What a response of the `openai_responses` format is asked to include.
+/// The value that a request of the `openai_responses` format lists under `include`.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
+/// Returns the URL of the endpoint: the base's path, or the provider's usual one, and the operation.
 pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     let (usual, operation) = match settings.format {
         Format::OpenAiChat => ("v1", "chat/completions".to_owned()),
@@ -57,7 +57,7 @@ pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The model as a part of the path: `models/NAME`, or the whole name of a resource such as `tunedModels/NAME`.
+/// Returns the model as a part of the path: `models/NAME`, or the whole name of a resource such as `tunedModels/NAME`.
 fn model_path(model: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._@".contains(&byte);
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && part.bytes().all(plain);
@@ -67,7 +67,7 @@ fn model_path(model: &str) -> Result<String, String> {
     Ok(if model.contains('/') { model.to_owned() } else { format!("models/{model}") })
 }
 
-/// Headers, each with a value that may be secret.
+/// Returns the headers, each with a value that may be secret.
 pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     let own = [("content-type", "application/json"), ("accept-encoding", "gzip"), ("user-agent", USER_AGENT)];
     let mut headers: Vec<_> = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -85,8 +85,8 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// How the tools of requests are written. A tool that the format cannot carry is left out, because the provider would
-/// refuse the whole request.
+/// Returns the encoding options of the tools. A tool that the format cannot express is left out, because the provider
+/// would refuse the whole request.
 pub(super) fn options(settings: &Settings) -> EncodeOptions {
     EncodeOptions::default()
         .with_strict(settings.strict)
@@ -94,8 +94,8 @@ pub(super) fn options(settings: &Settings) -> EncodeOptions {
         .with_provider_limits(settings.provider_limits)
 }
 
-/// The body of a request, as JSON text, and the names of the tools in it. `sealed` asks for encrypted reasoning, which is
-/// all that comes back of it when the provider keeps no response.
+/// Returns the body of a request as JSON text, and the names of its tools. `sealed` requests encrypted reasoning, the
+/// only form of reasoning that comes back when the provider keeps no response.
 pub(super) fn body(
     settings: &Settings,
     request: &ModelRequest<'_>,
@@ -104,7 +104,7 @@ pub(super) fn body(
 ) -> Result<(Vec<u8>, Arc<BTreeSet<String>>), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
-    // Elsewhere the model's own limit holds: one of ours would cut reasoning, which counts towards it.
+    // For other formats the model's own limit applies: a limit of ours would cut reasoning, which counts towards it.
     asked.max_output_tokens =
         asked.max_output_tokens.or_else(|| format.limit(&asked, &settings.model, settings.stream));
     if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
@@ -123,7 +123,7 @@ pub(super) fn body(
     for loss in tools.losses().iter().chain(&body.losses) {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
-    // Gemini has both in the URL.
+    // Gemini has both fields in the URL.
     if format != Format::Gemini {
         body.lead("model", settings.model.as_str());
         body.trail("stream", settings.stream);
@@ -131,7 +131,7 @@ pub(super) fn body(
     match format {
         Format::OpenAiChat if settings.stream => body.trail("stream_options", json!({"include_usage": true})),
         Format::OpenAiResponses => {
-            // The whole history goes with each request, so the provider need not keep any of it.
+            // Each request contains the whole history, so the provider need not store any of it.
             body.trail("store", false);
             if options.settings.cache != Some(false) {
                 body.trail("prompt_cache_key", cache_key(request));
@@ -142,8 +142,8 @@ pub(super) fn body(
     Ok((body.write().into_bytes(), body.offered))
 }
 
-/// A key that the requests of one conversation share: of its instructions and its first message. Tools are no part of
-/// it, because picking appends to them.
+/// Returns a key that the requests of one conversation share, derived from its instructions and its first message.
+/// Tools are not part of it, because picking appends to them.
 fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();
@@ -152,8 +152,8 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
 }
 
 /// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not
-/// know the field that asks for it. OpenAI answers 400 with `param: "include"`: "Encrypted content is not supported with
-/// this model."
+/// know the field that requests it. OpenAI answers 400 with `param: "include"`: "Encrypted content is not supported
+/// with this model."
 pub(super) fn refuses_sealed(error: &ModelError) -> bool {
     let names_it = |detail: &str| {
         ["\"include\"", "'include'", "`include`", "include[", ENCRYPTED_REASONING, "Encrypted content"]
@@ -163,11 +163,11 @@ pub(super) fn refuses_sealed(error: &ModelError) -> bool {
     matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
 }
 
-/// The provider's words in the body of an error, with its code; the whole body if it has none.
+/// Returns the provider's message in the body of an error, with its code; the whole body if it has no message.
 pub(super) fn message(body: &str) -> String {
     let is_json = body.trim_start().starts_with(['{', '[']);
     let read = is_json.then(|| serde_json::from_str::<Value>(body).ok()).flatten();
-    // Gemini writes an array with one error where it would have streamed.
+    // Gemini writes an array with one error in place of a stream.
     let read = read.map(|read| if let Value::Array(mut all) = read { all.pop().unwrap_or_default() } else { read });
     let error = read.map(|read| event_error(&read.to_string(), CodeIn::CodeOrType));
     match error

@@ -1,4 +1,4 @@
-//! One request and its answer, repeated where that helps.
+//! One request and its answer, with retries.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::agent::{ModelError, ModelErrorKind, Show};
 use crate::error::chain;
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
-/// How much of an error's body operators get to read, and how long it may take to arrive.
+/// The maximum of an error's body that operators read, and the time limit for its arrival.
 const ERROR_BYTES: usize = 16 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An attempt that brought no answer.
+/// An attempt without an answer.
 struct Failed {
     error: ModelError,
     again: Again,
@@ -34,8 +34,8 @@ impl Failed {
     }
 }
 
-/// Sends the request and reads the answer. Only a request that got no answer, or one of a kind that another attempt
-/// may change, is repeated; an answer that began is never asked for again, because a part of it was shown.
+/// Sends the request and reads the answer. A request is retried only if it got no answer, or one with a status that
+/// another attempt may change. An answer that began is never requested again, because a part of it was shown.
 pub(super) async fn exchange(
     inner: &Inner,
     body: Vec<u8>,
@@ -79,7 +79,7 @@ fn headers(inner: &Inner) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-/// One attempt: the head within the time for the first byte, then the body.
+/// Makes one attempt: the head within the time limit for the first byte, then the body.
 async fn answer(
     inner: &Inner,
     request: reqwest::RequestBuilder,
@@ -126,7 +126,7 @@ fn silent() -> Failed {
     Failed::for_now(ModelErrorKind::Timeout, "the endpoint was silent for longer than allowed")
 }
 
-/// Decodes an answer that began, while it arrives. Whatever breaks it off, what came before is kept.
+/// Decodes an answer as it arrives. If it breaks off, the part before is kept.
 async fn read(
     inner: &Inner,
     mut decoder: Decoder,

@@ -1,4 +1,4 @@
-//! [`Hidden`]: the secrets of a request, which no error repeats.
+//! [`Hidden`]: the secrets of a request, which are masked in errors.
 
 use reqwest::Url;
 
@@ -6,10 +6,10 @@ use crate::agent::http::settings::Settings;
 use crate::capability::Secret;
 use crate::wire::{Decoded, ErrorCode, WireError};
 
-/// Shorter texts are no secrets, and would be found in every sentence.
+/// Shorter texts are not secrets, and would match in every sentence.
 const SHORTEST: usize = 4;
 
-/// The same for a piece of one, such as `Bearer`.
+/// The minimum length of a part of a secret; shorter parts, such as `Bearer`, are not masked.
 const PIECE: usize = 8;
 
 /// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
@@ -40,13 +40,13 @@ impl Hidden {
         let raw = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='));
         raw.for_each(|(_, value)| hide(value, "[url]"));
         [url.username(), url.password().unwrap_or_default()].into_iter().for_each(|text| hide(text, "[url]"));
-        // The longest first, so that no part of one is left.
+        // The longest first, so that no rest of a longer one remains.
         hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
         hidden.dedup_by(|one, other| one.0.expose() == other.0.expose());
         Self(hidden)
     }
 
-    /// The text without them. One that was cut may end within a secret.
+    /// Returns the text with the secrets masked. A text that was cut may end within a secret.
     pub(super) fn mask(&self, mut text: String) -> String {
         for (secret, word) in &self.0 {
             let secret = secret.expose().as_str();

@@ -1,10 +1,10 @@
-//! The provider behind an endpoint, as the semantic conventions of `OpenTelemetry` call it.
+//! The provider behind an endpoint, by its name in the semantic conventions of `OpenTelemetry`.
 
 use reqwest::Url;
 
 use crate::wire::Format;
 
-/// Hosts, each with what it or the end of it says of the provider.
+/// Hosts or host suffixes, each with its provider.
 const HOSTS: &[(&str, &str)] = &[
     ("aiplatform.googleapis.com", "gcp.vertex_ai"),
     ("api.cohere.ai", "cohere"),
@@ -20,7 +20,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("openai.azure.com", "azure.ai.openai"),
 ];
 
-/// The provider that the host belongs to, or the one whose format the endpoint speaks.
+/// Returns the provider of the host, or the one whose format the endpoint implements.
 pub(super) fn provider(format: Format, url: &Url) -> &'static str {
     let host = url.host_str().unwrap_or_default();
     let belongs = |end: &str| host.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with(['.', '-']));

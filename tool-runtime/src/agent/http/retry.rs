@@ -1,4 +1,4 @@
-//! When a request is repeated, and how long to wait before it is.
+//! The rules for retries, and the wait before each.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
     Never,
-    /// After a wait of this side's choice.
+    /// After a wait that this client chooses.
     Later,
     /// After the wait that the endpoint asks for.
     After(Duration),
 }
 
-/// Bounded repetitions with growing waits.
+/// Bounded retries with growing waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retries {
     pub(super) times: u32,
@@ -31,8 +31,8 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// Returns the wait before repetition `at` (from 0), or `None` if there is none: all are used up, or the endpoint
-    /// asks for a longer wait than allowed.
+    /// Returns the wait before retry `at` (from 0). `None` if the retries are used up, or if the endpoint asks for a
+    /// longer wait than allowed.
     pub(super) fn wait(&self, at: u32, again: Again) -> Option<Duration> {
         if at >= self.times {
             return None;
@@ -42,22 +42,22 @@ impl Retries {
             Again::After(wait) => (wait <= self.longest).then_some(wait),
             Again::Later => {
                 let full = self.first.saturating_mul(1 << at.min(16)).min(self.longest);
-                // Between half and all of it, so that clients which failed together do not return together.
+                // Between half and all of the wait, so that clients that failed together do not return together.
                 Some(full.mul_f64(0.5 + jitter() / 2.0))
             }
         }
     }
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }
 
-/// Whether another attempt may change an answer of this status, and the wait that the endpoint asks for.
+/// Returns whether another attempt may change an answer of this status, and the wait that the endpoint asks for.
 ///
-/// Its own word (`x-should-retry`, which OpenAI and Anthropic send) comes before what the status means in general
-/// (RFC 9110, 15.5 and 15.6).
+/// Its `x-should-retry` header, which OpenAI and Anthropic send, takes precedence over the general meaning of the
+/// status (RFC 9110, 15.5 and 15.6).
 pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let again = match text("x-should-retry") {
@@ -65,13 +65,13 @@ pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
         Some("false") => false,
         _ => matches!(status, 408 | 409 | 429 | 500..=599),
     };
+    // The header in milliseconds is the more precise one, so it takes precedence.
     let millis = text("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
     let wait = || millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now)));
     if again { wait().map_or(Again::Later, Again::After) } else { Again::Never }
 }
 
-/// The value of a `retry-after` header: seconds, which some endpoints write with a fraction, or a date (RFC 9110,
-/// 10.2.3).
+/// Reads a `retry-after` header: seconds, which some endpoints write with a fraction, or a date (RFC 9110, 10.2.3).
 fn after(value: &str, now: Timestamp) -> Option<Duration> {
     seconds(value).or_else(|| {
         let at = DateTimeParser::new().parse_timestamp(value).ok()?;

@@ -1,4 +1,4 @@
-//! [`Settings`]: what the builder sets of a model behind an endpoint.
+//! [`Settings`]: the settings of a model behind an endpoint.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::agent::http::retry::Retries;
 use crate::capability::Secret;
 use crate::wire::{AnswerMode, Format};
 
-/// What a request looks like and how long it may take.
+/// The form of a request and its time limits.
 pub(super) struct Settings {
     pub(super) format: Format,
     pub(super) model: String,

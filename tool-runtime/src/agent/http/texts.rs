@@ -1,4 +1,4 @@
-//! [`Texts`]: the tools of the views that a model is asked with, written once.
+//! [`Texts`]: a cache of the encoded tools of the views in a model's requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,24 +8,24 @@ use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelRequest};
 use crate::wire::OfferedTools;
 
-/// The most views whose tools are kept, and the most bytes of all of them together.
+/// The maximum number of views whose tools are kept, and of the bytes of all of them together.
 const MOST_VIEWS: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
-/// The tools of the views that a model was asked with lately, as its format writes them. A view never changes, and none
-/// has the id of another, so what is kept is never of before; the least recently used makes room.
+/// The encoded tools of the views in recent requests to a model. A view never changes and its id is unique, so an entry
+/// is never stale; the least recently used is evicted.
 #[derive(Default)]
 pub(super) struct Texts(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// By the id of the view. The last one was used last.
+    /// Keyed by the id of the view, the most recently used last.
     views: VecDeque<(u64, Arc<OfferedTools>)>,
     bytes: usize,
 }
 
 impl Texts {
-    /// Returns the tools of a request. A choice that decides which of them are offered has a text of its own.
+    /// Returns the encoded tools of a request. A choice that restricts the tools has an entry of its own.
     pub(super) fn of(&self, settings: &Settings, request: &ModelRequest<'_>) -> Result<Arc<OfferedTools>, ModelError> {
         let choice = request.settings.tool_choice.as_ref();
         let is_shared = !settings.format.narrows(choice);
@@ -35,7 +35,7 @@ impl Texts {
         }
         let mut options = endpoint::options(settings);
         options.settings.tool_choice = choice.filter(|_| !is_shared).cloned();
-        // Outside of the lock: it takes milliseconds for a thousand tools.
+        // Encoded outside the lock: a thousand tools take milliseconds.
         let tools = settings.format.offered(request.tools.specs(), &options).map_err(endpoint::encode)?;
         let tools = Arc::new(tools);
         if is_shared {

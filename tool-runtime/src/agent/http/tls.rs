@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3, independent of what the process chose as its default.
+//! TLS 1.2 and 1.3, independent of the process-wide default provider.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// A configuration that trusts the web's usual authorities and those of the PEM texts.
+/// Returns a configuration that trusts the web's usual authorities and those of the PEM texts.
 pub(crate) fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for pem in pems {

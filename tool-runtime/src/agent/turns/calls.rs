@@ -1,4 +1,4 @@
-//! Calls of the last turn that have no result yet: those that wait, and those that were interrupted.
+//! Calls of the last turn without a result: those that wait, and those that were interrupted.
 
 use jiff::Timestamp;
 use tracing::Span;
@@ -10,7 +10,7 @@ use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, S
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
-/// What becomes of a call that waits.
+/// The action on a waiting call.
 pub(in crate::agent) enum Action {
     Decide(Question, ApprovalDecision, Decider),
     Expire(Question),
@@ -19,10 +19,10 @@ pub(in crate::agent) enum Action {
 }
 
 impl Turns {
-    /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
+    /// Finishes a waiting call. A call that another process finished gets the result of its record.
     ///
-    /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
-    /// run. Returns why the action did not fit; the call then waits for another one.
+    /// The call counts as begun while this runs, so that the history after a dropped future never reports it as not
+    /// run. Returns the mismatch of an action; the call then waits for another one.
     pub(in crate::agent) async fn act(
         &mut self,
         id: &CallId,
@@ -44,7 +44,7 @@ impl Turns {
             Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
         };
         match result {
-            // What was given does not fit, or the run does not: the call still waits.
+            // The action does not match the call, or the run does not: the call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
@@ -70,7 +70,7 @@ impl Turns {
         Ok(None)
     }
 
-    /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
+    /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
@@ -86,8 +86,8 @@ impl Turns {
         Ok(())
     }
 
-    /// Takes a call through the gate that another process had begun: it is reconciled or repeated, although the rest of the
-    /// turn does not run any more.
+    /// Takes a call that another process began through the gate, which reconciles or repeats it. The rest of the turn
+    /// does not run.
     async fn finish_begun(&mut self, at: usize) -> Result<(), StoreError> {
         let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
         if !self.state.open.get(at).is_some_and(is_begun) {
@@ -102,7 +102,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Finishes the calls for which it is too late. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether there were any.
     pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
         let late: Vec<_> =
@@ -117,7 +117,7 @@ impl Turns {
         Ok(!late.is_empty())
     }
 
-    /// What a person needs for a decision is read from the stored document.
+    /// Reads from the store the details that a person needs for a decision.
     pub(in crate::agent) async fn describe(&mut self) {
         for slot in &mut self.state.open {
             let Progress::Waiting(call) = &mut slot.progress else { continue };
@@ -157,8 +157,8 @@ pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
     look_for_queued(run, state).await;
 }
 
-/// Looks up every call of a restored conversation that is to be handed to the gate: the process before may have done so.
-/// While the store cannot be asked, nobody knows.
+/// Looks up every queued call of a restored conversation: the previous process may have handed it to the gate. If the
+/// store cannot be read, this stays unknown.
 pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
     for slot in &mut state.open {
         if matches!(slot.progress, Progress::Queued)
@@ -170,7 +170,8 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
     }
 }
 
-/// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.
+/// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without
+/// either.
 pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     if let Ok(Some(result)) = run.recorded(&id).await {
@@ -182,8 +183,8 @@ pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
     }
 }
 
-/// A call of a restored conversation that is to be handed to the gate: the process that had it before may have done
-/// so. What it has a record of, or suspended, does not run again; of what began, the ledger knows.
+/// Settles a queued call of a restored conversation that the previous process may have handed to the gate. A call that
+/// was recorded or suspended does not run again; for a call that began, the ledger decides.
 pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
     let known = run.ended_before(&id).await?;
@@ -198,7 +199,7 @@ pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) 
     Ok(())
 }
 
-/// A call that waited may have been decided in another process. Returns whether it runs there.
+/// Refreshes a call that waited and may have been decided in another process. Returns whether it runs there.
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
@@ -213,8 +214,9 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -
     Ok(false)
 }
 
-/// Continues a call that waited, and that another process decided: the call of the tool and the arguments that a person was
-/// shown, because two processes can use one id for two calls. A person may have changed the arguments of the one that began.
+/// Continues a call that waited, and that another process decided. Two processes can use one id for two calls, so the
+/// tool and the arguments have to be those that the person was shown. A person may have changed the arguments of the
+/// call that began.
 async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
     let Some(Progress::Waiting(call)) = waited else { return run.go_on(id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
@@ -226,7 +228,7 @@ async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Kn
     run.go_on_with(id, is_it).await
 }
 
-/// A call waits, by the store's account.
+/// Sets a call as waiting, by the store's document.
 fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
     let Some(slot) = state.open.get(at) else { return };
     let mut call =

@@ -1,4 +1,4 @@
-//! What a run's sinks see of a model's turn, and the one event that ends it.
+//! The events of a model's turn for a run's sinks, and the one event that ends it.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 /// Forwards a model's stream to the run's event sinks.
 pub(in crate::agent) struct Display {
     run: Run,
-    /// Ids that are taken, by earlier turns and by this one: some providers count from the beginning in every response.
+    /// Ids of earlier turns, which are taken: some providers count from the beginning in every response.
     earlier: Arc<HashSet<CallId>>,
     ids: HashSet<CallId>,
     /// The calls that were announced, by the provider's id.
@@ -35,7 +35,7 @@ struct Announced {
     /// The id in this conversation.
     id: CallId,
     name: String,
-    /// Its argument text may be shown: the tool is known and none of its arguments is sensitive.
+    /// Whether its argument text may be shown: the tool is known and none of its arguments is sensitive.
     open: bool,
 }
 
@@ -53,7 +53,7 @@ impl Display {
         }
     }
 
-    /// Returns the counter of what the model has shown.
+    /// Returns the counter of the model's shown parts.
     pub(in crate::agent) fn activity(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.activity)
     }
@@ -96,8 +96,8 @@ impl Display {
         id
     }
 
-    /// The decoded turn gets the ids that were shown. What came in one piece was not shown before and is shown now,
-    /// and so are the words with which a model refused, which count as its text, its sources and its files.
+    /// Replaces the ids of the decoded turn by those that were shown, and shows every part that was not streamed:
+    /// reasoning and text that came in one piece, a refusal, sources and files.
     pub(in crate::agent) fn finish(&mut self, decoded: &mut Decoded) {
         let parts = decoded.parts();
         if self.thoughts == 0 {
@@ -113,7 +113,7 @@ impl Display {
             self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
         shown::extras(&parts).for_each(|event| self.run.emit(event));
-        // A client of the application may give one id twice, so that the answers come last.
+        // An application's client may use one id twice, so the answers are handled last.
         let (answers, calls): (Vec<_>, Vec<_>) =
             decoded.calls.iter_mut().partition(|decoded| self.answer.as_deref() == Some(&*decoded.call.name));
         for DecodedCall { call, .. } in calls {
@@ -131,7 +131,7 @@ impl Display {
     }
 }
 
-/// How long a model may be silent before a `status` event, and the longest time between two of them.
+/// The silence of a model before the first `status` event, and the longest time between two of them.
 const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
 /// Waits for a model's answer and emits a `status` event while the model is silent.
@@ -153,11 +153,11 @@ pub(in crate::agent) async fn with_status<T>(run: &Run, activity: &AtomicUsize, 
     }
 }
 
-/// Emits the one `done` event, also when the future is dropped, releases the sink of the turn, and ends the span of the
-/// request.
+/// A guard that emits the one `done` event, also when the future is dropped, releases the sink of the turn, and ends
+/// the span of the request.
 pub(in crate::agent) struct Done {
     run: Run,
-    /// `None` if whatever was done is not the end of it.
+    /// `None` if the request continues after this step.
     reason: Option<&'static str>,
     invocation: Invocation,
 }
@@ -169,12 +169,12 @@ impl Done {
         done
     }
 
-    /// For one step. If its future is dropped, another process may take the step.
+    /// Creates the guard for one step. If its future is dropped, another process may take the step.
     pub(in crate::agent) fn of_step(run: &Run, model: &dyn ModelClient) -> Self {
         Self { run: run.clone(), reason: None, invocation: Invocation::begin(run, model) }
     }
 
-    /// The span of the request.
+    /// Returns the span of the request.
     pub(in crate::agent) fn span(&self) -> Span {
         self.invocation.span()
     }

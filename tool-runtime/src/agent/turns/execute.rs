@@ -1,4 +1,4 @@
-//! The calls of one turn: read-only ones side by side, everything else one after the other, in the model's order.
+//! The calls of one turn: adjacent read-only ones concurrently, all others one after the other, in the model's order.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use crate::call::ToolExecResult;
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 
-/// A step of one call of the turn, by the call's index.
+/// The progress of one call of the turn, by the call's index.
 pub(in crate::agent) enum Progressed {
-    /// It is handed to the gate now.
+    /// The call is handed to the gate now.
     Begun(usize),
-    /// It has its result, or waits.
+    /// The call has its result, or waits.
     Ended(usize, ToolExecResult),
 }
 
-/// The calls that run next: neighbouring `read_only` ones, or one.
+/// Returns the calls that run next: adjacent `read_only` ones, or one call.
 pub(in crate::agent) fn group(
     run: &Run,
     queued: impl Iterator<Item = (usize, ToGate)>,
@@ -35,16 +35,16 @@ pub(in crate::agent) fn group(
     group
 }
 
-/// What counts is the effect that the policy gives a tool.
+/// Whether the call only reads, by the effect that the policy gives its tool.
 fn reads(run: &Run, one: &ToGate) -> bool {
     run.effect_of(&one.call.name) == Some(ToolEffect::ReadOnly)
 }
 
 /// Takes every call through the gate and reports each step as soon as it happens.
 ///
-/// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
-/// holds up all behind it. A failure never loses the results of its siblings, and a dropped future never loses what was
-/// already reported. The spans of the tools are children of `turn`.
+/// Adjacent `read_only` calls run together, at most `cap` at a time. Any other call waits for all calls before it, and
+/// all calls behind it wait for it. A failure never loses the results of the other calls, and a dropped future never
+/// loses progress that was already reported. The spans of the tools are children of `turn`.
 pub(in crate::agent) async fn execute(
     run: &Run,
     turn: &Span,

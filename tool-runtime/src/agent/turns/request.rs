@@ -1,4 +1,4 @@
-//! One request to the model, and what its answer becomes.
+//! One request to the model, and the handling of its answer.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
-/// The result of an answer that came together with other calls.
+/// The result for a typed answer that came together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Turns {
@@ -104,7 +104,7 @@ impl Turns {
         StopReason::Model(error)
     }
 
-    /// The model's answer goes into the history, and its calls are lined up for the gate.
+    /// Adds the model's answer to the history, and queues its calls for the gate.
     fn take(&mut self, mut decoded: Decoded, span: Span) {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let mut parts = decoded.parts();
@@ -112,7 +112,7 @@ impl Turns {
         let answer = typed::take_answer(self.state.typed.as_ref(), &mut decoded, &mut parts);
         let by_call = by_call > decoded.calls.len();
         let message = Message::Assistant(parts);
-        // The words with which a model refuses count as its text.
+        // The text of a refusal counts as the model's text.
         let text = message.text();
         let said = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
         let Decoded { calls, finish, error, .. } = decoded;
@@ -131,9 +131,9 @@ impl Turns {
         }
         self.run.begin_turn();
         let none = calls.is_empty();
-        // Calls of an unclean end go through the gate too: it refuses and records each.
+        // The calls of an interrupted answer go through the gate too, which refuses and records each.
         self.state.open = calls.into_iter().map(|call| Slot::queued(&self.run, call.call)).collect();
-        // A paused turn is sent back as it is, as long as it brought something.
+        // A paused turn is sent back unchanged, if it contains anything.
         let paused = finish == Finish::Pause && none && said;
         let then = match (ended_well, none) {
             (false, _) if !paused => Then::Incomplete { finish, error },
@@ -144,7 +144,7 @@ impl Turns {
         self.state.said = Some(Said { then, text, span: Some(span) });
     }
 
-    /// What follows from an answer of a type. `None` if the model is told what is wrong with it.
+    /// Returns the end for a typed answer. `None` if the problems are returned to the model.
     fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Said> {
         let (then, text) = match typed::judge(&mut self.state.typed, &self.run, answer)? {
             Judged::Answer(text) => {
@@ -162,7 +162,7 @@ impl Turns {
         Some(Said { then, text, span: None })
     }
 
-    /// How many calls may run at the same time: the lower limit of agent and policy.
+    /// Returns the maximum number of concurrent calls: the lower limit of agent and policy.
     pub(in crate::agent) fn parallel(&self) -> usize {
         self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
     }
@@ -173,10 +173,11 @@ impl Turns {
         Ended::Stopped { reason, text }
     }
 
-    /// The settings of the message over those of the agent.
+    /// Returns the settings of the message, completed by those of the agent.
     fn settings(&self) -> RequestSettings {
         let mut settings = self.state.settings.clone().or(&self.agent.settings);
-        // A choice that forces a call holds for the first turn only: with it in each, the model could never answer.
+        // A choice that forces a call applies to the first turn only: if it applied to each, the model could never
+        // answer.
         if self.state.asked > 1 && settings.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
             settings.tool_choice = None;
         }
@@ -186,7 +187,7 @@ impl Turns {
         settings
     }
 
-    /// Makes the history ready for a request, with the instructions in front of it.
+    /// Prepares the history for a request, after the instructions.
     fn prepare(&mut self) {
         let guidance = Some(self.run.guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();

@@ -1,4 +1,4 @@
-//! What a conversation remembers: the history, and the calls of the last turn while any of them has no result.
+//! The state of a conversation: the history, and the calls of the last turn while any of them has no result.
 
 use serde::{Deserialize, Serialize};
 use tracing::Span;
@@ -12,29 +12,29 @@ use crate::tool::ToolEffect;
 use crate::wire::history::{Missing, ResultMessage, repair};
 use crate::wire::{Finish, Message, RequestSettings, WireError};
 
-/// What a conversation remembers.
+/// The state of a conversation.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agent) struct State {
     pub(in crate::agent) history: History,
-    /// The calls of the last turn, in order, while any of them has no result yet.
+    /// The calls of the last turn, in order, while any of them has no result.
     pub(in crate::agent) open: Vec<Slot>,
-    /// What the model said last, until what follows from it has happened.
+    /// The model's last answer, until it has been handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) said: Option<Said>,
-    /// What the last message of the user asked for.
+    /// The settings of the last message of the user.
     #[serde(default)]
     pub(in crate::agent) settings: RequestSettings,
-    /// What the answer to it has to be.
+    /// The type of the answer to that message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) typed: Option<Typed>,
-    /// Model turns since the last message of the user.
+    /// The number of model turns since the last message of the user.
     pub(in crate::agent) asked: u32,
     pub(in crate::agent) turns: Vec<ModelTurn>,
 }
 
 impl State {
-    /// The whole history, with a result for each call.
+    /// Returns the whole history, with a result for each call.
     pub(in crate::agent) fn history(&self) -> Vec<Message> {
         let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
         let settled = settled.map(|slot| Message::Result(slot.message()));
@@ -49,7 +49,7 @@ impl State {
         self.open.iter().filter_map(Slot::waiting)
     }
 
-    /// Sets the progress of a call and returns the one before.
+    /// Sets the progress of a call and returns the previous one.
     pub(in crate::agent) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
         self.open.get_mut(at).map(|slot| {
             slot.call = None;
@@ -57,7 +57,7 @@ impl State {
         })
     }
 
-    /// A call is handed to the gate.
+    /// Notes that a call is handed to the gate.
     pub(in crate::agent) fn hand_over(&mut self, at: usize) {
         if let Some(slot) = self.open.get_mut(at) {
             (slot.call, slot.progress) = (None, Progress::Running);
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// No result of a call will come: it gets the one for a call without.
+    /// Gives a call the placeholder result, because no result of it will come.
     pub(in crate::agent) fn give_up(&mut self, at: usize) {
         let Some(slot) = self.open.get_mut(at) else { return };
         if let Some(known) = slot.known.take() {
@@ -86,28 +86,29 @@ impl State {
         self.account(at, outcome);
     }
 
-    /// A call that was not handed to the gate never will be.
+    /// Drops a call that was not handed to the gate, so that it never will be.
     pub(in crate::agent) fn leave(&mut self, at: usize) {
         if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
             self.give_up(at);
         }
     }
 
-    /// The document may be older than what became of its calls, also if it was never written down.
+    /// Marks the calls as possibly begun elsewhere: the document may be older than their progress, which may never have
+    /// been saved.
     pub(in crate::agent) fn forget_calls(&mut self) {
         for slot in &mut self.open {
             (slot.fresh, slot.is_new, slot.known) = (false, false, None);
         }
     }
 
-    /// The results of the turn join the history, in call order.
+    /// Adds the results of the turn to the history, in call order.
     pub(in crate::agent) fn close(&mut self) {
         for slot in std::mem::take(&mut self.open) {
             self.history.push(Message::Result(slot.message()));
         }
     }
 
-    /// The open calls are those of the last turn, in its order.
+    /// Sets the outcome in the turn's account. The open calls are those of the last turn, in its order.
     fn account(&mut self, at: usize, outcome: Outcome) {
         if let Some(call) = self.turns.last_mut().and_then(|turn| turn.calls.get_mut(at)) {
             call.outcome = Some(outcome);
@@ -115,8 +116,8 @@ impl State {
     }
 }
 
-/// What follows from an answer of the model once its calls have their results. It stays until something new comes in, so
-/// that an end can be told again.
+/// The model's last answer and the action after its calls have their results. It stays until new input arrives, so that
+/// an end can be returned again.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agent) struct Said {
@@ -129,7 +130,7 @@ pub(in crate::agent) struct Said {
 }
 
 impl Said {
-    /// Whether nothing follows from it but an end.
+    /// Whether the only thing left is the end of the turn.
     pub(in crate::agent) const fn is_end(&self) -> bool {
         !matches!(self.then, Then::Continue)
     }
@@ -138,7 +139,7 @@ impl Said {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agent) enum Then {
-    /// The model reads what came of its calls.
+    /// The model reads the results of its calls.
     Continue,
     Answered,
     /// The model repeated a mistake too often: the user gets a question about the arguments.
@@ -157,36 +158,36 @@ pub(in crate::agent) enum Then {
 pub(in crate::agent) struct Slot {
     pub(in crate::agent) id: CallId,
     pub(in crate::agent) name: String,
-    /// The tool's effect as the policy takes it. `None` if there is no such tool.
+    /// The tool's effect by the policy's classification. `None` if there is no such tool.
     effect: Option<ToolEffect>,
-    /// What is to be handed to the gate, until it is.
+    /// The call for the gate, until it is handed over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call: Option<ToolCall>,
-    /// Nobody but this conversation can have handed it to the gate, or what became of it is known.
+    /// Whether only this conversation can have handed the call to the gate, or its result is known.
     #[serde(skip)]
     pub(in crate::agent) fresh: bool,
-    /// What became of it when another process handed it to the gate.
+    /// The result from another process that handed the call to the gate.
     #[serde(skip)]
     pub(in crate::agent) known: Option<ToolExecResult>,
-    /// The store was asked, and knew nothing of it.
+    /// Whether the store was read and has nothing about the call.
     #[serde(skip)]
     pub(in crate::agent) is_new: bool,
     pub(in crate::agent) progress: Progress,
 }
 
-/// A call as it is handed to the gate.
+/// A call for the gate.
 pub(in crate::agent) struct ToGate {
     pub(in crate::agent) call: ToolCall,
-    /// What became of it when another process did so.
+    /// The result from another process, if it handed the call to its gate.
     pub(in crate::agent) known: Option<ToolExecResult>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agent) enum Progress {
-    /// Waits for its siblings: not handed to the gate yet.
+    /// Waits for the calls before it: not handed to the gate yet.
     Queued,
-    /// Handed to the gate. Still so after a dropped future or a killed process.
+    /// Handed to the gate. Unchanged after a dropped future or a killed process.
     Running,
     Waiting(Box<WaitingCall>),
     Done(ResultMessage),
@@ -207,12 +208,12 @@ impl Slot {
         }
     }
 
-    /// The call, if it was not handed to the gate yet.
+    /// Returns the call, if it was not handed to the gate yet.
     pub(in crate::agent) fn queued_call(&self) -> Option<&ToolCall> {
         self.call.as_ref().filter(|_| matches!(self.progress, Progress::Queued))
     }
 
-    /// What is handed to the gate.
+    /// Returns the call for the gate.
     pub(in crate::agent) fn to_gate(&self) -> Option<ToGate> {
         self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone() })
     }
@@ -239,14 +240,14 @@ impl Slot {
         self.progress = Progress::Waiting(Box::new(call));
     }
 
-    /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
-    /// never reached the gate, or whose tool has no effect, can be called again without harm. A client that was asked to
-    /// execute a call may have done so.
+    /// Returns the kind of the placeholder result for a call without a result; the only place that decides it. Only a
+    /// call that never reached the gate, or whose tool has no effect, can be called again without harm. A client may
+    /// have executed a call that it was asked for.
     pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
             Progress::Running => true,
             Progress::Waiting(call) => call.suspension == Suspension::Client,
-            // The process before this one may have handed it to the gate.
+            // The previous process may have handed it to the gate.
             Progress::Queued => !self.is_new,
             Progress::Done(_) => false,
         };
@@ -256,7 +257,7 @@ impl Slot {
         }
     }
 
-    /// The result as it goes into the history: the call's own, or the one for a call without.
+    /// Returns the result for the history: the call's own, or the placeholder.
     pub(in crate::agent) fn message(&self) -> ResultMessage {
         match &self.progress {
             Progress::Done(result) => result.clone(),

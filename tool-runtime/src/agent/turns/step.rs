@@ -1,4 +1,4 @@
-//! [`Step`]: one step of the loop, so that what each step made can be kept before the next one begins.
+//! [`Step`]: one step of the loop, so that the result of each step can be kept before the next one begins.
 
 use tracing::Span;
 
@@ -13,23 +13,23 @@ use crate::runner::ResumeError;
 use crate::store::StoreError;
 use crate::wire::Message;
 
-/// What a step of a conversation did.
+/// The effect of a conversation's step.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step {
     /// The model answered. Its answer is in the history, and none of its calls has begun.
     Asked,
-    /// Calls of the answer went through the gate: one, or neighbouring `read_only` ones that ran side by side.
+    /// Calls of the answer went through the gate: one, or adjacent `read_only` ones that ran concurrently.
     Ran,
-    /// Calls wait for the client or for a person, in the order of the model. Nothing else can be done until
-    /// [`Conversation::accept`] brings something.
+    /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
+    /// [`Conversation::accept`] takes a decision, an answer or a message.
     Waits(Vec<WaitingCall>),
-    /// The model answered, or cannot. Never [`Ended::Waiting`].
+    /// The turn ended, with or without an answer. Never [`Ended::Waiting`].
     Ended(Ended),
 }
 
 impl Step {
-    /// Returns a stable word: `asked`, `ran`, or the code of [`Ended`].
+    /// Returns the stable code: `asked`, `ran`, or the code of [`Ended`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Step {
 }
 
 impl Turns {
-    /// The one place that decides what comes next.
+    /// Takes the next step; the only place that decides which.
     pub(in crate::agent) async fn advance(&mut self) -> Step {
         if let Err(error) = self.recover().await {
             let reason = StopReason::Unsettled(ResumeError::Store(error));
@@ -57,7 +57,7 @@ impl Turns {
         }
     }
 
-    /// Whether a step only says what is known: that calls wait, or how it ended.
+    /// Whether the next step would make no progress, because calls wait or the turn has ended.
     pub(in crate::agent) fn is_idle(&self) -> bool {
         let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
         if self.state.open.iter().any(handed) {
@@ -73,7 +73,7 @@ impl Turns {
         }
     }
 
-    /// The name of the next unit, the same whenever the step is taken again, and whether calls run in it.
+    /// Returns the name of the next unit, the same whenever the step is taken again, and whether calls run in it.
     pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
         match self.state.open.iter().position(|slot| matches!(slot.progress, Progress::Running | Progress::Queued)) {
@@ -82,7 +82,7 @@ impl Turns {
         }
     }
 
-    /// Looks again at the calls that wait: some may have been decided elsewhere. Returns whether any still runs there.
+    /// Reads the waiting calls again: another process may have decided them. Returns whether any still runs there.
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let mut running = false;
         for at in 0..self.state.open.len() {
@@ -93,14 +93,14 @@ impl Turns {
         Ok(running)
     }
 
-    /// Calls that may have been handed to the gate before get what is known of them.
+    /// Settles calls that an earlier process may have started.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
                 Progress::Running => calls::settle(&self.run, &mut self.state, at).await,
                 Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
-                // Another process may have come further than its last document says.
+                // Another process may have progressed past its last save.
                 Progress::Queued if !slot.fresh => calls::catch_up(&self.run, &mut self.state, at).await?,
                 Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
             }
@@ -128,7 +128,8 @@ impl Turns {
         true
     }
 
-    /// What follows from the last answer, all of whose calls were handed to the gate. `None` if the model is next.
+    /// Returns the step after the last answer, once all of its calls were handed to the gate. `None` if the model is
+    /// next.
     async fn conclude(&mut self) -> Option<Step> {
         self.describe().await;
         let calls: Vec<_> = self.state.waiting().cloned().collect();
@@ -158,8 +159,8 @@ impl Turns {
         Some(Step::Ended(ended))
     }
 
-    /// Asks the user in the model's place: the request for clarification is an answer of the conversation, in its history
-    /// and its events.
+    /// Asks the user in place of the model: the request for clarification is an answer of the conversation, in its
+    /// history and its events.
     fn ask_user(&mut self, clarification: String) -> Ended {
         self.state.history.push(Message::assistant(clarification.clone()));
         self.run.emit(Event::TextDelta { text: clarification.clone() });
@@ -167,7 +168,7 @@ impl Turns {
         self.stopped(StopReason::AskUser, clarification)
     }
 
-    /// Asks the model, unless it must not be asked any more.
+    /// Asks the model, unless a limit forbids it.
     async fn ask_model(&mut self) -> Step {
         let stop = match self.must_not_ask() {
             Some(stop) => Some(stop),
@@ -183,7 +184,7 @@ impl Turns {
         stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
     }
 
-    /// Why the model must not be asked again, as far as the conversation itself says.
+    /// Returns the reason why the model must not be asked again, if the conversation itself has one.
     fn must_not_ask(&self) -> Option<StopReason> {
         if self.run.cancellation().is_cancelled() {
             return Some(StopReason::Cancelled);
@@ -191,7 +192,7 @@ impl Turns {
         (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
     }
 
-    /// The budget that is used up. An account that cannot be read counts as exhausted.
+    /// Returns the budget that is used up. An account that cannot be read counts as exhausted.
     async fn exhausted(&self) -> Option<StopReason> {
         match self.run.exhausted().await {
             Ok(exceeded) => exceeded.map(StopReason::Budget),
@@ -199,12 +200,12 @@ impl Turns {
         }
     }
 
-    /// The tokens of the last turn, as its provider counted them.
+    /// Returns the tokens of the last turn, as its provider counted them.
     pub(in crate::agent) fn last_usage(&self) -> Option<Usage> {
         self.state.turns.last().and_then(|turn| turn.usage).filter(|usage| !usage.estimated)
     }
 
-    /// Steps until calls wait or there is an end.
+    /// Takes steps until calls wait or the turn ends.
     pub(in crate::agent) async fn drive(&mut self) -> Ended {
         let mut used = Used::default();
         loop {

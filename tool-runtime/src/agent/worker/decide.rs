@@ -11,7 +11,7 @@ use crate::call::{CallId, Decider, Question, ToolExecResult};
 use crate::runner::{ApprovalDecision, GrantError, Remember, ResumeError, Run, RunSnapshot};
 use crate::store::{Grant, Key, PendingCall, PendingFilter, StoredRun};
 
-/// What became of a decision.
+/// The delivery of a decision.
 ///
 /// ```
 /// use tool_runtime::agent::Delivery;
@@ -28,22 +28,22 @@ use crate::store::{Grant, Key, PendingCall, PendingFilter, StoredRun};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// It was posted to the run: the worker or the server that has the run, or takes it next, carries it out.
+    /// The decision was posted to the run: the worker or the server that has the run, or takes it next, carries it out.
     Posted,
-    /// No other process continues the run, so it was carried out here. The result can also be that the decision does not
-    /// fit, and the call still waits.
+    /// The decision was carried out here, because no other process continues the run. The result can also be a mismatch
+    /// of the decision; the call then still waits.
     Done(Box<ToolExecResult>),
 }
 
 impl RunQueue {
-    /// Answers a question of a run, whatever continues the run: the decision is posted to a run of the workers or of an MCP
-    /// server, and carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)).
-    /// The command line's `approvals` calls it.
+    /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
+    /// carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)). The command
+    /// line's `approvals` calls it.
     ///
     /// # Errors
-    /// No call of the run asks the question, something in the post of the run answers it already, or the decider is of
-    /// another tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
-    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    /// No call of the run asks the question, a post to the run answers it already, or the decider is of another tenant
+    /// ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for durable
+    /// execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
         run_id: &str,
@@ -74,18 +74,18 @@ impl RunQueue {
     /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded.
     ///
     /// # Errors
-    /// As [`decide`](Self::decide), except that the post is not checked.
+    /// As [`decide`](Self::decide), except that the posts are not checked.
     pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
         let (run, _) = self.asking(run_id, question).await?;
         Ok(run.may_decide(question, decider).await?)
     }
 
-    /// Remembers a decision on a call that waits, for calls that come later, as [`Run::remember`](crate::Run::remember)
-    /// does. The call itself still waits.
+    /// Remembers a decision on a waiting call for later calls, as [`Run::remember`](crate::Run::remember) does. The
+    /// call itself still waits.
     ///
     /// # Errors
-    /// No call of the run asks the question, its call asks another one now, the decider may not decide on it, the grant has
-    /// to be bounded and is not, or the store failed.
+    /// No call of the run asks the question, its call asks another one now, the decider may not decide on it, the grant
+    /// needs bounds and has none, or the store failed.
     pub async fn remember(
         &self,
         run_id: &str,
@@ -112,7 +112,7 @@ impl RunQueue {
         Ok((self.run_of(&call, stored.as_ref())?, stored))
     }
 
-    /// A call of a stored run that waits.
+    /// Returns a waiting call of a stored run.
     pub(super) async fn called(&self, stored: &StoredRun, id: &CallId) -> Result<PendingCall, ResumeError> {
         let (tenant, principal) = (stored.tenant.as_deref(), stored.principal.as_deref());
         let call = self.store().pending(&Key::waiting(Arc::clone(&stored.run_id), tenant, principal, id)).await?;

@@ -1,4 +1,4 @@
-//! One run in the hands of a worker: from the lease to its release.
+//! One run of a worker, from the lease to its release.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,21 +14,21 @@ use crate::runner::{RestoreError, ResumeError};
 use crate::store::runs::{Due, Next, Progress};
 use crate::store::{Key, StoreError, StoredRun};
 
-/// How often in a row a model may give no answer until its run ends.
+/// The maximum number of consecutive failures of the model before its run ends.
 const ATTEMPTS: u32 = 6;
-/// How long a call that runs in another process is left alone.
+/// The wait before a call that runs in another process is looked at again.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
-/// The state of a run that a worker has.
+/// The state of a run that a worker holds.
 const RUNNING: &str = "running";
 
-/// Why a worker puts a run down.
+/// The reason why a worker releases a run.
 enum Down {
-    /// Somebody else has it.
+    /// Another process has the run.
     Lost,
-    /// It can be tried again later.
+    /// The run can be tried again later.
     Later(&'static str),
-    /// The model gave no answer. It is asked again some times.
+    /// The model gave no answer. It is asked again a limited number of times.
     Model(&'static str),
     /// Another attempt would end the same way.
     Never(&'static str),
@@ -51,14 +51,14 @@ impl From<StoreError> for Down {
     }
 }
 
-/// A run that this worker has.
+/// A run that this worker holds.
 struct Held<'d> {
     desk: &'d Desk,
     hold: Hold,
     stored: StoredRun,
-    /// How often in a row it could not be continued.
+    /// The number of consecutive failures to continue it.
     failures: AtomicU32,
-    /// What of its post the next unit takes.
+    /// The post that the next unit takes.
     taking: Mutex<Option<Key>>,
 }
 
@@ -101,7 +101,7 @@ impl Held<'_> {
             if matches!(step, Step::Asked | Step::Ran) {
                 continue;
             }
-            // Read before the post, so that nothing can come in between unseen.
+            // Read before the post, so that later news is never missed.
             let news = self.hold.news().await?;
             if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
                 continue;
@@ -114,7 +114,7 @@ impl Held<'_> {
         }
     }
 
-    /// Takes the oldest of the post. Returns whether there was any.
+    /// Takes the oldest post. Returns whether there was any.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         let Some((key, incoming)) = self.hold.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
@@ -124,9 +124,9 @@ impl Held<'_> {
             Err(refused) => {
                 let run = &*self.hold.lease.run_id;
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
-                // Of each refused decision there is a record.
+                // Each refused decision has a record.
                 conversation.refuse(&refused);
-                // The conversation stays where it is: nothing came in that its model would have to be asked about.
+                // The conversation is unchanged: it has no new input for its model.
                 let saved = async { conversation.save().await.map_err(Unfinished::Store) };
                 self.unit(&name, Box::pin(saved)).await?;
             }
@@ -134,7 +134,7 @@ impl Held<'_> {
         Ok(true)
     }
 
-    /// Finishes the calls for which it is too late. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether there were any.
     async fn expire(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         if conversation.waiting().all(|call| call.expires_at.is_none()) {
             return Ok(false);
@@ -148,14 +148,15 @@ impl Held<'_> {
         Ok(expired)
     }
 
-    /// Puts the run down until later, longer each time, but not more often than this in a row.
+    /// Releases the run until later, with a longer wait each time, but at most `most` times in a row.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        // 2, 4, 8 and so on, up to 256 seconds.
         let due = if failures < most { Due::In(Duration::from_secs(1 << failures.min(8))) } else { Due::Never };
         self.put(code, due).await
     }
 
-    /// Puts the run down as it was after its last unit.
+    /// Releases the run in the state after its last unit.
     async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
         self.hold.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }

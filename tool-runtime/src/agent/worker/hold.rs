@@ -1,4 +1,4 @@
-//! [`Hold`]: a run that this process has, and what it writes of it.
+//! [`Hold`]: the lease of this process on a run, and the writes under it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,19 +17,19 @@ use crate::agent::worker::queue::{corrupt, transact};
 use crate::store::runs::{self, Due, Next, Progress};
 use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, SystemClock};
 
-/// A run that this process has under a lease, for a worker or for an application that continues it itself. Each write is
-/// checked against the lease.
+/// A run that this process holds under a lease, for a worker or for an application that continues it itself. Each write
+/// is checked against the lease.
 pub(super) struct Hold {
     pub(super) store: Arc<dyn Store>,
     pub(super) lease: RunLease,
-    /// How long a write is tried again while the store cannot be reached.
+    /// How long a write is retried while the store cannot be reached.
     pub(super) patience: Duration,
-    /// When the lease was renewed last.
+    /// The time of the lease's last renewal.
     pub(super) renewed: Arc<Renewed>,
 }
 
-/// When a lease was known to be this process's, by both of its clocks: a machine that was suspended may have stopped the
-/// one by which its timers run.
+/// The time at which a lease was last known to be valid, by both of this process's clocks: the suspension of a machine
+/// may stop the clock of its timers.
 pub(super) struct Renewed(Mutex<(Instant, Timestamp)>);
 
 impl Renewed {
@@ -47,7 +47,7 @@ impl Renewed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.elapsed()
     }
 
-    /// Whether neither clock has moved by more than this.
+    /// Whether both clocks have advanced by at most this duration.
     fn is_within(&self, longest: Duration) -> bool {
         let (at, wall) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         at.elapsed() < longest && SystemClock.now().duration_since(wall).unsigned_abs() < longest
@@ -55,19 +55,19 @@ impl Renewed {
 }
 
 impl Hold {
-    /// Makes sure that this process still has the run before a model request or a read-only call, which no write to the
-    /// store fences. It asks the store only if the lease was not renewed in time, for example because the process was
+    /// Confirms that this process still has the run, before a model request or a read-only call, which no write to the
+    /// store protects. It asks the store only if the lease was not renewed in time, for example because the process was
     /// stopped.
     pub(super) async fn confirm(&self, by: Duration) -> Result<(), StoreError> {
-        // It is renewed each third of its time.
+        // The lease is renewed after each third of its duration.
         if self.renewed.is_within(by / 2) {
             return Ok(());
         }
         prolong(&*self.store, &self.lease, by, &self.renewed).await
     }
 
-    /// Does work that no write fences: model requests and read-only calls. The lease is confirmed before it begins, and
-    /// again before it continues in a process that was stopped for longer than the lease lasts.
+    /// Does work that no write protects: model requests and read-only calls. The lease is confirmed before the work
+    /// begins, and again before it continues in a process that was stopped for longer than the lease lasts.
     pub(super) async fn attend<T>(&self, by: Duration, work: impl Future<Output = T>) -> Result<T, StoreError> {
         let mut work = pin!(work);
         self.confirm(by).await?;
@@ -82,7 +82,7 @@ impl Hold {
         }
     }
 
-    /// How often something happened to the run from outside.
+    /// Returns the number of changes to the run from outside.
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self
             .store
@@ -97,19 +97,19 @@ impl Hold {
         }
     }
 
-    /// Returns the oldest of the run's post. `None` if there is none.
+    /// Returns the oldest post to the run. `None` if there is none.
     pub(super) async fn post(&self) -> Result<Option<(Key, Incoming)>, StoreError> {
         let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
-    /// Puts the run down as it was after its last step.
+    /// Releases the run in the state after its last step.
     pub(super) async fn put(&self, state: &str, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
         let next = Next::Release { due, news };
         self.write(Progress { document: None, state: state.into(), taken: None, failures, next }).await
     }
 
-    /// Writes what became of the run.
+    /// Writes the progress of the run.
     pub(super) async fn write(&self, progress: Progress) -> Result<(), StoreError> {
         let taken = progress.taken.clone();
         let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken).collect();
@@ -127,7 +127,8 @@ impl Hold {
         }
     }
 
-    /// Prolongs the lease in a task of its own, until somebody else has the run, or nobody can tell: then `lost` fires.
+    /// Renews the lease in a task of its own. If another process has the run, or the store cannot tell in time, `lost`
+    /// fires.
     pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> Kept {
         let renewed = Arc::clone(&self.renewed);
         Kept(tokio::spawn(renew(Arc::clone(&self.store), self.lease.clone(), by, renewed, lost)))
@@ -136,9 +137,11 @@ impl Hold {
 
 async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, renewed: Arc<Renewed>, lost: CancellationToken) {
     loop {
+        // A failed renewal leaves time for another one within the lease.
         tokio::time::sleep(by / 3).await;
         match prolong(&*store, &lease, by, &renewed).await {
             Err(StoreError::Fenced) => break,
+            // Not renewed for a whole lease, so another worker may have the run.
             Err(_) if renewed.elapsed() > by => break,
             _ => {}
         }
@@ -154,7 +157,7 @@ async fn prolong(store: &dyn Store, lease: &RunLease, by: Duration, renewed: &Re
     Ok(())
 }
 
-/// Prolongs a lease until it is dropped.
+/// Renews a lease until it is dropped.
 pub(super) struct Kept(JoinHandle<()>);
 
 impl Drop for Kept {

@@ -1,4 +1,4 @@
-//! [`LeasedRun`]: a run that an application continues itself, in the place of a worker and under the same lease.
+//! [`LeasedRun`]: a run that an application continues itself, in place of a worker and under the same lease.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::runner::RunOptions;
 use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
-/// How long a run counts as this process's without a sign of life.
+/// The duration of a lease without renewal.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A run that this process continues in the place of a worker, under a lease that is renewed until the value is dropped.
+/// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
 ///
-/// [`RunQueue::take`] takes a run of the store, [`RunQueue::begin`] puts a new one in. [`save`](Self::save) after each
+/// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one. [`save`](Self::save) after each
 /// step, so that another process continues there if this one dies: it takes the run once the lease has ended. A write
-/// after that fails with [`StoreError::Fenced`].
+/// of this process after that fails with [`StoreError::Fenced`].
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel, ScriptedTurn, Step};
@@ -49,18 +49,18 @@ const LEASE: Duration = Duration::from_secs(30);
 /// ```
 pub struct LeasedRun {
     hold: Hold,
-    /// How often something from outside had happened to the run when its post was read last.
+    /// The number of outside changes to the run when its post was last read.
     news: u64,
     _kept: Kept,
 }
 
 impl RunQueue {
-    /// Takes a run that no other process has, due or not, in the place of a worker, with its conversation as it was after
-    /// its last step. `owner` is a name for operators.
+    /// Takes a run that no other process has, due or not, in place of a worker, with its conversation after its last
+    /// step. `owner` is a name for operators.
     ///
     /// # Errors
-    /// The principal has no such run in the tenant; another process has it ([`QueueError::Held`]); it lacks records since
-    /// the store was put back ([`QueueError::HeldBack`]); or the store failed.
+    /// The principal has no such run in the tenant; another process has it ([`QueueError::Held`]); it lacks records
+    /// since the store was restored from a backup ([`QueueError::HeldBack`]); or the store failed.
     pub async fn take(
         &self,
         run_id: &str,
@@ -91,10 +91,10 @@ impl RunQueue {
         }
     }
 
-    /// Puts a new conversation in that this process continues itself. `owner` is a name for operators.
+    /// Adds a new conversation that this process continues itself. `owner` is a name for operators.
     ///
     /// # Errors
-    /// A run with this id is there already ([`StoreError::Duplicate`]), or the store failed.
+    /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
     pub async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<LeasedRun, QueueError> {
         let run = conversation.run();
         let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
@@ -112,7 +112,7 @@ fn owner_of(name: &str) -> Arc<str> {
 
 impl LeasedRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
-        // Whether it is lost, the next write says.
+        // A lost lease shows at the next write.
         let hold = Hold { store, lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
         let kept = hold.keep(LEASE, CancellationToken::new());
         Self { hold, news, _kept: kept }
@@ -124,19 +124,19 @@ impl LeasedRun {
         options.held(self.hold.lease.clone())
     }
 
-    /// Returns the oldest message in the run's post, with the key that [`save`](Self::save) takes it out by; `None` if
-    /// there is none.
+    /// Returns the oldest post to the run, with the key for [`save`](Self::save), which removes it; `None` if there is
+    /// none.
     ///
     /// # Errors
     /// The store cannot be reached, or another process has the run.
     pub async fn post(&mut self) -> Result<Option<(Key, Incoming)>, StoreError> {
-        // Read before the post, so that nothing can come in between unseen.
+        // Read before the post, so that later news is never missed.
         self.news = self.hold.news().await?;
         self.hold.post().await
     }
 
-    /// Keeps the conversation, and takes the message that has its effect in it out of the post. `state` is a stable word
-    /// for what the last step did.
+    /// Saves the conversation, and removes the post whose effect it contains. `state` is a stable word for the last
+    /// step.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
@@ -150,7 +150,7 @@ impl LeasedRun {
         self.hold.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
     }
 
-    /// Hands the run back. A worker takes it when its next call expires, and as soon as something is posted to it.
+    /// Releases the run. A worker takes it when its next call expires, and as soon as a message is posted to it.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.

@@ -11,9 +11,9 @@ use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
 use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, runs};
 
-/// The conversations that workers share: any process puts them in, posts to them, and reads them.
+/// The conversations that workers share: any process can enqueue them, post to them, and read them.
 ///
-/// The application authenticates who posts; a run of another tenant is as unknown as one that does not exist.
+/// The application authenticates the authors of posts. A run of another tenant is reported as not found.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,7 +62,7 @@ impl RunQueue {
     }
 
     /// Sets connections and a sink for calls that [`decide`](Self::decide) carries out here. Principal, tenant and
-    /// rights come from the call, not from these options.
+    /// permissions come from the call, not from these options.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
@@ -73,10 +73,10 @@ impl RunQueue {
         &**self.runner.store()
     }
 
-    /// Puts a conversation in. A worker continues it as soon as one is free.
+    /// Enqueues a conversation. A worker continues it as soon as one is free.
     ///
     /// # Errors
-    /// A run with this id is there already ([`StoreError::Duplicate`]), or the store failed.
+    /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
     pub async fn enqueue(&self, conversation: &SavedConversation) -> Result<(), QueueError> {
         let run = conversation.run();
         let id: Arc<str> = run.run_id().into();
@@ -89,16 +89,16 @@ impl RunQueue {
         Ok(transact(self.store(), vec![Key::run(id)], change).await?)
     }
 
-    /// Posts a message, decisions or answers to a run of a tenant. They are taken in order, each once, when the run has
-    /// nothing else to do; what does not fit then is dropped. At most 256 posts wait in a run.
+    /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run
+    /// has nothing else to do; a post that does not match then is dropped. At most 256 posts wait in a run.
     ///
-    /// Every decision is checked first, as it is again when it is taken: the call asks the question that it answers, and
-    /// the decider may decide. If one does not fit, the refusal is recorded and nothing is posted. For a call that does not
-    /// wait any more, the first 16 refusals are recorded, and none for a call of which the store has no record.
+    /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, and the
+    /// decider may decide. If one does not match, the refusal is recorded and nothing is posted. For a call that no
+    /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store.
     ///
     /// # Errors
-    /// The tenant has no such run; a call does not ask the question, or a message in the post answers it already
-    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; the post is full
+    /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
+    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; the run has too many posts
     /// ([`StoreError::Full`]); or the store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, incoming: &Incoming) -> Result<(), QueueError> {
         let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
@@ -152,7 +152,7 @@ impl RunQueue {
         stored(self.store(), run_id).await
     }
 
-    /// Returns a run of a tenant, and its conversation as it was after its last step. A run that an MCP server has is no
+    /// Returns a run of a tenant, and its conversation after its last step. A run of an MCP server is not a
     /// conversation.
     ///
     /// # Errors
@@ -176,8 +176,8 @@ impl fmt::Debug for RunQueue {
 }
 
 impl SavedConversation {
-    /// Reads a run of a tenant from a store, and its conversation as it was after its last step, for programs without a
-    /// runner. A run that an MCP server has is no conversation.
+    /// Reads a run of a tenant from a store, and its conversation after its last step, for programs without a runner. A
+    /// run of an MCP server is not a conversation.
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
@@ -201,7 +201,7 @@ pub(super) fn corrupt(error: serde_json::Error) -> StoreError {
     StoreError::Corrupt(error.into())
 }
 
-/// Changes documents, and returns what the change returned.
+/// Runs a transaction, and returns the closure's value.
 pub(super) async fn transact<T: Send + 'static>(
     store: &dyn Store,
     keys: Vec<Key>,
@@ -212,28 +212,28 @@ pub(super) async fn transact<T: Send + 'static>(
     returned()
 }
 
-/// Why a run could not be put in, posted to, or read.
+/// The reason why a run could not be enqueued, posted to, or read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueueError {
     /// The tenant has no such run.
     Unknown,
-    /// A decision or an answer does not fit a call of the run. Nothing was posted.
+    /// A decision or an answer does not match a call of the run. Nothing was posted.
     Refused(ResumeError),
     /// Another process, such as a worker, has the run.
     Held,
-    /// Records of the run are missing since the store was put back from a backup, see
+    /// Records of the run are missing since the store was restored from a backup, see
     /// [`release_run`](crate::store::release_run).
     HeldBack,
-    /// An engine for durable execution drives the run: bring the decision to it.
+    /// An engine for durable execution drives the run: pass the decision to it.
     Engine,
     /// The store failed.
     Store(StoreError),
 }
 
 impl QueueError {
-    /// Returns a stable word: `not_found`, `run_held`, `run_held_back`, `run_of_engine`, or the one of the refusal or the
-    /// store.
+    /// Returns the stable code: `not_found`, `run_held`, `run_held_back`, `run_of_engine`, or that of the refusal or
+    /// the store.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! [`deliver`]: the one way in which a value reaches the model.
+//! [`deliver`]: the only way in which a value reaches the model.
 
 use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;
@@ -7,7 +7,7 @@ use crate::redact::Projected;
 use crate::runner::Run;
 use crate::tool::is_graph;
 
-/// Delivers a projected value of the tool's own.
+/// Delivers a projected value that the tool itself returned.
 #[inline]
 pub(in crate::runner) fn deliver(
     run: &Run,
@@ -20,15 +20,15 @@ pub(in crate::runner) fn deliver(
     value
 }
 
-/// A projected value as it is delivered: a tool's own output, a person's in its place, or a client's result. It follows
-/// that the model has [`read`] it once nothing can keep it from the model.
+/// Converts a projected value for delivery: a tool's own output, a person's replacement, or a client's result. Call
+/// [`read`] once nothing can keep the value from the model.
 #[inline]
 pub(in crate::runner) fn delivered(projected: Projected) -> Delivered {
     let Projected { shown, model, beside, .. } = projected;
     Delivered { shown, model, warning: None, beside }
 }
 
-/// Ids in what the model reads count as seen from now on, and the tool's labels are put on the run, for each origin of
+/// Adds the ids in a delivered value to the run's evidence, and puts the tool's labels on the run, for each origin of
 /// the value.
 #[inline]
 pub(in crate::runner) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
@@ -36,7 +36,8 @@ pub(in crate::runner) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
     label(run, entry);
 }
 
-/// The model is about to read what a tool returned in another process, or in an earlier attempt.
+/// Applies the labels and evidence of a result that another process or an earlier attempt produced, before the model
+/// reads it.
 pub(in crate::runner) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
     let Some(entry) = run.shared().catalog.entry(tool) else { return };
     if let Some(value) = result.value() {
@@ -47,21 +48,21 @@ pub(in crate::runner) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
     }
 }
 
-/// Ids in a projected value count as seen from now on. What a graph says is written by a model: of a graph, what its
-/// calls returned counts, and that is in the run already.
+/// Adds the ids in a projected value to the run's evidence. A graph's own output is written by a model, so it adds
+/// nothing: the results of the graph's calls are in the run already.
 fn evidence(run: &Run, tool: &str, value: &str) {
     if run.shared().catalog.asks_evidence
         && !is_graph(tool)
-        // It is our own JSON, so only its size is unbounded.
+        // The value is our own JSON, so only its size is unbounded.
         && let Ok(tree) = json::parse_value(value, &Limits::UNBOUNDED)
     {
         run.evidence().insert_result(&tree);
     }
 }
 
-/// Puts the tool's labels on the run: the model is about to read something of it.
+/// Puts the tool's labels on the run, because the model is about to read the tool's output.
 pub(in crate::runner) fn label(run: &Run, entry: &Entry) {
-    // Most policies have no labels, and what names them is as large as a call.
+    // Most policies have no labels, and building the list of them costs as much as a small call.
     if run.policy().puts_labels(entry.spec.name.as_str()) {
         run.remembered().label(run.policy().labels_of(&entry.subject()));
     }

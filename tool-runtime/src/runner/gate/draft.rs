@@ -1,4 +1,4 @@
-//! [`Draft`]: what the stages find out for the record of a call.
+//! [`Draft`]: collects the fields of a call's record while the call passes the stages.
 
 mod begun;
 mod shown;
@@ -21,30 +21,30 @@ use crate::runner::ledger::digests::Digests;
 use crate::store::PendingCall;
 use crate::tool::ToolEffect;
 
-/// The record of a call while the call is open: what is found out is written into it, so that its end only has to add
-/// what became of the call.
+/// The record of a call while the call is open. Each stage adds its findings, so that the end of the call only adds the
+/// outcome.
 #[derive(Clone)]
 pub(in crate::runner) struct Draft {
-    /// The call's own id, unless that one cannot be used.
+    /// The call's own id, unless that id cannot be used.
     pub(in crate::runner) id: CallId,
     called: Called,
     pub(in crate::runner) started_at: Timestamp,
     effect: Option<ToolEffect>,
-    /// The tool began to run, here or at a client.
+    /// Whether the tool began to run, here or at a client.
     executed: bool,
-    /// The call, until its arguments are read. They are digested only if they never are.
+    /// The call, until its arguments are read. They are digested only if they are never read.
     unseen: Option<ToolCall>,
-    /// What a person reads of the call while it waits.
+    /// The texts that a person reads while the call waits.
     asked: Option<Box<Asked>>,
-    /// `None` once it was given away: a call has one.
+    /// `None` after [`give`](Self::give): a call has exactly one record.
     record: Option<Box<ToolInvocationRecord>>,
-    /// What events show of the arguments after that. `None` if nobody listened then.
+    /// The arguments as events show them after that. `None` if no sink listened then.
     shown: Option<JsonText>,
-    /// Hashes for which the record gets digests. `None` for a call that was read as it came.
+    /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
     plain: Option<Box<Plain>>,
 }
 
-/// What was called. A known tool is shared, and its record shares its name.
+/// The called tool, or its name. A known tool is shared, and its record shares its name.
 #[derive(Clone)]
 pub(in crate::runner) enum Called {
     Tool(Arc<Entry>),
@@ -69,7 +69,7 @@ impl Called {
     }
 }
 
-/// What a person reads of a call that waits, in addition to its arguments.
+/// The texts that a person reads of a waiting call, in addition to its arguments.
 #[derive(Clone)]
 pub(in crate::runner) struct Asked {
     pub(in crate::runner) summary: Option<String>,
@@ -77,24 +77,24 @@ pub(in crate::runner) struct Asked {
     pub(in crate::runner) names: Vec<NamedArgument>,
 }
 
-/// A call that could not be hydrated, and what its record may show of the arguments.
+/// A call that could not be hydrated, and the form in which its record may show the arguments.
 pub(in crate::runner) struct Refused {
     pub(in crate::runner) stop: Stop,
     pub(in crate::runner) shown: Shown,
 }
 
 impl Draft {
-    /// The name as the model wrote it, cut to 128 bytes.
+    /// Returns the name as the model wrote it, cut to 128 bytes.
     pub(in crate::runner) fn name(&self) -> &str {
         self.called.name()
     }
 
-    /// The tool, unless the call was suspended before; `None` if there is none of this name.
+    /// Returns the tool; `None` if the call was suspended before or no tool has this name.
     pub(in crate::runner) const fn tool(&self) -> Option<&Arc<Entry>> {
         if let Called::Tool(entry) = &self.called { Some(entry) } else { None }
     }
 
-    /// How far the tool reaches, once it is known.
+    /// Returns the tool's effect, once it is known.
     pub(in crate::runner) const fn effect(&self) -> Option<ToolEffect> {
         self.effect
     }
@@ -113,7 +113,7 @@ impl Draft {
         self.unseen = Some(call);
     }
 
-    /// What the record may show of the arguments is known.
+    /// Sets the form in which the record may show the arguments.
     #[inline]
     pub(in crate::runner) fn shows(&mut self, arguments: Shown) {
         match arguments {
@@ -128,7 +128,7 @@ impl Draft {
         self.unseen.take()
     }
 
-    /// Takes over what the record may show: the masked arguments, or what is left of them.
+    /// Takes over the arguments for the record: masked, or a hash if they could not be read.
     #[inline]
     pub(in crate::runner) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
@@ -139,7 +139,7 @@ impl Draft {
         read
     }
 
-    /// The tool is known, and how far the policy takes it to reach.
+    /// Adds the tool and the effect that the policy gives it.
     #[inline]
     pub(in crate::runner) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
         self.effect = Some(effect);
@@ -151,7 +151,7 @@ impl Draft {
         self.note(|record| record.decision = decision);
     }
 
-    /// A grant covered the call and does not count.
+    /// Adds a grant that matched the call but is void.
     pub(in crate::runner) fn voided(&mut self, grant: VoidGrant) {
         self.note(|record| record.void_grant = Some(Box::new(grant)));
     }
@@ -164,11 +164,11 @@ impl Draft {
         self.decision().map(|decision| &*decision.rule)
     }
 
-    /// What was done to the arguments.
+    /// Adds the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
         self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));
-        // Arguments that a person approved are read a second time, and need no second repair.
+        // Arguments that a person approved are read a second time but not repaired again: the first repair stays.
         if treatment.repair.is_some() {
             self.plain.get_or_insert_default().repair.clone_from(&treatment.repair);
         }
@@ -177,7 +177,7 @@ impl Draft {
         }
     }
 
-    /// A person had a part in the call.
+    /// Adds a person's part in the call.
     pub(in crate::runner) fn intervened(&mut self, intervention: Intervention) {
         self.note(|record| record.intervention = Some(Box::new(intervention)));
     }
@@ -187,7 +187,7 @@ impl Draft {
         self.record.as_ref()?.intervention.clone()
     }
 
-    /// Whether the record has something that is shown as a digest.
+    /// Whether a part of the record is shown as a digest.
     pub(in crate::runner) const fn has_digests(&self) -> bool {
         self.plain.is_some() || self.unseen.is_some()
     }
@@ -209,19 +209,19 @@ impl Draft {
         }
     }
 
-    /// The call is about to wait.
+    /// Adds the texts that a person reads, for a call that is about to wait.
     pub(in crate::runner) fn asks(&mut self, pending: &PendingCall) {
         let (summary, changes, names) = pending.decided_explanation();
         let asked = Asked { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
         self.asked = Some(Box::new(asked));
     }
 
-    /// What a person reads of the call. `None` unless it is about to wait.
+    /// Returns the texts that a person reads. `None` unless the call is about to wait.
     pub(in crate::runner) fn asked(&self) -> Option<&Asked> {
         self.asked.as_deref()
     }
 
-    /// The arguments as events show them.
+    /// Returns the arguments as events show them.
     pub(in crate::runner) fn masked(&self) -> Option<&JsonText> {
         match self.record.as_deref() {
             Some(ToolInvocationRecord { arguments: RecordedArguments::Masked(arguments), .. }) => Some(arguments),
@@ -230,7 +230,7 @@ impl Draft {
         }
     }
 
-    /// What the record shows of the arguments. `None` once it was given away.
+    /// Returns the arguments as the record shows them. `None` after [`give`](Self::give).
     pub(in crate::runner) fn recorded_arguments(&self, digests: &Digests) -> Option<RecordedArguments> {
         match self.unread() {
             Some(unread) => Some(unread.recorded(digests)),
@@ -238,7 +238,7 @@ impl Draft {
         }
     }
 
-    /// The arguments, if they were not or could not be read.
+    /// Returns the hash of the arguments, if they were not or could not be read.
     fn unread(&self) -> Option<Shown> {
         match &self.unseen {
             Some(call) => Some(Shown::unread(call.arguments.as_str())),
@@ -246,7 +246,7 @@ impl Draft {
         }
     }
 
-    /// The record that the call gets if nobody sees its end. `None` if it has one already.
+    /// Returns the record for a call whose end is never observed. `None` if the call has its record already.
     pub(in crate::runner) fn unseen(&self, digests: &Digests) -> Option<ToolInvocationRecord> {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
@@ -255,8 +255,8 @@ impl Draft {
         unseen.give(digests, false, &result, Some(&stop), None).map(|record| *record)
     }
 
-    /// Gives the record away, once. `ended_at` is `None` while the call is open; `is_heard`, if somebody takes the event
-    /// that comes after the record.
+    /// Returns the record, once. `ended_at` is `None` while the call is open; `is_heard` is `true` if a sink takes the
+    /// event that follows the record.
     #[inline]
     pub(in crate::runner) fn give(
         &mut self,

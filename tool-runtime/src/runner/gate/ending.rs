@@ -10,15 +10,15 @@ use crate::call::{
 };
 use crate::runner::ResumeError;
 
-/// A call left the gate as it should.
+/// A regular end of a call at the gate.
 pub(in crate::runner) enum Ending {
-    /// With a projected value.
+    /// A projected value for the model.
     Delivered(Delivered),
-    /// It waits for a person or a client, and is in the store already.
+    /// The call waits for a person or a client, and is in the store already.
     Suspended(Suspended),
-    /// It was seen to end, or runs, elsewhere: this is what is known of it, and its record is not ours to write.
+    /// The call ended or runs in another process. This is its known result; this process does not write its record.
     Elsewhere(Box<ToolExecResult>),
-    /// The decision on it was not carried out, because it could not be taken out of the calls that wait.
+    /// The decision was not carried out, because the call could not be taken out of the waiting calls.
     NotTaken(ResumeError),
 }
 
@@ -38,21 +38,21 @@ impl Suspended {
     }
 }
 
-/// A call was refused or failed. Boxed, because every stage returns it or what it made.
+/// A call that was refused or failed. Boxed to keep it small: every stage returns it or its own value.
 pub(in crate::runner) struct Stop(Box<Refusal>);
 
-/// Why a call was refused or failed. Holds no values, but for `reason`.
+/// The reason why a call was refused or failed. Only `reason` holds values.
 pub(in crate::runner) struct Refusal {
     pub(in crate::runner) outcome: Outcome,
     pub(in crate::runner) message: Cow<'static, str>,
     pub(in crate::runner) errors: Vec<Violation>,
     pub(in crate::runner) tool_code: Option<String>,
-    /// For operators: it can hold values.
+    /// The details for operators; they can hold values.
     pub(in crate::runner) reason: Option<Reason>,
     pub(in crate::runner) cause: Option<Cause>,
-    /// What differs between the call as it was suspended and now.
+    /// The difference between the suspended call and the call now.
     pub(in crate::runner) mismatch: Option<Mismatch>,
-    /// The model was never offered the tool and must not learn that it exists.
+    /// Set if the model was never offered the tool and must not learn that it exists.
     pub(in crate::runner) concealed: bool,
 }
 
@@ -70,7 +70,7 @@ impl DerefMut for Stop {
     }
 }
 
-/// Why a call failed, for operators.
+/// The reason why a call failed, for operators.
 #[derive(Clone)]
 pub(in crate::runner) struct Reason {
     pub(in crate::runner) text: Arc<str>,
@@ -78,7 +78,7 @@ pub(in crate::runner) struct Reason {
 }
 
 impl Stop {
-    /// With the fixed sentence of the outcome.
+    /// Creates a stop with the fixed sentence of the outcome.
     #[cold]
     pub(in crate::runner) fn new(outcome: Outcome) -> Self {
         Self(Box::new(Refusal {
@@ -93,7 +93,7 @@ impl Stop {
         }))
     }
 
-    /// A call that waits does not fit what would finish it.
+    /// Creates a stop for a waiting call that does not match the decision or the result that would finish it.
     pub(in crate::runner) fn mismatch(mismatch: Mismatch) -> Self {
         let mut stop = Self::new(Outcome::ApprovalMismatch);
         stop.mismatch = Some(mismatch);
@@ -110,7 +110,7 @@ impl Stop {
         self
     }
 
-    /// The result of a call that ends like this.
+    /// Returns the result of a call that stops here.
     #[cold]
     pub(in crate::runner) fn result(&self, id: CallId, executed: bool) -> ToolExecResult {
         let error = SafeError {
@@ -124,7 +124,7 @@ impl Stop {
         ToolExecResult::failed(id, executed, Failed { error, concealed: self.concealed, detail })
     }
 
-    /// Sets what operators may read; an empty text is ignored.
+    /// Sets the details for operators; an empty text is ignored.
     pub(in crate::runner) fn reason(mut self, text: impl Into<Arc<str>>, error_type: Option<&'static str>) -> Self {
         let text = text.into();
         self.reason = (!text.is_empty()).then_some(Reason { text, error_type });
@@ -132,7 +132,7 @@ impl Stop {
     }
 }
 
-/// The longest sentence and the longest code that a tool's error or a person may have, in bytes: they are no way round
-/// the result limit.
+/// The maximum length in bytes of the sentence and of the code from a tool's error or a person. Without it, they would
+/// circumvent the result limit.
 pub(in crate::runner) const MAX_MESSAGE_BYTES: usize = 2048;
 pub(in crate::runner) const MAX_CODE_BYTES: usize = 128;

@@ -1,7 +1,7 @@
 //! `exec`: the gate as a list of stages.
 //!
-//! Each stage takes what only the stage before it can make, so none can be skipped. A call leaves the list with a value,
-//! as a suspension, or, through `?`, with a refusal.
+//! Each stage takes a value that only the stage before it can make, so none can be skipped. A call leaves the list with
+//! a value, as a suspension, or, through `?`, with a refusal.
 
 use std::future::Future;
 
@@ -24,17 +24,17 @@ impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
     /// polled or not, the call still gets its record and its terminal event.
     ///
-    /// What goes wrong is in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a tokio
-    /// runtime with its timer enabled. Before it resolves, it waits for the store's receipt of the record, without a
-    /// timeout of its own.
+    /// Refusals and failures are in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a
+    /// tokio runtime with its timer enabled. Before it resolves, it waits for the store to acknowledge the record,
+    /// without a timeout of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         taken(OpenCall::start(self.clone(), call), from_start)
     }
 
-    /// As [`exec`](Self::exec), for a call of the turn of a model that has this span.
+    /// As [`exec`](Self::exec), within the span of a model's turn.
     ///
-    /// With `known`, another process took the call to its end: what follows from that happens to this run too, but the
-    /// tool does not run, and no second record is written.
+    /// `known` is a result that another process recorded: its labels and evidence apply to this run, but the tool does
+    /// not run again and no second record is written.
     pub(crate) fn exec_within(
         &self,
         turn: &Span,
@@ -65,18 +65,18 @@ impl Run {
         calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
     }
 
-    /// Executes a hydrated call, from the policy's decision on its arguments. What another run hydrated is refused as
-    /// `policy_denied`.
+    /// Executes a hydrated call, starting at the policy's decision on its arguments. A call that another run hydrated
+    /// is refused as `policy_denied`.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let open = OpenCall::start_hydrated(self.clone(), &hydrated);
         taken(open, |open| from_hydrated(open, hydrated))
     }
 }
 
-/// Takes an open call to its end. `judge` are the stages up to the policy's decision on the arguments.
+/// Takes an open call to its end. `judge` runs the stages up to the policy's decision on the arguments.
 ///
-/// None of those waits for anything, and they are no future: a future is copied into the one that awaits it, as large as it
-/// is, and three of them, one within the other, took five hundred instructions of every call.
+/// These stages are synchronous. As nested futures, each would be copied into its awaiter, which cost five hundred
+/// instructions a call.
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
 fn taken(
     mut open: OpenCall,
@@ -99,7 +99,7 @@ fn taken(
     }
 }
 
-/// The stages up to the decision.
+/// Runs the stages up to the decision.
 fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
     let mut decision = None;
     let hydrated = open.read(|open, call| {
@@ -109,19 +109,20 @@ fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
     from_hydration(open, hydrated, decision)
 }
 
-/// For calls that [`Run::hydrate`] already parsed and validated.
+/// Does the same for a call that [`Run::hydrate`] already parsed and validated.
 fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let decision = stages::admit_hydrated(open, &hydrated)?;
     from_hydration(open, hydrated, decision)
 }
 
-/// The stages after hydration, up to the decision. `decision` is the one that [`admit`](stages::admit) found to be final.
+/// Runs the stages after hydration, up to the decision. `decision` is the final one from [`admit`](stages::admit), if
+/// there is one.
 fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
     let frozen = stages::freeze(open, hydrated);
     stages::decide(open, frozen, decision)
 }
 
-/// For calls that require an approval: a grant permits the call, or it ends here, and mostly waits for a person.
+/// Handles a call that requires an approval: a grant permits it; otherwise it usually suspends for a person.
 async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
     if let Some(known) = open.known.take() {
         return Err(Ok(Ending::Elsewhere(known)));
@@ -136,14 +137,14 @@ async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit
     }
 }
 
-/// The stages after the permit; an approved call enters here.
+/// Runs the stages after the permit; an approved call enters here.
 pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let mut bound = {
         let reserved = stages::reserve(open, permit)?;
         if let Some(known) = open.known.take() {
             return Ok(Ending::Elsewhere(known));
         }
-        // What only some calls wait for is on the heap: every call's future would be as large.
+        // Futures that only some calls need are on the heap; inline, they would enlarge the future of every call.
         let (entry, timeout) = reserved.tool();
         if let Some(reaching) = stages::reach(open, entry, timeout) {
             reaching.await?;

@@ -1,4 +1,4 @@
-//! Graphs: the run of a graph works for the run that calls it, and is never wider.
+//! Graphs: the run of a graph belongs to the run that calls it, and has no wider permissions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::runner::ledger::digests::Digests;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::tool::{ToolEffect, is_graph};
 
-/// What a graph, or the search for tools, gets of the call that runs it.
+/// The access of a graph, or of the search for tools, to the call that runs it.
 pub(crate) struct Host {
     run: Run,
     /// The id of the graph's run.
@@ -28,7 +28,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
     pub(crate) tools: &'a [String],
-    /// It has no model: a script.
+    /// Whether the graph is a script, without a model.
     pub(crate) is_script: bool,
 }
 
@@ -37,7 +37,7 @@ impl Host {
         Self { run, graph, continued: Mutex::new(continued) }
     }
 
-    /// Returns the run whose call it is.
+    /// Returns the run that made the call.
     pub(in crate::runner) const fn run(&self) -> &Run {
         &self.run
     }
@@ -54,8 +54,8 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// Starts the run of a script, whose calls with effects each wait for an approval. `None` if the run is held to as many
-    /// policies as a run can be.
+    /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the run is already
+    /// held to the maximum number of policies.
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
         let policy = self.run.policy().asking()?;
@@ -63,7 +63,7 @@ impl Host {
         Some(Work::new(self.run.clone(), run))
     }
 
-    /// Returns what continues the run of a graph: the runner and the options.
+    /// Returns the runner and the options that continue the run of a graph.
     pub(crate) fn again(
         &self,
         context: &ToolContext,
@@ -83,10 +83,11 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// The options of a graph's run: nothing in them is wider than those of the run that calls it.
+    /// Returns the options of a graph's run, no wider than those of the run that calls it.
     fn options(&self, context: &ToolContext, worker: &Worker<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
-        // What reaches further than the graph, as the policy takes both, is none of its tools.
+        // A tool with a greater effect than the graph's own, by the policy's classification, is not offered to the
+        // graph.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
         let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
         let tools: RunTools = worker.tools.iter().filter(has).collect();
@@ -110,22 +111,22 @@ impl Host {
     }
 }
 
-/// What tells the run that calls a graph what happens in it.
+/// Returns a closure that forwards the events of a graph's run to the run that calls it.
 pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
     let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
     move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
 }
 
-/// Between the names in the path of a call.
+/// The separator between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// Derives the id of a graph's run from the key of the call. The arguments in the key cannot be guessed from the id, which
-/// records contain.
+/// Derives the id of a graph's run from the key of the call. Records contain the id; the arguments in the key cannot be
+/// guessed from it.
 pub(in crate::runner) fn run_id(digests: &Digests, idempotency_key: &str) -> String {
     format!("graph_{}", digests.id_of(idempotency_key))
 }
 
-/// The run of a graph. Its labels and its evidence are added to the run that called it, however it ends.
+/// The run of a graph. Its labels and its evidence are added to the run that called it, even if it fails or is dropped.
 pub(crate) struct Work {
     parent: Run,
     pub(crate) run: Run,

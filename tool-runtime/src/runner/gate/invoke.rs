@@ -1,4 +1,4 @@
-//! Polls a tool's future: panics, timeouts and cancellation end in an [`Interrupted`], not in the caller.
+//! Polls a tool's future. Panics, timeouts and cancellation become an [`Interrupted`].
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -8,16 +8,16 @@ use std::task::{Context, Poll};
 use crate::call::{Bounds, Cause};
 use crate::contain::{attempted, discard};
 
-/// Why a future did not end by itself.
+/// The reason why a future did not end by itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::runner) struct Interrupted {
     pub(in crate::runner) cause: Cause,
-    /// What there is to say for operators: the message of a panic, the limit that was passed.
+    /// The details for operators: the message of a panic, or the limit that was exceeded.
     text: String,
 }
 
 impl Interrupted {
-    /// The process lost its hold on the call.
+    /// The process lost its lease on the call.
     pub(in crate::runner) const fn lost() -> Self {
         Self::new(Cause::Lost, String::new())
     }
@@ -43,18 +43,18 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Runs `future` to its end, or to the first of panic, timeout and cancellation.
 ///
 /// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
-/// The token of `bounds` is fired on a timeout, so that work which the tool left on another thread can see it.
+/// The token of `bounds` fires on a timeout, so that work which the tool left on another thread can stop.
 #[inline]
 pub(in crate::runner) async fn contained<T>(future: Boxed<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
-    // On the heap: a timer is larger than all that a tool needs which is ready at once.
+    // On the heap: a timer is larger than everything that a tool needs which is ready at once.
     Box::pin(waited_for(tool, bounds)).await
 }
 
-/// Polls on, until the first of all ends.
+/// Polls until the tool ends, its time is up, or it is cancelled.
 async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut timer = pin!(async move {
         match bounds.deadline() {
@@ -77,7 +77,7 @@ async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: Bounds<'_>) -> Result
     .await
 }
 
-/// A future whose panics, while polled and while dropped, stay inside.
+/// A future whose panics, while it is polled and while it is dropped, are contained.
 struct Contained<'a, T> {
     future: Option<Boxed<'a, T>>,
 }

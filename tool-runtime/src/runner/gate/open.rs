@@ -28,49 +28,49 @@ use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
 ///
-/// What only some calls have is behind pointers: this is moved for every call.
+/// Fields that only some calls need are behind pointers, because this value is moved for every call.
 pub(in crate::runner) struct OpenCall {
     run: Run,
-    /// The id towards the model, where the record cannot have it: the call is refused.
+    /// The id for the model, if the record cannot use it: the call is refused.
     id: Option<CallId>,
     taken: Taken,
-    /// When the call came in; of one that waited, when it was opened again.
+    /// When the call arrived; for a call that waited, when it was reopened.
     started: Timestamp,
     ended: Option<Timestamp>,
     pub(in crate::runner) parent: Parent,
     pub(in crate::runner) draft: Draft,
-    /// What the ledger knows of the call.
+    /// The call's attempt in the ledger.
     pub(in crate::runner) attempt: Option<Box<Attempt>>,
-    /// What is on its way to the calls that wait.
+    /// The suspension that is being written to the store.
     pub(in crate::runner) suspending: Option<Box<Suspending>>,
-    /// The bytes of the call's result, once the call counts as one that its run has spent.
+    /// The size of the call's result in bytes, once the call counts as spent by its run.
     pub(in crate::runner) used: Option<u64>,
-    /// What the call has booked on accounts.
+    /// The amount that the call has booked on accounts.
     pub(in crate::runner) held: Option<Box<Held>>,
-    /// What another process made of the call: its record is written, and it does not run again.
+    /// The result from another process: its record is written, and the tool does not run again.
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
-    /// What is to be taken out of the calls that wait before anything else is written of this one.
+    /// The waiting call that has to be claimed before anything else is written of this one.
     pub(in crate::runner) claim: Option<Box<Claim>>,
-    /// A graph that waited, and how it continues.
+    /// A graph that waited, and its continuation.
     pub(in crate::runner) continued: Option<Box<Continued>>,
-    /// The grant that lets the call run, and what the policy had decided before.
+    /// The grant that permits the call, and the policy's decision before the grant.
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(in crate::runner) client: Option<Box<CallClient>>,
-    /// Another process began it and is gone: the ledger has it open.
+    /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
-    /// Its caller is gone, and it ends in a task of its own.
+    /// Set if the caller's future was dropped, and the call ends in a task of its own.
     is_left: bool,
     phase: Phase,
 }
 
 enum Phase {
     Running,
-    /// It waits, and still does if this is dropped.
+    /// The call waits, and still does if this is dropped.
     Waiting,
-    /// It is being taken out of those that wait, to begin. Nobody has heard whether it was.
+    /// The claim is being taken before the call begins. Not yet acknowledged by the store.
     Claiming,
-    /// The record is on its way, the event is not out yet.
+    /// The record is on its way; the event is not emitted yet.
     Recorded(Box<Recorded>),
     Announced,
 }
@@ -91,8 +91,8 @@ impl OpenCall {
         open
     }
 
-    /// Announces the start of a call that was hydrated before. What another run hydrated is not shown: its tool may
-    /// have marked other arguments as sensitive.
+    /// Announces the start of a call that was hydrated before. The arguments of a call that another run hydrated are
+    /// not shown: its tool may have marked other arguments as sensitive.
     pub(in crate::runner) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
         let call = hydrated.call();
         let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
@@ -108,7 +108,7 @@ impl OpenCall {
 
     #[inline]
     fn announced(run: Run, id: &CallId, called: Called) -> Self {
-        // An id that is longer than the policy takes is refused while the call is read; it is not remembered.
+        // An id that exceeds the policy's limit is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
         let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
         let taken = if is_remembered { run.state().call_ids.take(id) } else { Taken::First };
@@ -120,7 +120,7 @@ impl OpenCall {
         Self::at(run, id, taken, draft, started, None)
     }
 
-    /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
+    /// Reopens a suspended call, whose start was announced when it arrived. It still waits until its claim is taken.
     pub(in crate::runner) fn reopen(run: Run, claim: Box<Claim>) -> Self {
         let draft = Draft::reopened(&run, claim.waiting.record.clone());
         let started = run.shared().clock.now();
@@ -161,7 +161,7 @@ impl OpenCall {
         }
     }
 
-    /// Dates the call's start by the time of the store, for the first call of a process.
+    /// Corrects the call's start by the time of the store, for the first call of a process.
     #[cold]
     pub(super) async fn date(&mut self) {
         let shared = Arc::clone(self.run.shared());
@@ -171,7 +171,7 @@ impl OpenCall {
         self.draft.starts(now);
     }
 
-    /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
+    /// Notes that the claim of a suspended call is about to be taken; the store has not answered yet.
     pub(in crate::runner) fn claimed(&mut self) {
         self.phase = Phase::Claiming;
     }
@@ -180,25 +180,25 @@ impl OpenCall {
         &self.run
     }
 
-    /// The token that cancels the call: that of its run, or of its client.
+    /// Returns the token that cancels the call: that of its run, or of its client.
     pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
         self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
 
-    /// What became of the call's id.
+    /// Returns whether the call's id was new.
     pub(in crate::runner) const fn taken(&self) -> Taken {
         self.taken
     }
 
-    /// The call could not begin, so it still waits.
+    /// Returns the claim of a call that could not begin, so that the call still waits.
     pub(in crate::runner) fn unclaimed(&mut self, claim: Box<Claim>) {
         (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
     }
 
-    /// Reads the arguments: lends the call to the stages that make it a hydrated one.
+    /// Lends the call to the stages that read its arguments and make it a hydrated one.
     ///
-    /// The closure is synchronous and says what the record may show, so a call never waits for anything between the
-    /// two: it is either unseen or recorded.
+    /// The closure is synchronous and returns the arguments for the record, so a call never waits between the two: its
+    /// arguments are either unread or recorded.
     #[inline]
     pub(in crate::runner) fn read(
         &mut self,
@@ -209,13 +209,13 @@ impl OpenCall {
         self.draft.read(read)
     }
 
-    /// What was done to the arguments.
+    /// Adds the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment) {
         self.draft.hydrated(treatment, &self.run.shared().compiled.label);
     }
 
-    /// The tool begins to run, here or at a client.
+    /// Notes that the tool begins to run, here or at a client.
     #[inline]
     pub(in crate::runner) fn begin(&mut self) {
         self.phase = Phase::Running;
@@ -225,19 +225,19 @@ impl OpenCall {
         }
     }
 
-    /// The call was handed to its client. It waits until its claim is taken.
+    /// Notes that the call was handed to its client. It waits until its claim is taken.
     pub(in crate::runner) const fn at_client(&mut self) {
         self.draft.set_executed(true);
     }
 
-    /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
+    /// Notes that the tool only prepared a payload for its client, or that an earlier attempt had no effect.
     pub(in crate::runner) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
         self.run.state().hand_out(&self.draft.id);
     }
 
-    /// Returns the run in which the graph of this call works: the one in which it waited or in which an earlier attempt
-    /// worked, so that a graph that runs again finds its earlier steps.
+    /// Returns the run of the graph that this call executes: the one in which it waited or in which an earlier attempt
+    /// worked. A graph that runs again finds its earlier steps there.
     pub(in crate::runner) fn graph_run(&self, context: &ToolContext) -> Arc<str> {
         let waited = self.continued.as_ref().map(|continued| &continued.pending.run_id);
         let entered = || self.attempt.as_ref().and_then(|attempt| attempt.graph.as_ref());
@@ -245,15 +245,15 @@ impl OpenCall {
         waited.or_else(entered).map_or_else(new, Arc::clone)
     }
 
-    /// Writes the record, then the terminal event, then hands out the result.
+    /// Writes the record, then emits the terminal event, then returns the result.
     ///
-    /// Borrowed, because a future that takes the call holds it twice.
+    /// Takes the call by reference, because a future that owns the call stores it twice.
     pub(in crate::runner) async fn finish(&mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
         if self.draft.has_digests() {
             Box::pin(self.run.digests()).await;
         }
         let ended = match self.known.take() {
-            // The gate refuses it now; the record says what became of it.
+            // The gate refuses the call now, but it ended before: the record has its end.
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
@@ -269,7 +269,7 @@ impl OpenCall {
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
         } else {
-            // The future may be dropped while it waits; the event and the report need the end then.
+            // The future may be dropped while it waits; the event and the report still need the end.
             let id = self.id().clone();
             self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
             if let Phase::Recorded(recorded) = &mut self.phase
@@ -277,7 +277,7 @@ impl OpenCall {
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 if matches!(error, StoreError::Fenced) {
-                    // Somebody else has written, or will write, that nobody saw the end.
+                    // Another process has closed the call, or will, as `outcome_unknown`.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(id, true);
@@ -297,8 +297,8 @@ impl OpenCall {
         result
     }
 
-    /// Finishes a call that was reopened: takes it out of those that wait together with its record, unless it was taken
-    /// when it began to run.
+    /// Finishes a call that was reopened. Removes it from the waiting calls in the transaction of its record, unless it
+    /// was claimed when it began to run.
     pub(in crate::runner) async fn finish_waiting(
         mut self,
         ended: Result<Ending, Stop>,
@@ -312,7 +312,7 @@ impl OpenCall {
         let Claim { waiting, decision, lock: _lock } = *claim;
         let ledger = waiting.ledger_key();
         let (result, stop) = self.result(ended);
-        // It has none only if it was written already, and then it does not wait.
+        // Without a record, the call was finished already and does not wait.
         let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
         let then = Then::End(record);
         LedgerClient(&self.run).take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;

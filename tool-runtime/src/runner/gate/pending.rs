@@ -1,4 +1,4 @@
-//! The document of an open call: the ledger's entry and a suspension are both made from it.
+//! The document of an open call, from which the ledger's entry and a suspension are made.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::hydrate::Frozen;
 use crate::runner::gate::open::OpenCall;
 use crate::store::{FrozenArguments, PendingCall};
 
-/// A call as it is let run or asked about, with everything that finishing it is compared with. The key of digests was read
-/// if the call has any.
+/// Returns the call as it begins or waits, with every value that is compared when it is finished. If the call has
+/// digests, their key was read before.
 pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
     let (run, spec) = (open.run(), &frozen.entry.spec);
     let options = run.options();

@@ -17,18 +17,18 @@ use crate::tool::{ToolEffect, ToolSpec};
 /// The target of the events that are metrics: fields `histogram.*` are values, all others their attributes.
 pub(crate) const METRICS: &str = "tool_runtime::metrics";
 
-/// What the span of a call is a child of.
+/// The parent of a call's span.
 #[derive(Clone)]
 pub(in crate::runner) enum Parent {
     /// The turn of a model that made the call.
     Turn(Span),
-    /// Whatever surrounds the call while its tool runs. Where nothing does, because the call was given to a task of its
-    /// own: what surrounded it where it was made.
+    /// The span that is current while the tool runs. If there is none, because the call was given to a task of its own:
+    /// the span that was current where the call was made.
     Surroundings(Span),
 }
 
 impl Parent {
-    /// Without a subscriber there is nothing to ask for.
+    /// Returns the current span. Without a subscriber, it is not looked up.
     pub(in crate::runner) fn surroundings() -> Self {
         let is_off = LevelFilter::current() == LevelFilter::OFF;
         Self::Surroundings(if is_off { Span::none() } else { Span::current() })
@@ -51,7 +51,7 @@ pub(in crate::runner) struct Execution {
     span: Span,
     shows_values: bool,
     failed: Option<Outcome>,
-    /// `None` if nobody measures.
+    /// `None` if no subscriber measures.
     measured: Option<Box<Measured>>,
 }
 
@@ -80,7 +80,7 @@ impl Execution {
             otel.status_code = field::Empty,
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = tool,
-            // As text, which subscribers escape: the model chose it.
+            // Recorded as text, which subscribers escape: the model chose the id.
             gen_ai.tool.call.id = id.as_str(),
             gen_ai.tool.r#type = "function",
             gen_ai.tool.call.arguments = field::Empty,
@@ -112,8 +112,8 @@ impl Execution {
         self.span.clone()
     }
 
-    /// The tool returned, or was stopped. A result is recorded as everyone may see it, and only if values were asked
-    /// for.
+    /// Records that the tool returned or was stopped. A result is recorded in the form that everyone may see, and only
+    /// if span values are enabled.
     #[inline]
     pub(in crate::runner) fn end(mut self, ended: Result<Option<&Projected>, &Stop>) {
         self.failed = match ended {

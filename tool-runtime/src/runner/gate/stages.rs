@@ -1,6 +1,6 @@
 //! The stages of the gate, one file each, in the order in which [`exec`](crate::runner::gate::exec) runs them.
 //!
-//! Each takes what only the stage before it can make, does its one thing, and stops the call with a
+//! Each takes a value that only the stage before it can make, has one task, and stops the call with a
 //! [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
 
 mod admit;

@@ -1,4 +1,5 @@
-//! What a run books: on its own budget, and on the accounts that it shares with other runs of its principal and tenant.
+//! The bookings of a run: on its own budget, and on the accounts that it shares with other runs of its principal and
+//! tenant.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +15,16 @@ use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::Begun;
 use crate::store::{Key, Store, StoreError, Transaction, WriteHandle};
 
-/// The accounts of a run, and the model's turns on their way to them.
+/// The accounts of a run, and the model's turns that are being booked.
 pub(in crate::runner) struct Accounts {
     all: Arc<[Account]>,
     turns: Mutex<VecDeque<Turn>>,
 }
 
-/// The most turns whose receipts are waited for.
+/// The maximum number of turns whose write is awaited.
 const MOST_TURNS: usize = 64;
 
-/// A model's turn that may not be booked yet.
+/// A model's turn whose booking is not acknowledged yet.
 struct Turn {
     used: Spend,
     receipt: WriteHandle,
@@ -45,15 +46,16 @@ impl Accounts {
         }
         let turn = Turn { used, receipt: self.charge(store, used) };
         let mut turns = self.turns();
-        // Nobody may ever ask; each is on its way to the store all the same.
+        // `overdrawn` may never be called; each turn is on its way to the store all the same.
         turns.retain(|turn| !turn.receipt.is_kept());
+        // Beyond the maximum, the oldest turn is no longer awaited. Its write continues.
         if turns.len() >= MOST_TURNS {
             turns.pop_front();
         }
         turns.push_back(turn);
     }
 
-    /// Waits until the turns are booked, and returns the account that is used up.
+    /// Waits until the turns are booked, and returns an account that is used up.
     pub(in crate::runner) async fn overdrawn(
         &self,
         store: &Contained<dyn Store>,
@@ -63,7 +65,7 @@ impl Accounts {
             let next = self.turns().pop_front();
             let Some(Turn { used, receipt }) = next else { break };
             if receipt.await.is_err() {
-                // Booked again: a turn that was paid for twice is better than one that nobody paid for.
+                // The turn is booked again: charging it twice is better than not charging it.
                 let receipt = self.charge(store, used);
                 if let Err(error) = receipt.await {
                     let receipt = WriteHandle::ready(Err(StoreError::Lost));
@@ -78,7 +80,7 @@ impl Accounts {
         store.transact(keys, change).await
     }
 
-    /// Books a model's turn. It was used even if the run has another owner meanwhile.
+    /// Books a model's turn. The tokens were used even if another process owns the run now.
     fn charge(&self, store: &Contained<dyn Store>, used: Spend) -> WriteHandle {
         let turn = Bill::new(&self.all, used);
         let keys = Account::keys(&turn.accounts).collect();
@@ -91,7 +93,7 @@ impl Accounts {
     }
 }
 
-/// What a call may have booked on accounts, while nobody has heard whether it began.
+/// The amount that a call may have booked, until the store acknowledges that the call began.
 #[derive(Clone)]
 pub(in crate::runner) struct Unheard {
     accounts: Arc<[Account]>,
@@ -107,28 +109,28 @@ impl Unheard {
         Account::keys(&self.accounts)
     }
 
-    /// Notes what the transaction that begins the call booked.
+    /// Keeps the amount that the beginning transaction booked.
     pub(in crate::runner) fn note(&self, begun: &Begun) {
         if let Begun::Now(booked, _) = begun {
             self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
         }
     }
 
-    /// Gives back what a call booked that began and did not run. It is asked only when the ledger has the call, so that
-    /// what was noted was kept.
+    /// Returns the amount of a call that began and did not run. Called only if the ledger has the call, so the booking
+    /// was committed.
     pub(in crate::runner) fn give_back(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         booked.map_or(Ok(()), |booked| accounts::settle(transaction, &booked, Spend::default()))
     }
 }
 
-/// What a call has booked on accounts, from when it began.
+/// The amount that a call has booked on accounts since it began.
 pub(in crate::runner) struct Held {
     booked: Booked,
     started: Instant,
 }
 
-/// What a call that ended used of what it had booked.
+/// The amount that an ended call used of its booking.
 #[derive(Clone)]
 pub(in crate::runner) struct Settled {
     booked: Booked,
@@ -140,12 +142,12 @@ impl Held {
         Self { booked, started: Instant::now() }
     }
 
-    /// What a call with this result used, if it held anything.
+    /// Returns the used amount of a call with this result; `None` if it had booked nothing.
     pub(in crate::runner) fn settle(held: Option<Box<Self>>, result: &ToolExecResult) -> Option<Settled> {
         held.map(|held| held.settled(size(result)))
     }
 
-    /// With a result of this size.
+    /// Returns the used amount for a result of this size.
     pub(in crate::runner) fn settled(self, bytes: usize) -> Settled {
         let amount = self.booked.amount();
         let time = if self.booked.is_timed() { self.started.elapsed() } else { Duration::ZERO };
@@ -154,7 +156,7 @@ impl Held {
     }
 }
 
-/// The size of a result, in bytes, with its files.
+/// Returns the size of a result in bytes, with its files.
 pub(in crate::runner) fn size(result: &ToolExecResult) -> usize {
     let files: usize = result.media().iter().map(Media::size).sum();
     result.value().map_or(0, |value| value.get().len()).saturating_add(files)
@@ -165,7 +167,7 @@ impl Settled {
         self.booked.keys()
     }
 
-    /// Books what was used in place of what was held.
+    /// Books the used amount in place of the reserved one.
     pub(in crate::runner) fn write(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         accounts::settle(transaction, &self.booked, self.used)
     }

@@ -1,6 +1,7 @@
-//! [`LedgerClient`]: what a run writes to the store, the records of its calls and the ledger of those with effects.
+//! [`LedgerClient`]: the writes of a run to the store: the records of its calls, and the ledger entries of those with
+//! effects.
 //!
-//! Every write of a run that a worker holds is checked, in its own transaction, against the worker's lease.
+//! Every write of a run that a worker holds is checked against the worker's lease, in the write's own transaction.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -22,7 +23,7 @@ use crate::store::{
     WriteHandle,
 };
 
-/// How often a lease is asked for again before a call begins.
+/// The maximum number of attempts to renew a lease before a call begins.
 const CONFIRMATIONS: u32 = 3;
 
 /// One attempt at a call, as the ledger knows it.
@@ -30,9 +31,10 @@ const CONFIRMATIONS: u32 = 3;
 pub(in crate::runner) struct Attempt {
     pub(in crate::runner) key: Key,
     pub(in crate::runner) owner: Arc<str>,
-    /// What it may have booked. `None` once it is known, and if it books nothing.
+    /// The amount that the attempt may have booked. `None` once the store has answered, and if the attempt books
+    /// nothing.
     pub(in crate::runner) unheard: Option<Unheard>,
-    /// The run in which its graph works. `None` for any other tool, and until the ledger has answered.
+    /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
 }
 
@@ -56,31 +58,31 @@ impl Attempt {
     }
 }
 
-/// A call that waits and that this run is about to finish.
+/// A waiting call that this run is about to finish.
 pub(in crate::runner) struct Claim {
-    /// As it was compared.
+    /// The stored call, as it was compared.
     pub(in crate::runner) waiting: Waiting,
     pub(in crate::runner) decision: DecisionRecord,
-    /// Until the call is taken or given up, nobody else decides on it in this run.
+    /// Until the call is taken or given up, no other task of this run decides on it.
     pub(in crate::runner) lock: DecisionLock,
 }
 
 /// A call whose suspension is on its way to the store.
 pub(in crate::runner) struct Suspending {
     pub(in crate::runner) call: PendingCall,
-    /// What is booked with it.
+    /// The booking of the same transaction.
     pub(in crate::runner) settled: Option<Settled>,
 }
 
-/// What became of a call that is to wait.
+/// The store's answer to a suspension.
 pub(in crate::runner) enum Kept {
-    /// It waits from now on.
+    /// The call waits from now on.
     Waits,
-    /// It was suspended or decided before.
+    /// The call was suspended or decided before.
     Before,
-    /// A process that asked nobody began it. With its record, if somebody saw its end.
+    /// Begun by a process that needed no approval; carries the record if the call ended.
     Begun(Option<Box<ToolInvocationRecord>>),
-    /// A person let it run with other arguments.
+    /// A person allowed the call with other arguments.
     Replaced,
     /// The server of its client does not let it wait.
     Refused,
@@ -91,7 +93,7 @@ impl Suspending {
         std::iter::once(Key::of_waiting(&self.call)).chain(self.settled.iter().flat_map(Settled::keys))
     }
 
-    /// The call ends instead: nobody was told that it waits. What was to be booked with it is booked once.
+    /// Withdraws the suspension of a call that ends instead; no event reported it as waiting. Its booking is made once.
     fn withdraw(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         if waiting::withdraw(transaction, &self.call)? {
             return Ok(());
@@ -105,8 +107,8 @@ impl Suspending {
 pub(in crate::runner) struct LedgerClient<'r>(pub(in crate::runner) &'r Run);
 
 impl LedgerClient<'_> {
-    /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used. If it
-    /// was about to wait, it does not.
+    /// Writes the record of a call that ended, closes the call in the ledger if it began there, and books the used
+    /// amount. Withdraws the suspension of a call that was about to wait.
     pub(in crate::runner) fn put(
         self,
         record: Box<ToolInvocationRecord>,
@@ -115,13 +117,14 @@ impl LedgerClient<'_> {
         suspending: Option<Box<Suspending>>,
     ) -> WriteHandle {
         let store = &self.0.shared().store;
+        // Only the record has to be written, so no transaction over several documents is needed.
         if attempt.is_none() && self.0.options().lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(AuditRecord::Call(record));
         }
         self.put_with(record, attempt.cloned(), settled, suspending)
     }
 
-    /// The same, where more than the record is written.
+    /// Writes a record together with the other writes of the call's end.
     fn put_with(
         self,
         record: Box<ToolInvocationRecord>,
@@ -149,8 +152,8 @@ impl LedgerClient<'_> {
         )
     }
 
-    /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
-    /// heard so. If it was not taken, it still waits, and nothing is written.
+    /// Writes the record of a claimed call whose future was dropped before the store acknowledged the claim. If the
+    /// claim was not taken, the call still waits, and nothing is written.
     pub(in crate::runner) fn put_if_begun(self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> WriteHandle {
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(attempt.keys());
@@ -165,7 +168,7 @@ impl LedgerClient<'_> {
         self.0.shared().store.update(keys, Box::new(change))
     }
 
-    /// Writes a record of a decision that did not fit.
+    /// Writes a record of a decision that did not match.
     pub(in crate::runner) fn note(self, decision: DecisionRecord) -> WriteHandle {
         let record = AuditRecord::from(decision);
         let Some(lease) = self.0.lease() else { return self.0.shared().store.append(record) };
@@ -189,8 +192,8 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await
     }
 
-    /// Makes sure that an attempt still has its call when it begins to run: the store may have taken longer to answer than
-    /// the lease lasts, and then somebody may have said already that nobody saw the call end.
+    /// Renews the lease of an attempt before its tool runs. The store may have taken longer to answer than the lease
+    /// lasts; another process may then have closed the call as `outcome_unknown`.
     pub(in crate::runner) async fn confirm(self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
         let lease = self.0.shared().lease;
         for _ in 0..CONFIRMATIONS {
@@ -200,11 +203,11 @@ impl LedgerClient<'_> {
             asked = Instant::now();
             self.renew(attempt).await?;
         }
-        // A store that is this slow cannot say who has the call.
+        // A store this slow cannot confirm the owner of the call.
         Err(StoreError::Fenced)
     }
 
-    /// Polls a call that has begun, and prolongs its lease meanwhile. `None` if somebody else has the call.
+    /// Polls a call that has begun, and renews its lease meanwhile. `None` if another attempt has the call.
     pub(in crate::runner) async fn hold<T>(self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
         let mut running = pin!(running);
         // A tool that is ready on its first poll pays for no timer.
@@ -221,10 +224,12 @@ impl LedgerClient<'_> {
         .await
     }
 
-    /// Resolves when somebody else has the call. While the store cannot be reached, nobody knows.
+    /// Resolves when another attempt has the call. While the store cannot be reached, the owner is unknown and the call
+    /// continues.
     async fn prolong(self, attempt: &Attempt) {
         let lease = self.0.shared().lease;
         loop {
+            // A failed renewal leaves time for another one within the lease.
             tokio::time::sleep(lease / 3).await;
             if let Err(StoreError::Fenced) = self.renew(attempt).await {
                 return;
@@ -239,7 +244,7 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await
     }
 
-    /// Takes a call out of those that wait, once, together with what happens to it.
+    /// Takes a call out of the waiting calls, once, in one transaction with the next state of the call.
     pub(in crate::runner) async fn take(self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
         let mut keys = self.0.keys();
@@ -260,8 +265,8 @@ impl LedgerClient<'_> {
         begun.ok_or(ResumeError::NotWaiting(id))
     }
 
-    /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared the payload for
-    /// a client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
+    /// Stores a waiting call, unless the ledger knows it under `begun`. An attempt that only prepared the payload for a
+    /// client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
     pub(in crate::runner) async fn keep(
         self,
         waiting: Waiting,

@@ -1,11 +1,11 @@
-//! [`Digests`]: what stands for arguments in records, and the key that it is made with.
+//! [`Digests`]: the digests that replace arguments in records, and their key.
 
 use std::sync::OnceLock;
 
 use crate::call::{ArgumentDigest, DigestKey};
 use crate::tool::Hash;
 
-/// The key of a runner: the application's, or the store's once it was read.
+/// The key of a runner: the application's, or the store's once it is read.
 #[derive(Default)]
 pub(in crate::runner) struct Digests {
     key: OnceLock<DigestKey>,
@@ -22,12 +22,12 @@ impl Digests {
         digests
     }
 
-    /// Whether the key need not be read any more.
+    /// Whether the key is known, so that the store need not be read.
     pub(in crate::runner) fn has_key(&self) -> bool {
         self.key.get().is_some()
     }
 
-    /// Keeps the store's key, unless there is one.
+    /// Sets the store's key, unless a key is set.
     pub(in crate::runner) fn set_key(&self, key: DigestKey) {
         self.key.get_or_init(|| key);
     }
@@ -36,12 +36,12 @@ impl Digests {
         self.key.get().unwrap_or_else(|| self.own.get_or_init(DigestKey::generate))
     }
 
-    /// The digest that a record shows of arguments with this hash.
+    /// Returns the digest of arguments with this hash, for records.
     pub(in crate::runner) fn of(&self, plain: Hash) -> ArgumentDigest {
         self.key().digest(plain)
     }
 
-    /// An id that follows from an idempotency key and does not give away the arguments that are in that.
+    /// Returns an id that is derived from an idempotency key and does not reveal the arguments in it.
     pub(in crate::runner) fn id_of(&self, idempotency_key: &str) -> Hash {
         self.key().code("graph", idempotency_key.as_bytes())
     }
@@ -49,7 +49,7 @@ impl Digests {
 
 #[cfg(feature = "mcp-server")]
 impl Digests {
-    /// An id of everything that makes two calls the same.
+    /// Returns an id of all values by which two calls are the same.
     pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
         self.key().code("asked", call)
     }

@@ -13,8 +13,8 @@ use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, Sto
 /// The right of one attempt of a workflow engine to a run. [`ToolRunner::engine_lease`] makes it.
 ///
 /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once. Each
-/// attempt first takes the lease of its run. From then on the store refuses what an earlier attempt writes: it compares
-/// the lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
+/// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the
+/// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
@@ -81,9 +81,9 @@ impl fmt::Debug for EngineLease {
 impl ToolRunner {
     /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused.
     ///
-    /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an earlier
-    /// process may still execute a call of the run, this first waits until that call's lease ends, at most as long as
-    /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
+    /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
+    /// earlier process may still execute a call of the run, this first waits until that call's lease ends, at most as
+    /// long as [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another process still executes a call after the wait: try again later.
@@ -111,8 +111,8 @@ impl ToolRunner {
         Ok(EngineLease { runner: self.clone(), options: options.held(lease.clone()), lease })
     }
 
-    /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another principal
-    /// or tenant under the run's id do not count.
+    /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another
+    /// principal or tenant under the run's id do not count.
     async fn executed_elsewhere(&self, run_id: &str, options: &RunOptions) -> Result<Option<Duration>, StoreError> {
         let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (mut rest, mut longest) = (Rest::of(query), None);
@@ -129,8 +129,8 @@ impl ToolRunner {
         Ok(longest)
     }
 
-    /// Returns the time until `then` by the runner's clock; `None` if it has come. An engine sets its timer for the end of
-    /// a waiting call with it ([`WaitingCall::expires_at`](crate::agent::WaitingCall)).
+    /// Returns the time until `then` by the runner's clock; `None` if `then` has passed. An engine sets its timer for
+    /// the expiry of a waiting call with it ([`WaitingCall::expires_at`](crate::agent::WaitingCall)).
     ///
     /// ```
     /// use std::time::Duration;

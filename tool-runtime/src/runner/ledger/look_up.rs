@@ -19,7 +19,7 @@ impl LedgerClient<'_> {
         }))
     }
 
-    /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if nothing is known of it,
+    /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if the call is unknown;
     /// `Some(None)` if it began and no end is recorded. Such a call is closed if it cannot be recovered.
     ///
     /// A call that was refused, or that waited and was not approved, may still have begun in a process that required no
@@ -39,12 +39,12 @@ impl LedgerClient<'_> {
         if let Some(open) = open.filter(|open| !open.entry.recoverable) {
             self.close_abandoned(&open).await?;
         }
-        // It may have ended, or was closed, between the two.
+        // The call may have ended, or may have been closed, between the two reads.
         let record = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed || !unfinished);
         Ok((unfinished || record.is_some()).then(|| record.map(result)))
     }
 
-    /// The last record under a call's id that is this run's own and that `is_wanted`.
+    /// Returns the last record under a call's id that is this run's own and that `is_wanted`.
     async fn own_record(
         self,
         call_id: &CallId,
@@ -58,12 +58,12 @@ impl LedgerClient<'_> {
     }
 }
 
-/// What the caller of a call reads of its record.
+/// Returns the result of a call, as its caller reads it, from the record.
 pub(in crate::runner) fn result(record: ToolInvocationRecord) -> ToolExecResult {
     let (id, executed) = (record.tool_call_id, record.executed);
     let result = match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {
-            // A record holds no bytes of files.
+            // A record contains no file bytes.
             let beside = Beside::recorded(record.media.len(), record.left_out);
             ToolExecResult::delivered(id, executed, Delivered { beside, ..Delivered::shown(shown) })
         }

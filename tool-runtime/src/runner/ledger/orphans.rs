@@ -1,5 +1,5 @@
-//! What the run of a graph leaves behind when the call of the graph is over: calls that wait for a decision that nobody
-//! can pass on to them any more, and calls that nobody saw end.
+//! Closes the orphaned calls of a graph's run once the graph's call has ended: waiting calls that no decision can reach
+//! any more, and calls without a recorded end.
 
 use std::sync::Arc;
 
@@ -15,29 +15,31 @@ use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{self, graph_of, is_graph};
 
-/// The run of a graph, as the run that calls it sees it. If it is dropped, nothing of it is kept.
+/// The run of a graph, as the run that calls it sees it. If it is dropped before
+/// [`close`](Self::close), all of its open calls are closed.
 pub(in crate::runner) struct Orphans {
     run: Run,
     call: CallId,
     tool: String,
     child: Arc<str>,
-    /// Its future was dropped.
+    /// Whether a drop means that the future of the graph's call was dropped.
     is_cut: bool,
 }
 
 impl Orphans {
-    /// Before the graph works in this run.
+    /// Creates the guard before the graph works in this run.
     pub(in crate::runner) fn of(run: &Run, context: &ToolContext, child: Arc<str>) -> Self {
         let (run, call, tool) = (run.clone(), context.call_id().clone(), context.tool().to_string());
         Self { run, call, tool, child, is_cut: true }
     }
 
-    /// A call of a graph that waited, and whose graph worked in this run.
+    /// Returns the orphans of a graph that worked in this run and waited.
     pub(in crate::runner) fn after(run: &Run, call: &CallId, tool: &str, child: Arc<str>) -> Self {
         Self { run: run.clone(), call: call.clone(), tool: tool.to_owned(), child, is_cut: false }
     }
 
-    /// What a graph leaves whose call nobody saw end. `None` if the call was that of another tool.
+    /// Returns the orphans of a graph's call that was closed without a known end. `None` if the call was that of
+    /// another tool.
     pub(in crate::runner) fn unseen(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
         let record = &entry.record;
         let derived = || graph::run_id(&run.shared().digests, key.id()).into();
@@ -45,7 +47,8 @@ impl Orphans {
         is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child()))
     }
 
-    /// Closes the calls of the graph's run that did not end, but for those that wait together with the call of the graph.
+    /// Closes the open calls of the graph's run, except the `kept` ones, which wait together with the call of the
+    /// graph.
     pub(in crate::runner) async fn close(mut self, kept: &[CallId]) {
         self.is_cut = false;
         Box::pin(close(&self, kept)).await;
@@ -71,7 +74,7 @@ pub(in crate::runner) async fn leave(run: &Run, call: &CallId, graph: Option<Box
     }
 }
 
-/// What fails is in the operators' log.
+/// Closes the calls. Errors are logged for operators.
 async fn close(left: &Orphans, kept: &[CallId]) {
     let Orphans { run, call, tool, child, .. } = left;
     let name = graph_of(tool).unwrap_or(tool);
@@ -91,7 +94,7 @@ async fn close(left: &Orphans, kept: &[CallId]) {
     }
 }
 
-/// The call of the graph has an end, so no process has a right to a call that the graph made.
+/// Closes calls that began: the graph's call has ended, so no process may continue a call that the graph made.
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let ours = |document: &Document| match document {
         Document::Call(entry) => {

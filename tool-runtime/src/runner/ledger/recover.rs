@@ -1,4 +1,4 @@
-//! Calls that began and whose process is gone: they are taken over, looked up or closed.
+//! Takes over, looks up or closes calls that began and whose process is gone.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,12 +26,12 @@ use crate::store::{
     StoredDocument, Transaction, ledger, sweep,
 };
 
-/// The known state of a call that was handed to a gate before. `None`: nothing. `Some(None)`: it runs in another
+/// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another
 /// process.
 pub(crate) type Known = Option<Option<ToolExecResult>>;
 
-/// As [`recover`](Run::recover), and tells a call that runs elsewhere from one that never began. Boxed, because the
-/// gate is one of its callers.
+/// As [`recover`](Run::recover), but distinguishes a call that runs in another process from one that never began.
+/// Boxed, because the gate is one of its callers.
 pub(in crate::runner) fn go_on<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -39,11 +39,11 @@ pub(in crate::runner) fn go_on<'r>(
     go_on_with(run, call_id, |_| true)
 }
 
-/// The one function for every way of going on with a call that waited: a restored conversation, a worker, an engine,
-/// a second decision, and the gate itself. Of the calls under the id, it is one whose record is wanted.
+/// Continues a call that waited, for every caller: a restored conversation, a worker, an engine, a second decision, and
+/// the gate itself. Among the calls under the id, it continues one whose record `wanted` accepts.
 ///
-/// An id can stand for two calls of a run that two processes had. One that is open in the ledger has no record of its
-/// own, so it is not ended by the record of the other.
+/// If two processes had the run, one id can stand for two calls. A call that is open in the ledger has no record of its
+/// own, so the record of the other does not end it.
 pub(in crate::runner) fn go_on_with<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -55,7 +55,7 @@ pub(in crate::runner) fn go_on_with<'r>(
         let open = LedgerClient(run).all_unfinished(is_it).await.map_err(failed)?;
         match open.into_iter().next() {
             Some(call) if !LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
-                // It runs, or it ended between the two.
+                // It runs, or it ended between the two reads.
                 LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed)
             }
             Some(call) => take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed),
@@ -64,7 +64,7 @@ pub(in crate::runner) fn go_on_with<'r>(
     })
 }
 
-/// As [`go_on`], for the call of this key of the ledger.
+/// As [`go_on`], for the call under this key of the ledger.
 pub(in crate::runner) fn go_on_begun<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -78,13 +78,13 @@ pub(in crate::runner) fn go_on_begun<'r>(
                 take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed)
             }
             Some(_) => Ok(Some(None)),
-            // It ended between the two.
+            // It ended between the two reads.
             None => ended_under(run, key).await.map_err(failed),
         }
     })
 }
 
-/// The result of a call that the ledger knows to have ended.
+/// Returns the result of a call that ended, by the ledger.
 async fn ended_under(run: &Run, key: &Key) -> Result<Known, StoreError> {
     let (key, read) = (key.clone(), key.clone());
     let found = move |transaction: &mut Transaction| {
@@ -97,11 +97,11 @@ async fn ended_under(run: &Run, key: &Key) -> Result<Known, StoreError> {
     Ok(ended.map(|record| Some(look_up::result(*record))))
 }
 
-/// Takes over a call from a process that is gone. A call that the gate does not let run now is closed.
+/// Takes over a call from a process that is gone. If the gate refuses the call now, it is closed.
 pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
-    // The model has not read yet how a person changed the call before it began.
+    // The model has not yet read how a person changed the call before it began.
     let unknown = || {
         let unknown = ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message());
         unknown.with_intervention(record.intervention.clone())
@@ -120,7 +120,7 @@ pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<
     Ok(open.finish(ended).await)
 }
 
-/// The arguments with which the call began, if they would be let run now.
+/// Returns the arguments with which the call began, if they would be permitted now.
 fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
     // This process's clock may be behind that of the process which began the call.
@@ -131,15 +131,15 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     stages::hydrate_begun(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
 }
 
-/// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
-/// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or takes it over if the
-/// ledger says that it began.
+/// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call
+/// has a record, or a decision on it was carried out. Otherwise the gate runs the call, or takes it over if the ledger
+/// has it as begun.
 pub(in crate::runner) async fn ended_before(run: &Run, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
     let filter = RecordFilter::call(run.id(), call_id.clone());
     let records = run.shared().store.records(&filter).await;
     let records = records.map_err(|error| run.store_unread(error))?;
     if are_several(run, call_id, &records).await? {
-        // The gate reads the arguments, and looks for the one that it is.
+        // The gate reads the arguments and finds out which of the calls this is.
         return Ok(None);
     }
     let (mut ended, mut decided) = (false, false);
@@ -170,8 +170,8 @@ async fn are_several(run: &Run, call_id: &CallId, records: &[SealedRecord]) -> R
     Ok(open.len() + ran.count() > 1)
 }
 
-/// Continues calls of this run whose process is gone and which the conversation does not have, or closes them: the
-/// model has read already that their outcome is not known. `waits` are the calls that it still has.
+/// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has
+/// already read that their outcome is unknown. `waits` returns `true` for the calls that are still in the conversation.
 pub(in crate::runner) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
     for call in LedgerClient(run).all_unfinished(|record| !waits(&record.tool_call_id)).await? {
         if LedgerClient(run).is_abandoned(&call).await? {
@@ -190,7 +190,7 @@ pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydra
     exec::from_permit(open, permit).await
 }
 
-/// See [`ToolRunner::sweep`]. Takes no other call over once it is to stop.
+/// See [`ToolRunner::sweep`]. Takes over no further call once `stop` fires.
 pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &CancellationToken) -> Result<u64, StoreError> {
     let store = &runner.shared.store;
     let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
@@ -214,7 +214,7 @@ pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &Cancellatio
     sweep(&**runner.store()).await
 }
 
-/// The options of the run that made the call.
+/// Returns the options of the run that made the call.
 fn options_of(waited: &PendingCall) -> RunOptions {
     RunOptions {
         principal: waited.principal.clone(),
@@ -230,8 +230,8 @@ fn options_of(waited: &PendingCall) -> RunOptions {
     .run_id(Arc::clone(&waited.run_id))
 }
 
-/// Whether a record shows these arguments. A store may have written the members of an object in another order, and a model
-/// the numbers in another way.
+/// Whether a record shows these arguments. A store may order the members of an object differently, and a model may
+/// write numbers differently.
 pub(crate) fn shows(recorded: &RecordedArguments, shown: &JsonText) -> bool {
     let RecordedArguments::Masked(recorded) = recorded else { return false };
     let read = |text: &'_ JsonText| json::parse(text.get(), &Limits::UNBOUNDED).map(Tree::into_owned);

@@ -1,4 +1,4 @@
-//! Calls that began, here or in another process, and were not seen to end.
+//! Calls that began, here or in another process, and have no known end.
 
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ pub(in crate::runner) struct Unfinished {
 impl LedgerClient<'_> {
     /// Returns the open entry of a call of this run, of a tool if one is named.
     ///
-    /// Looking closes nothing: only the gate lets the tool reconcile or repeat a call whose process is gone.
+    /// This closes nothing: only the gate lets the tool reconcile or repeat a call whose process is gone.
     pub(in crate::runner) async fn unfinished(
         self,
         call_id: &CallId,
@@ -30,7 +30,7 @@ impl LedgerClient<'_> {
         Ok(self.all_unfinished(|record| is_it(record)).await?.into_iter().next())
     }
 
-    /// Returns the open entries of this run whose records are wanted.
+    /// Returns the open entries of this run that `wanted` accepts by their records.
     pub(in crate::runner) async fn all_unfinished(
         self,
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
@@ -64,8 +64,8 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await
     }
 
-    /// Closes the call as `outcome_unknown` if its process is gone. For a call that the gate does not take over: the
-    /// policy refuses it now, or its arguments are not known.
+    /// Closes the call as `outcome_unknown` if its process is gone. Used if the gate does not take the call over: the
+    /// policy refuses it now, or its arguments are unknown.
     pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
         let (lease, key) = (self.0.lease(), call.key.clone());
         let mut keys = self.0.keys();
@@ -75,7 +75,7 @@ impl LedgerClient<'_> {
             ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         let closed = self.0.shared().store.transact(keys, change).await?;
-        // The run of a graph that an older version entered has an id that is made with the key.
+        // An entry of an older version has no id of the graph's run, so the id is derived with the key.
         self.0.digests().await;
         if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry).filter(|_| closed) {
             left.close(&[]).await;

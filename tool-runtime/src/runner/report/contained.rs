@@ -1,7 +1,7 @@
-//! [`Contained`]: a part of the application whose panics stay inside, at every method and in its destructor.
+//! [`Contained`]: a part of the application whose panics are contained, at every method and in its destructor.
 //!
 //! A store, clock, validator, repairer, broker or sink is reached through this type only, so a panic in one of them is
-//! an error of that part like any other, also while a dropped future is cleaned up.
+//! an ordinary error of that part, also during the cleanup after a dropped future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ use crate::tool::Schema;
 
 /// A part of the application.
 pub(in crate::runner) struct Contained<T: ?Sized> {
-    /// `None` only while it is dropped.
+    /// `None` only during its drop.
     part: Option<Arc<T>>,
     failures: Failures,
 }
@@ -75,7 +75,7 @@ impl Contained<dyn Store> {
             .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
     }
 
-    /// Changes documents, and returns what the change returned.
+    /// Runs a transaction, and returns the closure's value.
     pub(in crate::runner) async fn transact<T: Send + 'static>(
         &self,
         keys: Vec<Key>,
@@ -113,7 +113,7 @@ impl Contained<dyn Store> {
         })
     }
 
-    /// Returns the store's key for digests of arguments, which is made if there is none.
+    /// Returns the store's key for digests of arguments; creates it if there is none.
     pub(in crate::runner) async fn digest_key(&self) -> Result<DigestKey, StoreError> {
         let key = [Key::digest_key()];
         let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
@@ -203,7 +203,7 @@ impl Validator for ContainedValidator {
 
 impl Compiled for Contained<dyn Compiled> {
     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
-        // Refused without a violation: the value was not checked, and the caller says so.
+        // A refusal without a violation: the value was not checked, and the caller reports that.
         self.call(VALIDATOR, |compiled| compiled.check(value)).unwrap_or_else(|| Err(Vec::new()))
     }
 }

@@ -1,4 +1,4 @@
-//! [`Failure`]: why something failed, in full, for operators.
+//! [`Failure`]: the full reason of a failure, for operators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::contain::{caught, discard};
 
 /// One contained failure: of a tool, a connection, a model, or a part of the application.
 ///
-/// Records, events, logs and models get its code only. The text can hold values.
+/// Records, events, logs and models receive only its code. The text can contain values.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {
-    /// A stable word: an outcome's code such as `execution_error`, a store's such as `store_unavailable`, a model's, or
+    /// The stable code: an outcome's such as `execution_error`, a store's such as `store_unavailable`, a model's, or
     /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.
@@ -27,13 +27,13 @@ pub struct Failure<'a> {
     pub conversation_id: Option<&'a str>,
     /// The name of the error's type, where it is known.
     pub error_type: Option<&'static str>,
-    /// Whether a record could not be kept, so that something happened of which the store knows nothing.
+    /// Whether a record could not be kept, so that the store lacks an event that happened.
     pub is_record_lost: bool,
     /// The error and its causes, or the message of the panic; at most 16 KiB.
     pub text: &'a str,
 }
 
-// The text can hold values.
+// `text` can contain values.
 impl fmt::Debug for Failure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Failure")
@@ -46,10 +46,10 @@ impl fmt::Debug for Failure<'_> {
     }
 }
 
-/// The closure with which an application takes failures.
+/// The closure with which an application receives failures.
 pub(in crate::runner) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
 
-/// The sink of a runner, if the application chose one.
+/// The sink of a runner, if the application set one.
 #[derive(Clone, Default)]
 pub(in crate::runner) struct Failures(pub(in crate::runner) Option<FailureSink>);
 
@@ -60,13 +60,13 @@ impl Drop for Failures {
 }
 
 impl Failures {
-    /// Logs a failure once, without its text, and hands all of it to the sink.
+    /// Logs a failure once, without its text, and passes the whole failure to the sink.
     #[cold]
     pub(in crate::runner) fn report(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
         tracing::error!(
             code = failure.code,
             tool = failure.tool,
-            // As text, which subscribers escape: the model chose it.
+            // Recorded as text, which subscribers escape: the model chose the id.
             call = failure.call_id.map(CallId::as_str),
             run = failure.run_id,
             session = failure.session_id,
@@ -81,7 +81,7 @@ impl Failures {
         }
     }
 
-    /// A part of the application panicked: `part` says which, `text` is the panic's message.
+    /// Reports a panic in a part of the application: `part` is its name, `text` the panic's message.
     #[cold]
     pub(in crate::runner) fn panicked(&self, part: &'static str, text: &str) {
         let failure = Failure {

@@ -1,5 +1,5 @@
-//! What leaves a call in addition to its record and its result: events, and one log line and one report for each
-//! contained failure. Log lines hold no values.
+//! The output of a call in addition to its record and its result: events, and one log line and one report for each
+//! contained failure. Log lines contain no values.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,8 +51,8 @@ pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExe
     result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }
 
-/// Logs a failure and reports it to the operators' sink, once. What a model got wrong is for debugging; what the tool
-/// or its surroundings got wrong is for operators.
+/// Logs a failure and reports it to the operators' sink, once. A mistake of the model is logged at debug level; a
+/// failure of the tool or its surroundings is for operators.
 #[cold]
 pub(in crate::runner) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
     let code = stop.outcome.code();
@@ -85,7 +85,7 @@ pub(in crate::runner) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
     }
 }
 
-/// The store could not keep a record.
+/// Reports that the store could not keep a record.
 #[cold]
 pub(in crate::runner) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
     let detail = error.detail();
@@ -93,8 +93,8 @@ pub(in crate::runner) fn record_lost(run: &Run, draft: &Draft, error: &StoreErro
     run.report_failure(format_args!("{RECORD_LOST}"), &failure);
 }
 
-/// Waits in the caller's place for the receipt of a call whose future was dropped, so that operators learn of a record
-/// that is lost. Outside of a tokio runtime they learn only of one that is lost already.
+/// Waits for the write of the record of a call whose future was dropped, so that operators learn of a lost record.
+/// Outside a tokio runtime, only a record that is lost already is reported.
 #[cold]
 pub(in crate::runner) fn await_receipt(run: &Run, draft: &Draft, mut receipt: WriteHandle) {
     if receipt.is_kept() {
@@ -118,12 +118,12 @@ pub(in crate::runner) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Wr
     }
 }
 
-/// The ledger could not be written, so the call did not run.
+/// Reports that the ledger could not be written, so the call did not run.
 pub(in crate::runner) fn not_entered(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, "a call could not be entered in the ledger");
 }
 
-/// The store could not keep a call that waits.
+/// Reports that the store could not keep a waiting call.
 pub(in crate::runner) fn not_suspended(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, "a call could not be suspended");
 }

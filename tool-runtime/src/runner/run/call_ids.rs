@@ -10,23 +10,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::call::CallId;
 use crate::text::Keyed;
 
-/// The most distinct call ids that a run takes; their set is bounded.
+/// The maximum number of distinct call ids of a run; it bounds their set.
 pub(in crate::runner) const MAX_CALLS: usize = 100_000;
 
-/// What became of a call id.
+/// The state of a call id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Taken {
     First,
     /// The id was used before; no second call may run under it.
     Again,
-    /// The run has as many ids as it may.
+    /// The run has reached the maximum number of ids.
     TooMany,
 }
 
-/// All texts one after the other, and a table of where each is.
+/// All texts in one buffer, and a table of their positions.
 ///
-/// Every call looks up one place in the table. A table of the ids themselves would be six times as large, and in a run of
-/// many calls it would not stay in the caches of a core.
+/// Every call looks up one slot of the table. A table of the ids themselves would be six times as large, and in a run
+/// of many calls it would not fit in the caches of a core.
 #[derive(Clone, Default)]
 pub(in crate::runner) struct CallIds {
     texts: String,
@@ -48,13 +48,13 @@ impl Place {
 }
 
 impl CallIds {
-    /// Takes an id into use.
+    /// Registers an id.
     #[inline]
     pub(in crate::runner) fn take(&mut self, id: &CallId) -> Taken {
         self.insert(id.as_str())
     }
 
-    /// How many there are.
+    /// Returns the number of ids.
     #[cfg(feature = "mcp-server")]
     pub(in crate::runner) fn len(&self) -> usize {
         self.table.len()

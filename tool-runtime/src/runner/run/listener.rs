@@ -1,4 +1,4 @@
-//! [`Listener`]: the sink that hears one turn of a conversation, in addition to that of its run.
+//! [`Listener`]: a sink that receives the events of one turn of a conversation, in addition to the sink of its run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::call::EventSink;
 use crate::runner::report::contained::Contained;
 
-/// A sink that hears one turn of a conversation.
+/// A sink that receives the events of one turn of a conversation.
 #[derive(Default)]
 pub(in crate::runner) struct Listener {
     /// Read first, so that a call of a run without a listener takes no lock.
@@ -27,7 +27,7 @@ impl Listener {
         let mut kept = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         self.set.store(sink.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *kept, sink);
-        // Dropped without the lock: a sink's destructor is the application's code.
+        // Dropped outside the lock: a sink's destructor is the application's code.
         drop(kept);
         drop(before);
     }

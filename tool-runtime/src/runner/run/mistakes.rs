@@ -1,4 +1,4 @@
-//! [`Mistakes`]: which mistakes a model repeats in the arguments of a tool.
+//! [`Mistakes`]: the mistakes that a model repeats in the arguments of a tool.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::call::Violation;
 use crate::tool::Hash;
 
-/// The most mistakes of one turn that are remembered of a tool. A model that makes more repeats some of these.
+/// The maximum number of mistakes of one turn that are remembered for a tool. A model that makes more repeats some of
+/// these.
 const MOST: usize = 64;
 
-/// After so many turns with the same mistake the user has to help.
+/// The number of turns with the same mistake after which the user has to help.
 pub(in crate::runner) const LAST: u32 = 3;
 
 /// The mistakes in the arguments of one tool: in its last turn that failed, and in the one before.
@@ -22,11 +23,12 @@ pub(in crate::runner) struct Mistakes {
     before: Vec<(Mistake, u32)>,
 }
 
-/// A pointer, a keyword and what was expected, as a digest: a pointer holds names that a model made up, and has no end.
+/// A digest of a pointer, a keyword and an expectation. A digest, because a pointer contains names that a model made up
+/// and has no length limit.
 type Mistake = u32;
 
 impl Mistakes {
-    /// Counts the mistakes of a call, and returns how many failed turns in a row had the one that was repeated most.
+    /// Counts the mistakes of a call, and returns the number of consecutive failed turns with the most repeated one.
     /// Several calls of one announced turn count once; without announced turns, as turn 0, each call is a turn.
     pub(in crate::runner) fn count(&mut self, turn: u64, mistakes: impl Iterator<Item = Mistake>) -> u32 {
         if turn == 0 || self.turn != turn {
@@ -46,8 +48,8 @@ impl Mistakes {
     }
 }
 
-/// Identifies a mistake in the arguments of a tool. Two missing arguments have one place and one keyword, and so do two
-/// rules of an author's hook, but expect different things.
+/// Identifies a mistake in the arguments of a tool. Two missing arguments have the same place and keyword but different
+/// expectations, and so do two rules of an author's hook.
 pub(in crate::runner) fn mistake(pointer: &str, keyword: &str, expected: &str) -> Mistake {
     let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}\n{expected}"));
     u32::from_be_bytes([first, second, third, fourth])

@@ -1,5 +1,5 @@
-//! Which of its visible tools a model is offered. The set only grows, is part of the run's snapshot, and is never wider
-//! than what the run may see.
+//! The subset of its visible tools that a model is offered. The set only grows, is part of the run's snapshot, and is
+//! never wider than the run's view.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::runner::gate::ending::Stop;
 use crate::runner::run::state::Remembered;
 use crate::tool::{SEARCH, ToolSpec};
 
-/// The most tools that are loaded by picking and by looking for them. OpenAI and Gemini refuse a request with more than
-/// 128, one of which may be that of a typed answer.
+/// The maximum number of tools that are loaded by picking and by search. OpenAI and Gemini refuse a request with more
+/// than 128, one of which may be the tool of a typed answer.
 pub(in crate::runner) const MOST: usize = 127;
 
-/// What a model reads when no more tools can be loaded.
+/// The message to the model if no more tools can be loaded.
 pub(in crate::runner) const FULL: &str =
     "There is no room for more tools in this conversation: use those that you have.";
 
-/// The tools that are loaded, in the order in which they were.
+/// The loaded tools, in the order of loading.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct Offered {
     tools: Vec<String>,
-    /// How many of them the first request had: the rules for them stay in the instructions.
+    /// The number of tools in the first request: the rules for them stay in the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
-    /// How many of them the latest request had: the model has read the definitions of these.
+    /// The number of tools in the latest request: the model has read their definitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shown: Option<usize>,
-    /// The tools of a view, until there are more, and the id of that view. A snapshot may be restored where less is
-    /// visible.
+    /// The view of the loaded tools, until more are loaded, and the id of the view that it was made from. A snapshot
+    /// may be restored where fewer tools are visible.
     #[serde(skip)]
     view: Option<(u64, Arc<CatalogView>)>,
 }
@@ -43,7 +43,7 @@ impl Offered {
         self.tools.iter().any(|known| known == name)
     }
 
-    /// Whether the tool was in the latest request, or is to be in the first.
+    /// Whether the tool was in the latest request, or will be in the first.
     pub(in crate::runner) fn is_shown(&self, name: &str) -> bool {
         self.tools.iter().take(self.shown.unwrap_or(usize::MAX)).any(|known| known == name)
     }
@@ -62,7 +62,7 @@ impl Offered {
     }
 }
 
-/// Picks by the scores of the application. Fails where it gave none in time.
+/// Picks by the scores of the application. Fails if the application returns none in time.
 pub(in crate::runner) async fn scored(
     view: &CatalogView,
     query: &str,
@@ -76,7 +76,7 @@ pub(in crate::runner) async fn scored(
     ))
 }
 
-/// Loads visible tools in addition to those that were loaded before, up to `most`, and returns those that are loaded now.
+/// Loads visible tools in addition to those loaded before, up to `most`, and returns those that are loaded now.
 pub(in crate::runner) fn load<'n>(
     remembered: &Remembered,
     view: &CatalogView,
@@ -89,10 +89,10 @@ pub(in crate::runner) fn load<'n>(
     })
 }
 
-/// What the model is offered now, in the order in which it was; `None` for all that it may see.
+/// Returns the tools that the model is offered now, in the order of loading; `None` if it is offered all visible tools.
 pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView>) -> Option<Arc<CatalogView>> {
     remembered.offer(|offered| {
-        // With every tool loaded there is none to look for.
+        // With every tool loaded, there is nothing to search for.
         let Some(offered) = offered else { return view.without(SEARCH).cloned() };
         offered.first.get_or_insert(offered.tools.len());
         offered.shown = Some(offered.tools.len());
@@ -106,7 +106,7 @@ pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView
     })
 }
 
-/// The rules for the system prompt, the same in every request of the run.
+/// Returns the rules for the system prompt, the same in every request of the run.
 pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -> String {
     let Some(Offered { tools, first, .. }) = remembered.lock().offered().cloned() else {
         return view.guidance();
@@ -121,7 +121,7 @@ pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -
     text
 }
 
-/// A visible tool does not run before the model was offered it, because the model has not read its definition.
+/// Refuses a visible tool that the model was not offered yet, because the model has not read its definition.
 #[inline]
 pub(in crate::runner) fn check(remembered: &Remembered, view: &CatalogView, name: &str) -> Result<(), Stop> {
     if remembered.is_offered(name) || view.get(name).is_none() {

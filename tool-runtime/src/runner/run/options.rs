@@ -1,4 +1,4 @@
-//! [`RunOptions`]: who a run acts for and what it may use.
+//! [`RunOptions`]: the principal of a run and its permissions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing};
 use crate::runner::Run;
 use crate::store::RunLease;
 
-/// Who a run acts for and what it may use. Every default allows no more than the policy does.
+/// The principal of a run and its permissions. Every default allows no more than the policy does.
 ///
-/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem that
-/// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
+/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem
+/// that [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
 ///
 /// ```
 /// use tool_runtime::RunOptions;
@@ -49,11 +49,11 @@ pub struct RunOptions {
     pub(in crate::runner) caller: Caller,
     /// The run that calls the graph whose run this is.
     pub(in crate::runner) parent: Option<Run>,
-    /// The run is that of a script, for whose calls no grant lets one run.
+    /// Whether the run is that of a script: no grant applies to its calls.
     pub(in crate::runner) is_script: bool,
-    /// The right of a worker, or of an attempt of an engine, to the run. `None` if neither has it.
+    /// The lease of a worker, or of an attempt of an engine. `None` if neither holds the run.
     pub(in crate::runner) lease: Option<RunLease>,
-    /// Nobody continues the run once its process is gone, so that another process may close what it began.
+    /// Whether no process continues the run once its own is gone, so that another process may close the calls it began.
     pub(in crate::runner) ends_with_process: bool,
 }
 
@@ -70,7 +70,7 @@ impl RunOptions {
     }
 
     /// Sets the id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on
-    /// it. A store has one run of an id, whichever principal or tenant it is of, so let no client choose it.
+    /// it. A store has one run for each id, across all principals and tenants, so let no client choose it.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self
@@ -126,10 +126,10 @@ impl RunOptions {
     }
 
     /// Adds a value to an attribute of the principal that the policy may name, such as a department, a clearance or a
-    /// region. An attribute holds each value that is added to it.
+    /// region. An attribute can have several values.
     pub fn attribute(mut self, name: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
         let added = (name.into(), value.into());
-        // Sorted, so that the order of the calls makes no difference to a comparison.
+        // Sorted, so that the order of the calls does not matter in a comparison.
         if let Err(place) = self.attributes.binary_search(&added) {
             self.attributes.insert(place, added);
         }
@@ -148,7 +148,7 @@ impl RunOptions {
         self
     }
 
-    /// Adds what the user wrote: ids in it count as seen.
+    /// Adds text that the user wrote: ids in it count as evidence.
     pub fn user_text(mut self, text: impl Into<String>) -> Self {
         self.user_text.push(text.into());
         self
@@ -160,13 +160,13 @@ impl RunOptions {
         self
     }
 
-    /// Sets the token that cancels the run, its running tools included.
+    /// Sets the token that cancels the run, including its running tools.
     pub fn cancellation(mut self, token: CancellationToken) -> Self {
         self.cancellation = Arc::new(token);
         self
     }
 
-    /// Sets who makes the calls, for records and policies; the agent itself by default.
+    /// Sets the caller, for records and policies; the agent itself by default.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
@@ -180,38 +180,38 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// The run is held by a worker or by an attempt of an engine: each of its writes is checked against the lease.
+    /// Sets the lease of a worker or of an engine's attempt: each write of the run is checked against it.
     pub(crate) fn held(mut self, lease: RunLease) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Nobody continues the run once its process is gone.
+    /// Marks the run as one that no process continues once its own is gone.
     #[cfg(feature = "mcp-server")]
     pub(crate) const fn ends_with_process(mut self) -> Self {
         self.ends_with_process = true;
         self
     }
 
-    /// The loop guard where the policy names none. A session of a server lasts over many conversations, in which the same
-    /// call is no repetition.
+    /// Returns the loop guard for a policy that names none. A server's session lasts over many conversations, in which
+    /// the same call is not a repetition.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
     }
 
-    /// Whether both act for the same principal of the same tenant, whatever it may use.
+    /// Whether both act for the same principal of the same tenant, whatever their permissions.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
         self.principal == other.principal && self.tenant == other.tenant
     }
 
-    /// The tenant and the principal.
+    /// Returns the tenant and the principal.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
         (self.tenant.clone(), self.principal.clone())
     }
 
-    /// Whether both act for the same party, and that party is and may use the same.
+    /// Whether both act for the same party with the same properties and permissions.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {
         self.is_principal_of(other)
@@ -221,12 +221,12 @@ impl RunOptions {
             && self.tools == other.tools
     }
 
-    /// What the principal is.
+    /// Returns the principal's roles and attributes.
     pub(in crate::runner) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
     }
 
-    /// What the contexts of the calls of a run with this id say of it.
+    /// Returns the run's fields in the contexts of its calls, for this id.
     pub(in crate::runner) fn fields(&self, run_id: Arc<str>) -> RunFields {
         RunFields {
             run_id,
@@ -239,7 +239,7 @@ impl RunOptions {
         }
     }
 
-    /// The run as its policy sees it, with these labels.
+    /// Returns the run as its policy sees it, with these labels.
     pub(in crate::runner) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
         PolicyContext {
             run,
@@ -254,7 +254,7 @@ impl RunOptions {
     }
 }
 
-/// Whether both have the same, in any order and however often: that is all that a rule sees of them.
+/// Whether both contain the same values, in any order and number: rules see no other difference.
 #[cfg(feature = "mcp-server")]
 fn are_same<T: Ord>(one: &[T], other: &[T]) -> bool {
     use std::collections::BTreeSet;

@@ -15,13 +15,15 @@ pub struct RunProblem {
 }
 
 impl RunProblem {
-    /// A stable word: `unknown_tool`, `unknown_connection`, `unknown_role`, `unknown_attribute` or `unknown_label`.
+    /// Returns the stable code: `unknown_tool`, `unknown_connection`, `unknown_role`, `unknown_attribute` or
+    /// `unknown_label`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Roles, attributes and labels often come from elsewhere and mean something there, so only the others are warnings.
+    /// Logs the problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only
+    /// unknown tools and connections are warnings.
     pub(in crate::runner) fn log(&self, run: &str) {
         let code = self.code;
         match code {
@@ -39,7 +41,7 @@ impl fmt::Display for RunProblem {
 
 impl std::error::Error for RunProblem {}
 
-/// Compares the names in the options with what there is.
+/// Compares the names in the options with the catalog and the policy.
 pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
     let mut problems = Vec::new();
     let mut unknown = |code, method: &str, name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
@@ -60,7 +62,7 @@ pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunPro
         unknown("unknown_connection", "connection", kind, &mut kinds.iter().copied(), what);
     }
     let policy = shared.policy.data();
-    // Gathered from the whole policy, so only for those who have any.
+    // Collected from the whole policy, so only for runs that have roles.
     let roles = if options.roles.is_empty() { BTreeSet::new() } else { shared.policy.roles() };
     for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
         unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");

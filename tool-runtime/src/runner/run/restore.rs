@@ -1,4 +1,4 @@
-//! Restoring a run from its snapshot, never wider than it was.
+//! Restores a run from its snapshot, never wider than it was.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
-/// Why a run cannot be restored.
+/// The reason why a run cannot be restored.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RestoreError {
@@ -19,14 +19,14 @@ pub enum RestoreError {
     /// The snapshot's calls come from another caller than the options name.
     OtherCaller,
     /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
-    /// attributes. Start a new one.
+    /// attributes. Start a new run.
     TooManyPolicies,
     /// The store failed.
     Store(StoreError),
 }
 
 impl RestoreError {
-    /// A stable word: `other_principal`, `other_caller`, `too_many_policies` or the store's own.
+    /// Returns the stable code: `other_principal`, `other_caller`, `too_many_policies` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ pub(in crate::runner) async fn restore(
     standings.retain(|standing| *standing != now);
     let policy = RunPolicy::restored(runner.policy().clone(), snapshot.policies, standings)
         .ok_or(RestoreError::TooManyPolicies)?;
-    // What another policy let the run see is also what somebody approved of there, or nobody could.
+    // Under another policy, the run keeps to the tools that its earlier policies showed: only those could be approved.
     let visible = (!policy.is_current()).then_some(snapshot.visible);
     let tools = RunTools::intersection(options.tools.clone(), visible);
     let run = Run::start(Arc::clone(&runner.shared), policy, RunOptions { tools, ..options });
@@ -87,7 +87,7 @@ pub(in crate::runner) async fn restore(
     Ok(run)
 }
 
-/// The options with no more than the snapshot had.
+/// Returns the options, limited to those of the snapshot.
 fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, RestoreError> {
     let theirs = |call: &PendingCall| {
         (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
@@ -106,9 +106,10 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 
-/// Puts a call that waits back, unless the store knows it: as waiting, as begun or as ended.
+/// Puts a waiting call back, unless the store has it as waiting, begun or ended.
 ///
-/// It is asked in the order in which a call goes through these states, so that none is missed while the call moves on.
+/// The states are checked in the order in which a call passes them, so that a call that moves on meanwhile is not
+/// missed.
 pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
     if store.waiting(run.waiting_key(&id)).await?.is_some() || LedgerClient(run).unfinished(&id, None).await?.is_some()

@@ -1,4 +1,4 @@
-//! `tools__search`: the tool with which a model looks for tools.
+//! `tools__search`: the tool with which a model searches for tools.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ use crate::tool::{SEARCH, ToolEffect};
 const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: from your next turn on you can call \
                            what it returns. Say in a few words what the tool has to do.";
 
-/// How much of a description is returned, in bytes: the whole definition comes with the next request.
+/// The maximum length of a returned description, in bytes: the whole definition comes with the next request.
 const MAX_DESCRIPTION_BYTES: usize = 300;
 
-/// Returns `tools__search`, a `read_only` tool with which a model looks for tools that an agent did not pick
-/// ([`Agent::pick`](crate::agent::Agent::pick)): what it returns is offered from the next request of the run on.
+/// Returns `tools__search`, a `read_only` tool with which a model searches for tools that an agent did not pick
+/// ([`Agent::pick`](crate::agent::Agent::pick)). Its results are offered from the next request of the run on.
 ///
 /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
-/// `allowed_tools`. It finds only what the policy lets the run see. An agent that does not pick does not offer it.
+/// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not offer
+/// it.
 ///
 /// ```
 /// use tool_runtime::runner::search_tools;
@@ -120,7 +121,7 @@ impl Instance for Search {
 }
 
 impl Search {
-    /// Finds tools and loads them. Under the least score too: a model that looks for something gets what there is.
+    /// Finds tools and loads them, including those below the minimum score: a search returns the best tools that exist.
     fn search(&self, run: &Run) -> Result<Found, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
         // It never finds itself.

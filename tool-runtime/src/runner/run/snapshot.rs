@@ -1,4 +1,4 @@
-//! [`RunSnapshot`]: what a run remembers, as a document that restores it in another process.
+//! [`RunSnapshot`]: the state of a run as a document, which restores it in another process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::runner::run::state::RunState;
 use crate::runner::{Run, RunOptions};
 use crate::store::{Balance, PendingCall, Store, StoreError, Waiting};
 
-/// The version of the document that this library writes, and the only one it reads.
+/// The version of the document that this library writes, and the only one that it reads.
 const VERSION: u32 = 1;
 
-/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence, spent budget, loop guard, call ids,
-/// calls whose effects are not known, and the calls that wait.
+/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence,
+/// spent budget, loop guard, call ids, calls whose effects are not known, and the calls that wait.
 ///
-/// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
-/// sensitive ones included. Its `Debug` shows none of them. A waiting call is finished once for each store: a
-/// snapshot that is restored over two independent stores lets each of them finish it.
+/// Keep it where clients cannot change it: the library trusts it, and it contains the frozen arguments of waiting
+/// calls, including sensitive ones. Its `Debug` shows none of them. A waiting call is finished once for each store: if
+/// a snapshot is restored over two independent stores, each of them lets the call finish.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSnapshot {
@@ -31,7 +31,7 @@ pub struct RunSnapshot {
     pub(in crate::runner) principal: Option<Arc<str>>,
     pub(in crate::runner) tenant: Option<Arc<str>>,
     pub(in crate::runner) caller: Caller,
-    /// What the principal was: when the snapshot was taken, and before earlier restores.
+    /// The principal's roles and attributes: at the time of the snapshot, and before earlier restores.
     pub(in crate::runner) standings: Vec<Standing>,
     pub(in crate::runner) tools: Option<RunTools>,
     /// The policies of the run, and the tools that they let the run see.
@@ -52,13 +52,13 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 }
 
 impl RunSnapshot {
-    /// The id of the run.
+    /// Returns the id of the run.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// Returns options with what the run had when the snapshot was taken, without connections.
+    /// Returns the run's options at the time of the snapshot, without connections.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().run_id(Arc::clone(&self.run_id)).caller(self.caller.clone());
         if let Some(principal) = &self.principal {
@@ -73,14 +73,14 @@ impl RunSnapshot {
         attributes.fold(options, |options, (name, value)| options.attribute(name, value))
     }
 
-    /// Returns what the run did and spent.
+    /// Returns the calls, the tokens and the cost of the run.
     #[must_use]
     pub const fn summary(&self) -> &RunSummary {
         &self.state.summary
     }
 
-    /// Returns the budgets that a policy sets for the run, with what was used of them when the snapshot was taken: the
-    /// run's own, and those that it shares with other runs of its principal and tenant, as the store has them now.
+    /// Returns the budgets that a policy sets for the run, with the used amounts. Those of the run itself are as of the
+    /// snapshot; those that it shares with other runs of its principal and tenant are the store's current ones.
     ///
     /// # Errors
     /// The store cannot be reached.

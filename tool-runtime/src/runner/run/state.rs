@@ -13,14 +13,16 @@ use crate::runner::run::call_ids::CallIds;
 use crate::runner::run::mistakes::{LAST, Mistakes};
 use crate::runner::run::offer::Offered;
 
-/// Guarded by one mutex that is never held across an await. Most runs have no labels, no tool that failed and no picked
-/// tools; what a call asks about those is answered by a flag, so that it takes the lock twice instead of seven times.
+/// The state of a run behind one mutex that is never held across an await. Most runs have no labels, no failed tools
+/// and no picked tools; flags answer a call's queries about those, so that a call takes the lock twice instead of seven
+/// times.
 pub(in crate::runner) struct Remembered {
     state: Mutex<RunState>,
     flags: AtomicU8,
 }
 
-/// The run has labels; a tool's arguments were wrong; the model was offered some of its tools. None is ever taken back.
+/// The flags: the run has labels; a tool's arguments were wrong; the model was offered a subset of its tools. A flag is
+/// never cleared.
 const LABELLED: u8 = 1;
 const FAILED: u8 = 2;
 const OFFERED: u8 = 4;
@@ -31,17 +33,17 @@ impl Remembered {
         Self { state: Mutex::new(state), flags }
     }
 
-    /// What has a flag is changed through the methods below.
+    /// Returns the state. Change parts that have a flag through the methods below instead.
     pub(in crate::runner) fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock, unless the flag says that there is nothing behind it.
+    /// Returns the locked state; `None` if the flag is not set, because there is nothing to read.
     fn lock_if(&self, flag: u8) -> Option<MutexGuard<'_, RunState>> {
         (self.flags.load(Ordering::Acquire) & flag != 0).then(|| self.lock())
     }
 
-    /// Changes what has flags.
+    /// Changes parts that have flags.
     fn change<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> T {
         let mut state = self.lock();
         let changed = change(&mut state);
@@ -49,12 +51,12 @@ impl Remembered {
         changed
     }
 
-    /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
+    /// Takes over the state of the run from an earlier process; its labels are added to those of this one.
     pub(in crate::runner) fn restore(&self, earlier: RunState) {
         self.change(|state| state.restore(earlier));
     }
 
-    /// The current labels; `None` if there are none.
+    /// Returns the current labels; `None` if there are none.
     #[inline]
     pub(in crate::runner) fn labels(&self) -> Option<Arc<[Arc<str>]>> {
         self.lock_if(LABELLED).map(|state| Arc::clone(&state.labels))
@@ -68,8 +70,8 @@ impl Remembered {
         }
     }
 
-    /// Counts the mistakes in the arguments of a tool, and returns how many failed turns in a row had one of them. After
-    /// the last one the user gets a question.
+    /// Counts the mistakes in the arguments of a tool, and returns the number of consecutive failed turns with one of
+    /// them. After the last one the user gets a question.
     pub(in crate::runner) fn failed(
         &self,
         tool: &str,
@@ -85,7 +87,7 @@ impl Remembered {
         })
     }
 
-    /// A call of the tool passed validation.
+    /// Notes that a call of the tool passed validation.
     #[inline]
     pub(in crate::runner) fn passed(&self, tool: &str) {
         if let Some(mut state) = self.lock_if(FAILED) {
@@ -93,12 +95,12 @@ impl Remembered {
         }
     }
 
-    /// Changes what the model was offered.
+    /// Changes the set of tools that the model was offered.
     pub(in crate::runner) fn offer<T>(&self, offer: impl FnOnce(&mut Option<Offered>) -> T) -> T {
         self.change(|state| offer(&mut state.offered))
     }
 
-    /// Whether the latest request offered the tool, or all.
+    /// Whether the latest request offered the tool, or all tools.
     #[inline]
     pub(in crate::runner) fn is_offered(&self, name: &str) -> bool {
         let is_shown = |offered: &Offered| offered.is_shown(name);
@@ -114,13 +116,13 @@ pub(in crate::runner) struct RunState {
     labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Mistakes>,
     turn: u64,
-    /// The question for the user, once a model repeated a mistake too often.
+    /// The question for the user, once a model has repeated a mistake too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::runner) clarification: Option<String>,
     pub(in crate::runner) summary: RunSummary,
-    /// Calls whose tool has effects, began to run, and whose result was not handed out.
+    /// Calls of tools with effects that began to run and whose result was not returned.
     begun: HashSet<CallId>,
-    /// What the model was offered; `None` if it is offered all that it may see.
+    /// The tools that the model was offered; `None` if it is offered all visible ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offered: Option<Offered>,
     /// Calls that ended in a run without budgets, and the bytes of their results.
@@ -156,7 +158,7 @@ impl RunState {
         self.continued
     }
 
-    /// What the model was offered; `None` if it is offered all that it may see.
+    /// Returns the tools that the model was offered; `None` if it is offered all visible ones.
     pub(in crate::runner) const fn offered(&self) -> Option<&Offered> {
         self.offered.as_ref()
     }
@@ -167,22 +169,22 @@ impl RunState {
         }
     }
 
-    /// A tool with effects begins to run.
+    /// Notes that a tool with effects begins to run.
     pub(in crate::runner) fn begin(&mut self, id: &CallId) {
         self.begun.insert(id.clone());
     }
 
-    /// The result of a call is handed out.
+    /// Notes that the result of a call is returned.
     pub(in crate::runner) fn hand_out(&mut self, id: &CallId) {
         self.begun.remove(id);
     }
 
-    /// Whether a tool with effects began under this id and its result was not handed out.
+    /// Whether a tool with effects began under this id and its result was not returned.
     pub(in crate::runner) fn began(&self, id: &CallId) -> bool {
         self.begun.contains(id)
     }
 
-    /// A new turn of the model begins. After a question to the user, the model may try again.
+    /// Begins a new turn of the model. After a question to the user, the model may try again.
     pub(in crate::runner) fn begin_turn(&mut self) {
         self.turn += 1;
         if self.clarification.take().is_some() {
@@ -190,11 +192,11 @@ impl RunState {
         }
     }
 
-    /// Accounts what a model consumed.
+    /// Accounts a model's usage.
     pub(in crate::runner) fn charge(&mut self, usage: Usage, cost: f64) {
         let summary = &mut self.summary;
         summary.usage = summary.usage.plus(usage);
-        // `max` turns what is not a number into 0; `min` keeps the sum a number that JSON can write.
+        // `max` turns NaN into 0; `min` keeps the sum a number that JSON can write.
         summary.cost = (summary.cost + cost.max(0.0)).min(f64::MAX);
     }
 
@@ -206,7 +208,7 @@ impl RunState {
         }
     }
 
-    /// What calls without a reservation have used.
+    /// Returns the amount used by calls without a reservation.
     pub(in crate::runner) const fn counted(&self) -> Spend {
         self.counted
     }

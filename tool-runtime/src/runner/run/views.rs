@@ -1,7 +1,7 @@
-//! [`Views`]: what the runs of one party may see is found out once for all of them.
+//! [`Views`]: a cache of the tools that a party may see, shared by all of its runs.
 //!
-//! Asking the policy for each tool of a large catalog, hashing and rendering what it shows costs far more than a call;
-//! a server that starts a run for each request would pay it for each.
+//! Asking the policy about each tool of a large catalog, and hashing and rendering the visible ones, costs far more
+//! than a call. Without the cache, a server that starts a run for each request would pay it for each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,33 +9,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::catalog::{CatalogView, Entry, ToolCatalog};
 use crate::policy::{Party, PolicyContext, RunPolicy};
 
-/// The most parties whose view is kept, and the most tools in all of their views: a pointer each.
+/// The maximum number of parties whose view is kept, and of tools in all views: a pointer each.
 const MOST_PARTIES: usize = 256;
 const MOST_TOOLS: usize = 1 << 20;
 
-/// The views of one runner, which has one catalog and one policy. A view is used as long as no server has changed anything
-/// since before it was made. The least recently used makes room.
+/// The views of one runner, which has one catalog and one policy. A view is valid until a server changes something
+/// after the view was begun. The least recently used view is evicted.
 #[derive(Default)]
 pub(in crate::runner) struct Views(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
     views: HashMap<Party, Known>,
-    /// The tools of all views.
+    /// The number of tools in all views.
     tools: usize,
-    /// Counts uses.
+    /// A counter of uses.
     now: u64,
 }
 
 struct Known {
     view: Arc<CatalogView>,
-    /// The catalog's count of changes before the first tool was looked at.
+    /// The catalog's count of changes before the first tool was read.
     changes: u64,
     used: u64,
 }
 
 impl Views {
-    /// Returns the view of the party that the context is of. `visible` asks the policy about one tool.
+    /// Returns the view of the context's party. `visible` asks the policy about one tool.
     pub(in crate::runner) fn of(
         &self,
         catalog: &ToolCatalog,
@@ -47,7 +47,7 @@ impl Views {
         let party = policy.party(context);
         let known = party.as_ref().and_then(|party| self.get(party, changes));
         known.unwrap_or_else(|| {
-            // Outside of the lock. Two runs may do this at the same time, for the same view.
+            // Built outside the lock. Two runs may build the same view at the same time.
             let view = Arc::new(catalog.view(context.tools, visible));
             match party {
                 Some(party) => self.keep(party, view, changes),
@@ -69,7 +69,7 @@ impl Views {
         Some(Arc::clone(&found.view))
     }
 
-    /// Keeps a view. Parties that see the same tools share one, with all that is made of it.
+    /// Keeps a view. Parties that see the same tools share one view and everything derived from it.
     fn keep(&self, party: Party, view: Arc<CatalogView>, changes: u64) -> Arc<CatalogView> {
         let mut kept = self.kept();
         let same = kept.views.values().find(|known| known.view.has_tools_of(&view));

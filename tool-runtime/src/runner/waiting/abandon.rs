@@ -1,4 +1,4 @@
-//! Closing a call that waits because nobody will act on it, whatever it waits for.
+//! Closes a waiting call, of any kind, that no decision or result is expected for.
 
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::gate::ending::Stop;
@@ -16,7 +16,7 @@ pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolE
             ToolEffect::ExternalSideEffect
         }
         Suspension::Approval => ToolEffect::ReadOnly,
-        // A tool that is gone may have had any.
+        // A tool that is gone may have had any effect.
         Suspension::Client => run.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
     };
     let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };

@@ -1,4 +1,4 @@
-//! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
+//! Approvals: a person decides on a waiting call. All checks run again, and the call is finished once.
 
 use crate::call::PendingGraph;
 use crate::call::{
@@ -76,7 +76,7 @@ pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<
     }
 }
 
-/// How a graph ends that waits and does not continue: what it did before stays done.
+/// Returns the end of a waiting graph that does not continue: its earlier effects stay.
 fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
     if !graph.begun {
         return stop;
@@ -87,17 +87,17 @@ fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
     unknown
 }
 
-/// A decision that fits its call.
+/// A decision that matches its call.
 enum Decided {
-    /// It runs, with these arguments, which a person may have changed; a graph continues where it waited.
+    /// The call runs with these arguments, which a person may have edited; a graph continues where it waited.
     Run(Box<Hydrated>, Option<Box<Continued>>, Option<Intervention>),
-    /// This value takes the place of its output.
+    /// This value replaces the tool's output.
     Respond(Projected),
-    /// It does not run.
+    /// The call does not run.
     Refuse(Stop),
 }
 
-/// Reads a decision before its call is claimed. What does not fit leaves the call waiting.
+/// Reads a decision before its call is claimed. On a mismatch the call still waits.
 fn read(
     run: &Run,
     pending: &PendingCall,
@@ -128,8 +128,8 @@ fn read(
     }
 }
 
-/// A decision on a call that a graph made: the graph takes it, and continues. Whatever it is, the graph reads it, so that
-/// one that has begun is not broken off.
+/// Reads a decision on a call that a graph made: the graph receives it and continues. The graph reads every kind of
+/// decision, so that a graph that has begun is not cut off.
 fn within(
     run: &Run,
     pending: &PendingCall,
@@ -146,8 +146,7 @@ fn within(
     }
 }
 
-/// Hydrates the arguments again, and asks the policy about those that a person changed: a person can correct them as long
-/// as the call waits.
+/// Hydrates the arguments again, and asks the policy about edited ones: a person can correct them while the call waits.
 fn approved(
     run: &Run,
     pending: &PendingCall,
@@ -170,12 +169,12 @@ fn approved(
         return Err(refused);
     }
     if stages::is_denied(run, &hydrated) {
-        // The same policy let the call wait: what it says now depends on the arguments or on the run.
+        // This policy let the call wait, so a denial now depends on the edited arguments or on the run.
         let gained = run.labels().iter().any(|label| !pending.labels.contains(label));
         let stop = match edited {
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
-            // The server of a discovered tool publishes another definition since.
+            // The server of a discovered tool has published another definition since.
             false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(Mismatch::Definition),
             false if run.options().tools.as_ref().is_some_and(|tools| !tools.contains(pending.tool.as_str())) => {
                 Stop::mismatch(Mismatch::Tools)
@@ -190,11 +189,11 @@ fn approved(
     Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 
-/// A person answers in the tool's place. The value is checked and projected like the tool's own output.
+/// Reads a person's answer in the tool's place. The value is checked and projected like the tool's own output.
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let shared = run.shared();
     let unfit = |mut stop: Stop| {
-        // The outcomes' own sentences say that the tool ran.
+        // The outcomes' own sentences state that the tool ran, so they are replaced.
         stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };

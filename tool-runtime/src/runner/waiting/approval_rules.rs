@@ -1,4 +1,5 @@
-//! Which rules of a policy can ask for an approval, so that nobody forgets to say whether there is somebody who gives it.
+//! The rules of a policy that can ask for an approval, so that a runner without a decision about approvals is refused
+//! early.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use crate::catalog::{Entry, ToolCatalog};
 use crate::policy::{RuleVerdict, ToolPolicy};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 
-/// Every rule that can ask for an approval of a call of a tool that some run could execute. A tool of a server that has not
-/// come yet is known by its name, because the policy has to name it.
+/// Returns every rule that can ask for an approval of a call of a tool that some run could execute. A tool of a server
+/// that has not connected yet is known by its name, because the policy has to name it.
 pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
     rules(policy, executable(policy, catalog))
 }
@@ -19,8 +20,9 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
     known.chain(later.map(Asked::discovered))
 }
 
-/// Every rule by which a call of a client of a server can wait for a person. With `own`, only those calls on which the
-/// policy does not let their principal decide. The calls of a script wait whatever the policy says.
+/// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
+/// rules for calls that the policy does not let their own principal decide. The calls of a script wait whatever the
+/// policy decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && policy.data().approvals.has_own_calls(name, effect);
     let tools = executable(policy, catalog);
@@ -51,7 +53,7 @@ impl<'e> Asked<'e> {
         Self { name: name.as_str(), effect: *effect, tags, approves_each }
     }
 
-    /// A tool that a server publishes. It has one effect, whatever the server claims.
+    /// Describes a tool that a server publishes. Its effect is fixed, whatever the server claims.
     const fn discovered(name: &'e str) -> Self {
         Self { name, effect: ToolEffect::ExternalSideEffect, tags: &[], approves_each: false }
     }
@@ -63,7 +65,8 @@ pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
     !rules(policy, std::iter::once(Asked::of(entry))).is_empty()
 }
 
-/// Every rule that can ask for an approval of a call of one of these tools, in the policy's own terms, each once.
+/// Returns every rule that can ask for an approval of a call of one of these tools, in the policy's own terms, each
+/// once.
 fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = Asked<'e>>) -> Vec<String> {
     let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);
     for tool in tools {

@@ -44,10 +44,10 @@ pub(in crate::runner) async fn client_failed(run: &Run, call_id: &str) -> Result
     }
 }
 
-/// The client's value as it is delivered, or why it comes too late.
+/// The client's value for delivery, or the stop of a value that comes too late.
 type Answered = Result<Projected, Stop>;
 
-/// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
+/// Reads a client's result before its call is claimed. On a mismatch the call still waits.
 fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut DecisionRecord) -> Result<Answered, Refused> {
     let shared = run.shared();
     if pending.is_expired(shared.clock.now()) {
@@ -55,7 +55,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut Decision
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
     let unfit = |mut stop: Stop| {
-        // The outcomes' own sentences speak of the tool.
+        // The outcomes' own sentences are about the tool, so they are replaced.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
@@ -77,7 +77,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut Decision
     Ok(Ok(projected))
 }
 
-/// What is wrong with a result that comes too late. What the client did is not known, unless its tool only reads.
+/// Returns the stop for a result that comes too late. The client's effect is unknown, unless the tool only reads.
 fn too_late(effect: Option<ToolEffect>) -> Stop {
     let message = "The client's result came too late and was not read.";
     if effect == Some(ToolEffect::ReadOnly) {

@@ -1,7 +1,7 @@
 //! The comparison of a waiting call with the run that wants to finish it, in one place for every way of finishing it.
 //!
-//! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
-//! is taken, so a mismatch leaves it waiting for a run that fits.
+//! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
+//! call is claimed, so after a mismatch it waits for a run that matches.
 
 use crate::call::{Mismatch, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
@@ -15,16 +15,16 @@ use crate::runner::report::telemetry;
 use crate::runner::{ResumeError, Run};
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
 
-/// What is to become of a suspended call.
+/// The intended end of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Purpose {
-    /// Something may happen: it runs, or a value takes the place of its output.
+    /// The call may have an effect: it runs, or a value replaces its output.
     Resume(Suspension),
-    /// It ends without anything having happened; `None` closes a call whatever it waits for.
+    /// The call ends without an effect; `None` closes a call of any suspension.
     Close(Option<Suspension>),
 }
 
-/// Whether the call waits for this, and belongs to the principal and the tenant of the run.
+/// Whether the call waits for this purpose and belongs to the principal and the tenant of the run.
 pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
     let wanted = match purpose {
         Purpose::Resume(suspension) => Some(suspension),
@@ -34,9 +34,9 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
         && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
-/// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
+/// Checks that the suspended call is the one that would run now, in a run no wider than the one that made the call.
 ///
-/// Labels are not compared but taken over: the run carries those of the call from now on.
+/// Labels are not compared but added: the run carries those of the call from now on.
 pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
@@ -45,7 +45,7 @@ pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(),
     Ok(())
 }
 
-/// A refusal of what would finish a call that waits.
+/// Returns the refusal of a decision or result for a waiting call.
 pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
     let shown = Shown::Masked(pending.shown_arguments.clone());
     Refused { stop: Stop::mismatch(mismatch), shown }
@@ -67,7 +67,7 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Mis
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
 
-/// Records the attempt of a decider who may not decide, and returns why.
+/// Records the attempt of a decider who may not decide, and returns the reason.
 pub(in crate::runner) async fn barred(
     run: &Run,
     waiting: &Waiting,
@@ -78,7 +78,8 @@ pub(in crate::runner) async fn barred(
     refused.stop.outcome = Outcome::PolicyDenied;
     refuse(run, waiting, decision, refused).await;
     if mismatch == Mismatch::DeciderTenant {
-        // The decider learns nothing, so a service that left the tenant out would never find its mistake.
+        // The decider's error reveals nothing, so without this log line a service that omits the tenant would not find
+        // its mistake.
         let (text, call) = (mismatch.to_string(), &waiting.call);
         let failure = run.failure(mismatch.code(), &text);
         let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
@@ -87,8 +88,8 @@ pub(in crate::runner) async fn barred(
     ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 
-/// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
-/// because nothing about the call has changed for a UI.
+/// Records a decision or an answer that does not match, and returns its result. The call still waits. No event is
+/// emitted, because nothing about the call has changed for a UI.
 pub(in crate::runner) async fn refuse(
     run: &Run,
     waiting: &Waiting,

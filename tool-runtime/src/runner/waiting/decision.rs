@@ -1,4 +1,4 @@
-//! [`ApprovalDecision`]: what a person decides on a call that waits.
+//! [`ApprovalDecision`]: a person's decision on a waiting call.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::DecisionKind;
 
-/// What a person decides on a call that waits.
+/// A person's decision on a waiting call.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalDecision {
-    /// It may run as it is.
+    /// The call may run unchanged.
     Approve,
-    /// It may run with these arguments, a JSON object as text. They are validated and decided again; until they fit, the
-    /// call waits.
+    /// The call may run with these arguments, a JSON object as text. They are validated and checked against the policy
+    /// again; until they pass, the call waits.
     ApproveEdited(String),
-    /// It does not run. The model reads the message, of which at most 2,048 bytes are kept.
+    /// The call does not run. The model reads the message, of which at most 2,048 bytes are kept.
     Deny(Option<String>),
-    /// It does not run; this JSON value takes the place of the tool's output and is projected like it.
+    /// The call does not run; this JSON value replaces the tool's output and is projected like it.
     Respond(String),
 }
 
 impl ApprovalDecision {
-    /// Returns the kind of the decision, as records name it.
+    /// Returns the kind of the decision, as it appears in records.
     #[must_use]
     pub const fn kind(&self) -> DecisionKind {
         match self {

@@ -1,5 +1,5 @@
-//! Decisions on one call follow each other in its run: the second one finds what the first made of the call, and holds
-//! none of the run's budget meanwhile.
+//! Serializes the decisions on one call within its run: the second one sees the effect of the first, and holds none of
+//! the run's budget while it waits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,7 +8,7 @@ use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
 use crate::call::CallId;
 
-/// The calls of a run that somebody is about to decide on.
+/// The calls of a run with a decision in progress.
 #[derive(Default)]
 pub(in crate::runner) struct DecisionLocks(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
 
@@ -18,7 +18,7 @@ pub(in crate::runner) struct DecisionLock {
 }
 
 impl DecisionLocks {
-    /// Waits until nobody else is about to decide on a call of this run.
+    /// Waits until no other task decides on a call of this run.
     pub(in crate::runner) async fn lock(&self, call_id: &CallId) -> DecisionLock {
         let turns = self.of(call_id);
         DecisionLock { _turn: turns.lock_owned().await }

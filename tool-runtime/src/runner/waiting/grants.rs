@@ -1,4 +1,4 @@
-//! The grants of a tenant: listed, taken back, and asked about a call that requires an approval.
+//! The grants of a tenant: listed, revoked, and looked up for a call that requires an approval.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(in crate::runner) async fn revoke(shared: &Shared, grant: &Grant) -> Result<
 pub(in crate::runner) struct Remembered {
     /// The grant that decides on it.
     pub(in crate::runner) decided: Option<(Key, Decision)>,
-    /// One that would let it run, had its decider still the right to.
+    /// A grant that would permit the call if its decider still had the right to decide.
     pub(in crate::runner) void: Option<VoidGrant>,
 }
 
@@ -51,6 +51,7 @@ pub(in crate::runner) fn remembered<'a>(
     async move {
         let run = open.run();
         let options = run.options();
+        // A grant does not cover arguments that were repaired.
         if repaired {
             return Remembered::default();
         }
@@ -82,7 +83,7 @@ pub(in crate::runner) fn remembered<'a>(
             let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
             (grant.key(), decision)
         };
-        // A denial wins, and stays until it is taken back: to ask again would only loosen it.
+        // A denial wins, and stays until it is revoked: asking again could only loosen it.
         if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
             return Remembered { decided: Some(decided(denial)), void: None };
         }

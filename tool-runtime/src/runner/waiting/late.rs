@@ -1,4 +1,4 @@
-//! Decisions that come for a call that does not wait: they change nothing, and have a record.
+//! Decisions on a call that does not wait: they have no effect, but are recorded.
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
@@ -46,8 +46,8 @@ pub(in crate::runner) async fn append(
     Ok(())
 }
 
-/// The record of a decision on a call that does not wait. `None` without a decider, without a record of a call of a
-/// party that is `wanted`, or if enough are recorded.
+/// Returns the record of a decision on a call that does not wait. `None` without a decider, if no record of the call
+/// has a party that `wanted` accepts, or if the maximum number of refusals is recorded.
 async fn late(
     shared: &Shared,
     (run_id, id): (&str, &CallId),
@@ -63,7 +63,7 @@ async fn late(
     if records.iter().filter(refused).count() >= MOST {
         return Ok(None);
     }
-    // A call whose decision is in the post of its run waits still, and one that runs has only the record of its decision.
+    // A call with a posted decision still waits, and a running call has only the record of its decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from);
     let of_party = |record: &AuditRecord| wanted((record.principal().map(|id| &**id), record.tenant().map(|id| &**id)));
     let known = records.into_iter().chain(open).rfind(of_party);

@@ -1,4 +1,5 @@
-//! Names of values that a call refers to, looked up when it begins to wait. Nothing here refuses or delays a call for long.
+//! The names of values in a call, looked up when the call begins to wait. A look-up never refuses a call, and delays it
+//! only briefly.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,13 +20,13 @@ use crate::schema;
 use crate::text::{nearest, pointer};
 use crate::tool::ToolSpec;
 
-/// The most values of one call that are looked up.
+/// The maximum number of values of one call that are looked up.
 const MOST: usize = 8;
 
-/// How long the look-ups of one call may take, all of them together.
+/// The time limit for all look-ups of one call together.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What is wrong with the bindings: a tool or an argument that does not exist, or an argument that stays hidden.
+/// Returns the problems of the bindings: a tool or an argument that does not exist, or a sensitive argument.
 pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog) -> Vec<String> {
     let problem = |(tool, argument): &(Arc<str>, Arc<str>)| {
         let bound = format!("names of `{}` are bound to `{}`", argument.escape_debug(), tool.escape_debug());
@@ -53,7 +54,7 @@ pub(in crate::runner) struct Unnamed {
     value: String,
 }
 
-/// The values of a call whose names somebody can look up. `arguments` are the effective ones, as JSON text.
+/// Returns the values of a call that have a look-up. `arguments` are the effective ones, as JSON text.
 pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) -> Vec<Unnamed> {
     let mine = run.shared().names.keys().filter(|(tool, _)| **tool == *spec.name.as_str()).map(|(_, name)| name);
     let mut mine = mine.peekable();
@@ -85,7 +86,8 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
     found
 }
 
-/// Looks them up for the run's principal and tenant, side by side. What fails is reported, and shown as not available.
+/// Looks the names up concurrently, for the run's principal and tenant. A failure is reported, and shown as not
+/// available.
 pub(in crate::runner) async fn look_up(
     run: &Run,
     call: &CallId,
@@ -117,7 +119,7 @@ pub(in crate::runner) async fn look_up(
     named.into_iter().flatten().collect()
 }
 
-/// One look-up. `Err` says for operators why there is no answer.
+/// Runs one look-up. `Err` is the reason of its failure, for operators.
 async fn ask(run: &Run, tool: &str, one: &Unnamed) -> Result<Option<String>, String> {
     let (shared, options) = (run.shared(), run.options());
     let Some(lookup) = shared.names.get(&(Arc::from(tool), Arc::clone(&one.argument))) else { return Ok(None) };

@@ -1,5 +1,4 @@
-//! Decisions from outside of a run: asked about before they are made, and checked before they are posted to another
-//! process.
+//! Decisions from outside a run: permission queries, and the checks before a decision is posted to another process.
 
 use crate::call::{Caller, Decider, Mismatch, Question, Suspension};
 use crate::policy::RunPolicy;
@@ -25,7 +24,7 @@ pub(in crate::runner) async fn may_decide(
     run.bars(call.decided(), decider).map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
 }
 
-/// Checks a decision that another process carries out, as that process will. A refusal is recorded.
+/// Checks a decision for another process, with the checks of that process. A refusal is recorded.
 pub(in crate::runner) async fn admits(
     run: &Run,
     question: &Question,
@@ -40,9 +39,9 @@ pub(in crate::runner) async fn admits(
     }
 }
 
-/// Returns the run of a call that waits, with no more than the call's run had: held to this runner's policy, and to
-/// those of the document that is kept of the run. The options give connections and a sink. `None` if the policies are
-/// too many, and for a call of a graph, which is decided with the graph's own.
+/// Returns the run of a waiting call, with no more than the call's run had. It is held to this runner's policy, and to
+/// those of the run's stored document. The options supply connections and a sink. `None` if there are too many
+/// policies, and for a call of a graph, which is decided with the graph's own call.
 pub(in crate::runner) fn run_of(
     runner: &ToolRunner,
     call: &PendingCall,

@@ -1,4 +1,4 @@
-//! Sticky decisions: what somebody decides on a call that waits is remembered for calls like it.
+//! Sticky decisions: a decision on a waiting call is remembered for similar calls.
 
 use std::error::Error;
 use std::fmt;
@@ -18,10 +18,10 @@ use crate::store::{
 };
 use crate::tool::ToolEffect;
 
-/// The longest text of conditions, in bytes: every call that the grant may cover reads them.
+/// The maximum length of the conditions, in bytes: every call that the grant may cover reads them.
 const MAX_CONDITIONS: usize = 64 << 10;
 
-/// What is remembered of a decision: for which runs, for which arguments, how often and how long.
+/// The extent of a remembered decision: its runs, its arguments, its number of uses and its lifetime.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,18 +46,19 @@ pub struct Remember {
 }
 
 impl Remember {
-    /// Calls with the same arguments run without being asked about.
+    /// Creates a grant under which calls with the same arguments run without an approval.
     pub fn allow(scope: GrantScope) -> Self {
         Self { scope, verdict: Verdict::Allow, matching: None, uses: None, expires_in: None }
     }
 
-    /// Calls with the same arguments are refused without being asked about.
+    /// Creates a grant under which calls with the same arguments are refused without a question to a person.
     pub fn deny(scope: GrantScope) -> Self {
         Self { verdict: Verdict::Deny, ..Self::allow(scope) }
     }
 
-    /// Covers every call whose arguments meet all of these conditions, a JSON list of what a policy writes as
-    /// `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can be anything.
+    /// Covers every call whose arguments meet all of these conditions: a JSON list of conditions in the form of a
+    /// policy's `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can have
+    /// any value.
     ///
     /// # Errors
     /// The text is not a list of conditions, an empty one, or longer than 64 KiB.
@@ -82,19 +83,19 @@ impl Remember {
         Ok(self)
     }
 
-    /// Covers every call of the tool, whatever its arguments are.
+    /// Covers every call of the tool, with any arguments.
     pub fn any_arguments(mut self) -> Self {
         self.matching = Some(Vec::new());
         self
     }
 
-    /// Sets how many calls may run. Any number by default, which a tool with external effects does not have.
+    /// Sets the maximum number of calls. Unlimited by default; required for a tool with external effects.
     pub const fn uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Sets how long it holds. Always by default, which a tool with external effects does not have.
+    /// Sets the lifetime. Unlimited by default; required for a tool with external effects.
     pub const fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self
@@ -102,8 +103,8 @@ impl Remember {
 }
 
 impl Remember {
-    /// Makes the grant of a decision on a call that waits, and the record of it. `effect` is that of its tool, if there
-    /// still is one.
+    /// Creates the grant of a decision on a waiting call, and its record. `effect` is that of the call's tool, if the
+    /// tool still exists.
     pub(crate) fn grant(
         self,
         call: &PendingCall,
@@ -153,7 +154,7 @@ impl Remember {
     }
 }
 
-// Conditions hold values of arguments.
+// Conditions contain values of arguments.
 impl fmt::Debug for Remember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Remember")
@@ -165,27 +166,28 @@ impl fmt::Debug for Remember {
     }
 }
 
-/// Why a decision cannot be remembered. Nothing was changed.
+/// The reason why a decision cannot be remembered. Nothing was changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GrantError {
     /// The call does not wait, the decider may not decide on it, or the store failed.
     Resume(ResumeError),
-    /// The tool reaches outside, so its grants need both a number of uses and an end.
+    /// The tool has external effects, so its grants need both a number of uses and an expiry.
     Unbounded,
-    /// The scope names another run or conversation than the call's, or a principal that the run does not have; a
-    /// denial has a number of uses, or an allowance none; it has no time; or the call is that of a graph, which waits with another.
+    /// The scope names another run or conversation than the call's, or a principal that the run does not have; a denial
+    /// has a number of uses, or an allowance has zero; its lifetime is zero; the call's arguments were repaired; or the
+    /// call is that of a graph, which waits with another.
     Scope,
-    /// The conditions are none.
+    /// The text is not a list of conditions.
     Conditions(String),
-    /// The call that waits does not meet the condition on the argument at this pointer, so nobody looked at a call that
-    /// the grant would cover.
+    /// The waiting call itself does not meet the condition on the argument at this pointer, so the decider has not seen
+    /// an example of a covered call.
     Unmet(String),
 }
 
 impl GrantError {
-    /// Returns a stable word: `grant_unbounded`, `grant_scope`, `grant_conditions`,
-    /// `grant_unmet`, or that of the [`ResumeError`].
+    /// Returns the stable code: `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, or that of the
+    /// [`ResumeError`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! [`ResumeError`]: a call that waits cannot be finished.
+//! [`ResumeError`]: the reason why a waiting call cannot be finished.
 
 use std::error::Error;
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 use crate::call::{CallId, Mismatch};
 use crate::store::StoreError;
 
-/// A call that waits cannot be finished. Nothing was changed: it still waits, if it did before.
+/// The reason why a waiting call cannot be finished. Nothing was changed: a call that waited still waits.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// No call with this id waits for this answer or decision: it never waited, was finished already, waits for somebody
-    /// else (a person, not a client), belongs to another principal or tenant, is decided on by somebody of another
-    /// tenant, or was named twice.
+    /// No call with this id waits for this answer or decision. It never waited, was finished already, waits for a
+    /// person instead of a client or the reverse, belongs to another principal or tenant, was named twice, or the
+    /// decider is of another tenant.
     NotWaiting(CallId),
-    /// The decider may not decide on this call, or a decision that is to be posted answers another question than the call
-    /// asks now. The attempt is recorded.
+    /// The decider may not decide on this call, or a posted decision answers another question than the call asks now.
+    /// The attempt is recorded.
     NotAllowed(Mismatch),
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
-    /// The error for a decider who may not decide. To another tenant the call does not exist.
+    /// Returns the error for a decider who may not decide. For a decider of another tenant, the call does not exist.
     pub(crate) fn barred(call: &CallId, mismatch: Mismatch) -> Self {
         match mismatch {
             Mismatch::DeciderTenant => Self::NotWaiting(call.clone()),
@@ -30,7 +30,7 @@ impl ResumeError {
         }
     }
 
-    /// A stable word: `not_pending`, `not_allowed` or the store's own.
+    /// Returns the stable code: `not_pending`, `not_allowed` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Suspensions: a call is frozen into the store, and opened again once, by the run that it belongs to.
+//! Suspensions: a call is frozen into the store, and reopened once, by the run that it belongs to.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::runner::{ResumeError, Run};
 use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, Waiting};
 use crate::tool::Digested;
 
-/// What a suspended call waits with.
+/// The reason and the payload of a suspension.
 #[derive(Default)]
 pub(in crate::runner) struct Waits {
-    /// What a client is to execute.
+    /// The payload that a client is to execute.
     pub(in crate::runner) prepared: Option<JsonText>,
     /// The call that a graph waits for.
     pub(in crate::runner) graph: Option<Box<PendingGraph>>,
@@ -51,13 +51,13 @@ pub(in crate::runner) async fn suspend(
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
     let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
-    // Before a call waits for the first time, another process may have run it without asking, or may have ended it.
+    // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
     let mut changed = frozen.treatment.changes.clone();
     changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
-    // Only a person reads names, and what a graph waits for has its own.
+    // Names are for persons only, and the call that a graph waits for has its own.
     let unnamed = match (suspension, &graph) {
         (Suspension::Approval, None) => names::unnamed(run, spec, effective),
         _ => Vec::new(),
@@ -78,17 +78,17 @@ pub(in crate::runner) async fn suspend(
     };
     open.draft.asks(&pending);
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
-    // A call that has its record does not wait.
+    // A call whose record is written does not wait.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
-    // If nobody hears whether it was kept, the record of the call takes it back.
+    // If the store's answer is lost, the record of the call withdraws the suspension.
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
     let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
     let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
     match (kept, suspension) {
         (Ok(kept @ (Kept::Waits | Kept::Before)), Suspension::Approval) | (Ok(kept @ Kept::Waits), _) => {
             (open.suspending, open.attempt) = (None, None);
-            // A call that another process suspended before asks its own question.
+            // A call that another process suspended before has its own question.
             if matches!(kept, Kept::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
@@ -106,7 +106,7 @@ pub(in crate::runner) async fn suspend(
         }
         (Ok(Kept::Begun(None)), _) => {
             open.suspending = None;
-            // One whose process is gone is taken over.
+            // A call whose process is gone is taken over.
             let known = match &begun {
                 Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
@@ -121,7 +121,7 @@ pub(in crate::runner) async fn suspend(
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Ending::Elsewhere(Box::new(result)))
         }
-        // What was to be booked with it is booked with its record.
+        // The booking of the suspension is made with the call's record instead.
         (Ok(Kept::Refused), _) => {
             Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
         }
@@ -164,26 +164,26 @@ async fn keep(
     kept
 }
 
-/// A suspended call that was found and compared, with what was made of the decision or the answer.
+/// A suspended call after the comparison, with the parsed decision or answer.
 pub(in crate::runner) enum Reopened<P> {
-    /// It waits until it begins to run or ends; the guard gives it its end.
+    /// The call waits until it begins to run or ends; the guard ensures its end.
     Open(Box<OpenCall>, P),
-    /// It does not fit this run any more, or what was given does not fit the call. It still waits.
+    /// The call does not match this run, or the decision or answer does not match the call. It still waits.
     Mismatch(ToolExecResult),
 }
 
-/// What is given for a suspended call: by whom, and what for.
+/// A decision or answer for a suspended call: its author and its purpose.
 pub(in crate::runner) struct Given<'a> {
     pub(in crate::runner) purpose: Purpose,
     pub(in crate::runner) kind: DecisionKind,
     /// `None` if no person decides.
     pub(in crate::runner) decider: Option<&'a Decider>,
-    /// The question that it answers. `None` for the result of a client, whose call waits once under its id.
+    /// The question that it answers. `None` for a client's result: a call waits for its client only once.
     pub(in crate::runner) question: Option<&'a Question>,
 }
 
-/// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question: every way
-/// of deciding comes through here. Returns the call with the record of the decision, or the result of the refusal. A
+/// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question. Every way
+/// of deciding uses this function. Returns the call with the record of the decision, or the result of the refusal. A
 /// decision on a call that does not wait is recorded too.
 pub(in crate::runner) async fn asked(
     run: &Run,
@@ -196,7 +196,7 @@ pub(in crate::runner) async fn asked(
         late::note_late(run, id, given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
-    // The decision may have to be recorded with a digest.
+    // The decision's record may need a digest.
     run.digests().await;
     let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
     if let Some(mismatch) = given.decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
@@ -209,10 +209,10 @@ pub(in crate::runner) async fn asked(
     Ok(Ok((waiting, decision)))
 }
 
-/// Finds a suspended call, compares it with the run that wants it, and reads what is given for it.
+/// Finds a suspended call, compares it with the run that wants it, and reads the decision or answer for it.
 ///
-/// Nothing is taken out of the store yet: that happens in the transaction that begins or ends the call. A decision or an
-/// answer that does not fit leaves the call waiting for the next.
+/// The call stays in the store until the transaction that begins or ends it. After a decision or answer that does not
+/// match, it waits for the next one.
 pub(in crate::runner) async fn reopen<P>(
     run: &Run,
     id: &CallId,

@@ -1,4 +1,4 @@
-//! Sealed tokens: a call that waits, carried by somebody else, for services that keep no store.
+//! Sealed tokens: a waiting call as a text that a client carries, for services without a store.
 
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::runner::waiting::comparison;
 use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
 
-/// What every token begins with. It names the purpose and the version, and is authenticated with the rest.
+/// The prefix of every token. It names the purpose and the version, and is authenticated with the rest.
 const PREFIX: &str = "tool-runtime-approval-1";
 /// The longest token that is read, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -38,12 +38,12 @@ const NONCE_BYTES: usize = 24;
 pub struct TokenKeys(Arc<Vec<(Box<str>, Key)>>);
 
 impl TokenKeys {
-    /// A ring of one key. Its id is in the token, readable for everybody.
+    /// Creates a ring of one key. The key's id is in the token, readable by everyone.
     pub fn new(id: &str, key: [u8; 32]) -> Self {
         Self(Arc::new(vec![(named(id), key.into())]))
     }
 
-    /// Adds a key that opens tokens which were sealed with it before. Take it out once they have expired.
+    /// Adds a key that opens tokens sealed with it earlier. Remove it once they have expired.
     pub fn also_opens(mut self, id: &str, key: [u8; 32]) -> Self {
         Arc::make_mut(&mut self.0).push((named(id), key.into()));
         self
@@ -58,7 +58,7 @@ impl TokenKeys {
     }
 }
 
-/// The id as a token holds it: a dot would end it.
+/// Returns the id as it appears in a token: a dot would end it.
 fn named(id: &str) -> Box<str> {
     id.replace('.', "_").into()
 }
@@ -69,25 +69,25 @@ impl fmt::Debug for TokenKeys {
     }
 }
 
-/// Why a call cannot be sealed, or a token cannot be opened. Nothing ran.
+/// The reason why a call cannot be sealed, or a token cannot be opened. No tool ran.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// No call waits for an approval under this id, here or any more.
+    /// No call waits for an approval under this id, or it no longer does.
     NotWaiting(CallId),
-    /// The text was never a token, or was changed.
+    /// The text is not a token, or was changed.
     Forged,
-    /// The key that it was sealed with is not in the ring.
+    /// The key that sealed the token is not in the ring.
     UnknownKey,
-    /// Another version of the library sealed it.
+    /// Another version of the library sealed the token.
     Version,
     /// The call expired.
     Expired,
-    /// It belongs to another principal.
+    /// The call belongs to another principal.
     OtherPrincipal,
-    /// It belongs to another tenant.
+    /// The call belongs to another tenant.
     OtherTenant,
-    /// What was suspended is not what would run.
+    /// The suspended call differs from the one that would run.
     Mismatch(Mismatch),
     /// The run cannot be restored.
     Restore(RestoreError),
@@ -96,7 +96,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Returns a stable word: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
+    /// Returns the stable code: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
     /// `other_principal`, `other_tenant`, `no_randomness`, and those of [`Mismatch`] and [`RestoreError`].
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -147,7 +147,7 @@ impl From<StoreError> for TokenError {
     }
 }
 
-/// What a token holds.
+/// The content of a token.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sealed {
@@ -163,7 +163,7 @@ pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &TokenKeys) 
     let Some((id, key)) = keys.sealing().filter(|_| !snapshot.waiting.is_empty()) else {
         return Err(TokenError::NotWaiting(call));
     };
-    // A document that cannot be written would be one of the library's own; nobody could open it.
+    // A document that cannot be serialized is an error of the library; no process could open its token.
     let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| TokenError::Version)?;
     let nonce = XNonce::try_generate().map_err(|_| TokenError::NoRandomness)?;
     let head = format!("{PREFIX}.{id}.");
@@ -229,6 +229,6 @@ fn unsealed(token: &str, keys: &TokenKeys) -> Result<Sealed, TokenError> {
     let payload = Payload { msg: sealed, aad: head.as_bytes() };
     let opened = XChaCha20Poly1305::new(key).decrypt(&XNonce::from(*nonce), payload);
     let text = opened.map_err(|_| TokenError::Forged)?;
-    // It is authentic, so whatever cannot be read was written by another version.
+    // The text is authentic, so an unreadable one was written by another version.
     serde_json::from_slice(&text).map_err(|_| TokenError::Version)
 }

@@ -1,4 +1,4 @@
-//! The same tools are written once, as they would be each time, and what is kept is bounded.
+//! Tests that equal tools are encoded once and unchanged, and that the cache is bounded.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn request<'a>(run: &'a Run, settings: &'a RequestSettings, messages: &'a [Messa
     ModelRequest::new(messages, run.catalog(), settings)
 }
 
-/// The body that is sent, and the tools as the encoder gives them.
+/// Returns the body that is sent, and the tools as the encoder writes them.
 fn bodies(of: &Settings, request: &ModelRequest<'_>) -> (Value, Value) {
     let tools = Texts::default().of(of, request).unwrap();
     let (body, offered) = endpoint::body(of, request, &tools, false).unwrap();
@@ -105,7 +105,7 @@ fn a_view_is_written_once_and_a_narrowing_choice_each_time() {
     let narrowed = tools(&one, &only);
     assert_eq!((narrowed.sent("texts__a").is_some(), narrowed.sent("texts__b").is_some()), (false, true));
     assert!(Arc::ptr_eq(&first, &tools(&one, &any)));
-    // Chat Completions names them in the choice, and offers all of them.
+    // Chat Completions names the tools in the choice, and still offers all of them.
     let of = settings(Format::OpenAiChat, false);
     let shared = Texts::default();
     let all = shared.of(&of, &request(&one, &only, &messages)).unwrap();
@@ -121,7 +121,7 @@ fn what_is_kept_is_bounded() {
     for _ in 0..2 * MOST_VIEWS {
         let view = run.catalog().only(["texts__a"].into_iter());
         texts.of(&of, &ModelRequest::new(&messages, &view, &any)).unwrap();
-        // What is used stays.
+        // Entries in use stay.
         assert!(Arc::ptr_eq(&first, &texts.of(&of, &request(&run, &any, &messages)).unwrap()));
     }
     let kept = texts.kept();

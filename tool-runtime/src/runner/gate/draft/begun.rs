@@ -1,4 +1,4 @@
-//! How the record of a call begins, and where it comes from for a call that waited.
+//! The initial record of a new call, and the stored record of a call that waited.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, T
 use crate::runner::Run;
 use crate::runner::gate::draft::{Called, Draft};
 
-/// In a record until its arguments are read or digested. `OpenCall::read` does the one, [`Draft::give`] the other.
+/// The placeholder in a record until its arguments are read or digested: `OpenCall::read` reads them, [`Draft::give`]
+/// digests them.
 const UNSEEN: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
 
 impl Draft {
@@ -49,7 +50,7 @@ impl Draft {
         Self::of(called, record)
     }
 
-    /// The draft of a suspended call, with the session, the conversation and the caller that it had when it was suspended.
+    /// Returns the draft of a suspended call, with the session, the conversation and the caller of its suspension.
     pub(in crate::runner) fn reopened(run: &Run, record: ToolInvocationRecord) -> Self {
         let options = run.options();
         let record = Box::new(ToolInvocationRecord {
@@ -58,7 +59,7 @@ impl Draft {
             roles: options.roles.clone(),
             attributes: options.attributes.clone(),
             tenant: options.tenant.clone(),
-            // What it waited for is not how it ends.
+            // The message of the suspension is not the message of its end.
             safe_message: None,
             ..record
         });
@@ -66,7 +67,7 @@ impl Draft {
     }
 
     #[inline]
-    /// Dates the start of the call again, once the time of the store is known.
+    /// Corrects the start of the call, once the time of the store is known.
     #[cold]
     pub(in crate::runner) fn starts(&mut self, now: Timestamp) {
         self.started_at = now;

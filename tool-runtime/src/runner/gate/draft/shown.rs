@@ -6,9 +6,9 @@ use crate::tool::Hash;
 
 /// The visible form of arguments in a record.
 pub(in crate::runner) enum Shown {
-    /// They were read; sensitive ones are masked.
+    /// The arguments were read; sensitive ones are masked.
     Masked(JsonText),
-    /// They could not be read: their length in bytes, and their hash.
+    /// The arguments could not be read: their length in bytes, and their hash.
     Unread(usize, Hash),
 }
 

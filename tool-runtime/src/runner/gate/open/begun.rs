@@ -1,4 +1,4 @@
-//! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
+//! Calls that this process refuses, although another process with the same run may have begun or recorded them.
 
 use crate::call::{Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
-    /// Opens a call again that another process began and left.
+    /// Reopens a call that another process began and abandoned.
     pub(in crate::runner) fn taken_over(run: Run, record: ToolInvocationRecord) -> Self {
         let draft = Draft::reopened(&run, record);
         let started = run.shared().clock.now();
@@ -22,12 +22,12 @@ impl OpenCall {
         open
     }
 
-    /// The call of a graph that this call waits for.
+    /// Returns the call of the graph that this call waits for.
     pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
         self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
     }
 
-    /// Whether the ledger may know the call, and was not asked.
+    /// Whether the ledger may know the call and was not read.
     pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
     }
@@ -40,29 +40,29 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
-    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
-    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write. One that
-    /// another process took to its end has its record, and gets no second one.
+    /// Returns the end of a call that stopped. If the call is refused before the ledger is read, another process may
+    /// have begun it: the call is then not reported as failed or cancelled, and this process writes no record. A call
+    /// that another process finished has its record and gets no second one.
     pub(super) async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
         match self.known_elsewhere(&stop).await {
             Ok(None) => Err(stop),
             Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
             Err(error) => {
                 discard(self.run.store_unread(error));
-                // Nobody can say whether it has its record, so none is written.
+                // The store cannot tell whether the call has a record, so none is written.
                 if is_certain(stop.outcome) { Err(stop) } else { Ok(Ending::Elsewhere(Box::new(self.unknown()))) }
             }
         }
     }
 
-    /// What other processes made of the call. `None` if none of them is known to have had it.
+    /// Returns the result of the call in another process; `None` if no other process is known to have had it.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
         let known = LedgerClient(&self.run).look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
         if let Some(None) = known
             && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
         {
-            // The gate refuses it here, so its tool is not asked.
+            // The gate refuses the call in this process, so its tool is not asked to reconcile.
             LedgerClient(&self.run).close_abandoned(&begun).await?;
         }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
@@ -73,8 +73,8 @@ impl OpenCall {
         ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
     }
 
-    /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
-    /// both was refused before its arguments were read, the tool has to do.
+    /// Whether a record belongs to this call, and not to another one with the same id. If one of the two was refused
+    /// before its arguments were read, only the tools are compared.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
         *record.name == *self.draft.name()
             && match (&record.arguments, self.draft.recorded_arguments(&self.run.shared().digests)) {
@@ -83,13 +83,13 @@ impl OpenCall {
                     RecordedArguments::Unread { digest: theirs, .. },
                     Some(RecordedArguments::Unread { digest: ours, .. }),
                 ) => *theirs == ours,
-                // What can be read in one process can be read in all.
+                // Arguments that are readable in one process are readable in all.
                 _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
             }
     }
 }
 
-/// Whether a call could not have begun in any process: what is wrong is in the call itself.
+/// Whether the call could not have begun in any process, because the error is in the call itself.
 const fn is_certain(outcome: Outcome) -> bool {
     matches!(
         outcome,

@@ -1,4 +1,5 @@
-//! The end of a call: its result, its record, and its terminal event. A call whose future is dropped ends like any other.
+//! The end of a call: its result, its record, and its terminal event. A call whose future is dropped ends in the same
+//! way.
 
 use tokio::runtime::Handle;
 
@@ -14,19 +15,19 @@ use crate::store::WriteHandle;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
-    /// The record of a call that is about to wait.
+    /// Returns the record of a call that is about to wait.
     pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
         let (prepared, question) = (suspended.prepared.clone(), suspended.question.clone());
         let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared, question);
         self.draft.clone().give(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
     }
 
-    /// The id towards the model.
+    /// Returns the id for the model.
     pub(super) fn id(&self) -> &CallId {
         self.id.as_ref().unwrap_or(&self.draft.id)
     }
 
-    /// The result of a call that ended, and why it failed.
+    /// Returns the result of a call that ended, and the reason if it failed.
     #[inline]
     pub(super) fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
         let (id, executed) = (self.id().clone(), self.draft.executed());
@@ -36,7 +37,7 @@ impl OpenCall {
                 let outcome = suspended.outcome();
                 (ToolExecResult::suspended(id, outcome, suspended.prepared, suspended.question), None)
             }
-            // Its record knows a person's part in it.
+            // Its record already contains a person's part in it.
             Ok(Ending::Elsewhere(result)) => return (*result, None),
             Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
             Err(stop) => (stop.result(id, executed), Some(stop)),
@@ -47,14 +48,14 @@ impl OpenCall {
         (result, stop)
     }
 
-    /// The record of a call that ends now, unless it is suspended. `None` if it was given away before.
+    /// Returns the record of a call that ends now, unless it is suspended. `None` if the record was taken before.
     #[inline]
     pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
         self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
         self.draft.give(&self.run.shared().digests, self.run.is_heard(), result, stop, self.ended)
     }
 
-    /// Hands the record to the store, with what else is written about the call's end.
+    /// Writes the record to the store, together with the other writes of the call's end.
     #[inline]
     pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> WriteHandle {
         let Some(record) = self.record(result, stop) else { return WriteHandle::ready(Ok(())) };
@@ -62,7 +63,7 @@ impl OpenCall {
         LedgerClient(&self.run).put(record, self.attempt.as_deref(), settled, self.suspending.take())
     }
 
-    /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    /// Emits the last event of the call, accounts it, and reports a failure once.
     #[inline]
     pub(super) fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
@@ -78,7 +79,7 @@ impl OpenCall {
                 state.count(used);
             }
         }
-        // What a graph calls is spent by the run that called the graph too.
+        // The calls of a graph also count as spent by the run that called the graph.
         if let Some(parent) = self.run.parent().filter(|parent| parent.spending().is_unlimited()) {
             parent.state().count(used);
         }
@@ -87,14 +88,14 @@ impl OpenCall {
         }
     }
 
-    /// How long the call took, in milliseconds. A clock that was set back leaves no time.
+    /// Returns the duration of the call in milliseconds; 0 if the clock was set back.
     fn latency(&self) -> u64 {
         let ended = self.ended.unwrap_or_else(|| self.run.shared().clock.now());
         u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0)
     }
 
-    /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not
-    /// noted.
+    /// Notes that the caller has the result, so that `may_have_begun` is `false` from now on. A call that only reads
+    /// was never noted.
     #[inline]
     pub(super) fn handed_out(&self) {
         if self.draft.effect() != Some(ToolEffect::ReadOnly) {
@@ -104,7 +105,7 @@ impl OpenCall {
 }
 
 impl OpenCall {
-    /// Closes a call whose record is on its way. Returns its receipt.
+    /// Closes a call whose record is on its way. Returns the handle of the write.
     pub(super) fn close_recorded(&mut self) -> Option<WriteHandle> {
         let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
         self.close(&recorded.result, recorded.stop.as_ref());
@@ -127,7 +128,7 @@ impl OpenCall {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
             Phase::Claiming => {
-                // The tool did not run, and will not: if the call was taken, this is its end.
+                // The tool did not run and will not. If the claim was taken, this is the call's end.
                 let stop = cancelled(Outcome::Cancelled);
                 let result = stop.result(self.id().clone(), false);
                 if let Some(attempt) = self.attempt.take()
@@ -147,7 +148,7 @@ impl OpenCall {
                     self.close(&known, None);
                 }
             }
-            // Another process may have begun it, and nobody can be asked here.
+            // Another process may have begun the call, and `drop` cannot wait for the store.
             Phase::Running if self.may_be_elsewhere() => self.end_later(),
             Phase::Running => self.end_now(),
         }
@@ -166,8 +167,8 @@ impl OpenCall {
         telemetry::await_receipt(&self.run, &self.draft, receipt);
     }
 
-    /// Ends a call in a task of its own, which asks the store whether another process began it. Where there can be no such
-    /// task, nobody can say what became of the call.
+    /// Ends a call in a task of its own, which reads from the store whether another process began it. Without a tokio
+    /// runtime for that task, the outcome of the call is unknown.
     fn end_later(&mut self) {
         let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
         let Some(runtime) = runtime else { return self.end_now() };
@@ -202,7 +203,7 @@ fn cancelled(outcome: Outcome) -> Stop {
     stop
 }
 
-/// The end of a call that ran and has no record, where the policy wants one.
+/// Returns the end of a call that ran without a record although the policy requires one.
 pub(super) fn withheld(draft: &Draft) -> Stop {
     let may_have_acted = draft.executed() && draft.effect() != Some(ToolEffect::ReadOnly);
     let mut stop = Stop::new(if may_have_acted { Outcome::OutcomeUnknown } else { Outcome::Cancelled });

@@ -1,4 +1,4 @@
-//! Admit: whether this call may have its arguments read.
+//! Admit: checks whether the arguments of this call may be read.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::runner::run::call_ids::{MAX_CALLS, Taken};
 pub(in crate::runner) struct Admitted {
     pub(super) entry: Arc<Entry>,
     pub(super) limits: ToolLimits,
-    /// What the policy says of the call whatever its arguments are. `None` if it has rules for them.
+    /// The policy's decision, if it is the same for all arguments. `None` if the policy has rules for them.
     pub(in crate::runner) decision: Option<Decision>,
 }
 
-/// Checks that the call is whole, new and wanted, and finds its tool.
+/// Checks that the call is complete, new and not cancelled, and finds its tool.
 #[inline]
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
     if !call.is_complete() {
@@ -56,7 +56,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     Ok(Admitted { entry, limits, decision: (!has_argument_rules).then_some(decision) })
 }
 
-/// Admits a call that was hydrated before by this run, and therefore for the tool that this run finds. Returns
+/// Admits a call that this run hydrated before, and therefore for the tool that this run finds. Returns
 /// [`Admitted::decision`].
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<Option<Decision>, Stop> {
     let admitted = admit(open, hydrated.call())?;

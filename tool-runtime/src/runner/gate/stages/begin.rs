@@ -1,4 +1,4 @@
-//! Begin: what may have an effect is entered into the ledger before it has one.
+//! Begin: enters a call that may have an effect into the ledger before the effect.
 
 use std::sync::Arc;
 
@@ -22,24 +22,24 @@ use crate::store::waiting::{Taken, Then};
 use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
 use crate::tool::{Execution, ToolEffect, is_graph};
 
-/// What becomes of a bound call that the store had to know of.
+/// The store's decision on a bound call.
 pub(in crate::runner) enum Beginning {
     Run(Entered),
     End(Ending),
-    /// It waits for a person.
+    /// The call waits for a person.
     Ask,
 }
 
-/// A bound call is entered where it has to be. Only [`begin`] and [`enter`] make one.
+/// A bound call that is in the ledger if it has to be. Only [`begin`] and [`enter`] make one.
 pub(in crate::runner) struct Entered {
     pub(super) purpose: Purpose,
 }
 
-/// Begins a call of which the store need not know. `None` for any other: it is to be [entered](enter).
+/// Begins a call that the store need not know. `None` for any other: it is to be [entered](enter).
 ///
-/// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
-/// it is entered only if it was approved, so that an approval is never lost, and a process that takes it over closes the
-/// entry. Whatever it does, it is booked on the accounts of its principal and tenant first.
+/// A tool that only reads, or that only prepares a payload for a client, has no effect that could happen twice. Its
+/// call is entered only if it was approved, so that an approval is never lost; a process that takes the call over
+/// closes the entry. A call that is booked on the accounts of its principal and tenant is booked first.
 #[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
     if is_harmless(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
@@ -56,12 +56,13 @@ fn is_harmless(open: &OpenCall, bound: &Bound) -> bool {
     effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
-/// Whether a decision or a grant let it run, here or in the process that it is taken over from.
+/// Whether a decision or a grant permitted the call, here or in the process from which it is taken over.
 const fn was_approved(open: &OpenCall) -> bool {
     open.claim.is_some() || open.grant.is_some() || open.is_taken_over
 }
 
-/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+/// Enters the call into the ledger, and removes it from the waiting calls if it was approved. Both happen in one
+/// transaction.
 pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
     let harmless = is_harmless(open, bound);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
@@ -80,7 +81,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_graph || open.draft.has_digests() {
         run.digests().await;
     }
-    // A call that has its record does not begin.
+    // A call whose record is written does not begin.
     let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
         return Err(Stop::new(Outcome::Cancelled));
     };
@@ -130,7 +131,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
                     Ok(begun)
                 }
                 Err(error) => {
-                    // The store has answered: nothing of this attempt is in the ledger.
+                    // The store has answered: this attempt is not in the ledger.
                     if matches!(error, ResumeError::NotWaiting(_)) {
                         open.attempt = None;
                     }
@@ -151,19 +152,19 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         (begun, _) => begun,
     };
     if matches!(begun, Ok(Begun::Unseen)) {
-        // A look at the outside system that never ends would hold the run for ever.
+        // Without a limit, a reconciliation that never ends would hold the run forever.
         bound.reserved.timeout.get_or_insert(run.shared().lease);
     }
     let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
     if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
-        // What waits counts once it is taken.
+        // A waiting call counts once its claim is taken.
         bound.reserved.set_used(open, false);
     }
     Ok(beginning)
 }
 
-/// The call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call was not
-/// approved and its tool neither reconciles nor repeats it: no process could continue it.
+/// Returns the call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call
+/// was not approved and its tool neither reconciles nor repeats it: no process could continue it.
 fn begins_as(
     open: &OpenCall,
     claim: Option<&Claim>,
@@ -174,7 +175,7 @@ fn begins_as(
     let reconciles = frozen.entry.behaviour.may_reconcile();
     let waited = match claim {
         Some(claim) => {
-            // A person may have edited them.
+            // A person may have edited the arguments.
             let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
@@ -186,8 +187,7 @@ fn begins_as(
     (waited.map(Box::new), reconciles)
 }
 
-/// Continues with what the store said.
-/// `asked` is what the policy had decided before a grant let the call run.
+/// Continues with the store's answer. `asked` is the policy's decision before a grant permitted the call.
 fn begun_with(
     open: &mut OpenCall,
     begun: Result<Begun, StoreError>,
@@ -207,7 +207,7 @@ fn begun_with(
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(look_up::result(*record))))),
-        // The second is answered before.
+        // `Replaced` cannot occur here: `enter` handles it.
         Ok(Begun::Elsewhere | Begun::Replaced) => Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open))))),
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
@@ -220,7 +220,7 @@ fn begun_with(
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;
-            // Another call took the last use, so a person is asked after all.
+            // Another call took the grant's last use, so this one waits for a person.
             open.draft.decided(asked);
             Ok(Beginning::Ask)
         }
@@ -232,13 +232,13 @@ fn begun_with(
     }
 }
 
-/// The call runs in another process.
+/// Returns the result of a call that runs in another process.
 fn elsewhere(open: &OpenCall) -> ToolExecResult {
     let message = "This call is still running elsewhere. Do not repeat it.";
     ToolExecResult::unfinished(open.draft.id.clone(), Outcome::OutcomeUnknown, true, message)
 }
 
-/// The result of the call as a person let it run.
+/// Returns the result of the call that a person allowed with other arguments.
 pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
     match LedgerClient(open.run()).look_up(&open.draft.id, None, |_| true).await {
         Ok(Some(Some(result))) => result,

@@ -17,7 +17,7 @@ use crate::runner::gate::stages::Waiting;
 use crate::runner::gate::stages::reserve::Reserved;
 use crate::tool::ToolSpec;
 
-/// A call with everything its tool borrows.
+/// A call with everything that its tool borrows.
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
     pub(super) connections: Connections,
@@ -38,7 +38,7 @@ impl Drop for Connections {
 pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
 impl Bound {
-    /// What the tool may know of the call.
+    /// Returns the context of the call for its tool.
     pub(super) fn context(&self, open: &OpenCall) -> ToolContext {
         let frozen = Arc::clone(&self.reserved.hydrated.frozen);
         let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
@@ -50,18 +50,18 @@ impl Bound {
         self.reserved.hydrated.frozen.entry.spec.name.as_str()
     }
 
-    /// What ends the tool's work from outside.
+    /// Returns the limits of the tool's work: its timeout, the cancellation, and the token that fires on a timeout.
     pub(super) fn bounds<'a>(&'a self, open: &'a OpenCall) -> Bounds<'a> {
         Bounds::new(self.reserved.timeout, open.cancellation(), &self.reserved.hydrated.frozen.ends)
     }
 
-    /// For a call that does not run now.
+    /// Returns the hydrated call of a call that does not run now.
     pub(in crate::runner) fn into_hydrated(self) -> Hydrated {
         self.reserved.hydrated
     }
 }
 
-/// Resolves the connections of the call. `None` if its tool has none, as most.
+/// Resolves the connections of the call. `None` if its tool has none, which is the usual case.
 #[inline]
 pub(in crate::runner) fn connect<'a>(
     open: &'a OpenCall,
@@ -84,7 +84,7 @@ async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) 
     Ok(connections)
 }
 
-/// Puts together what the tool borrows.
+/// Collects the values that the tool borrows.
 #[inline]
 pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections) -> Bound {
     Bound { reserved, connections }
@@ -100,7 +100,7 @@ async fn resolve(
     let run = open.run();
     let options = run.options();
     let tool = spec.name.as_str();
-    // The model learns whether there is something for the user to connect; operators learn why.
+    // The model learns whether the user has to connect an account; operators learn the reason.
     let failed = |why: String| Stop::new(Outcome::ConnectionFailed).reason(why, None);
     let Some(id) = options.connections.get(kind) else {
         tracing::error!(tool, kind, wanted = requirement.name, "the run has no connection of this kind");

@@ -10,7 +10,7 @@ use crate::runner::gate::stages::reserve::Reserved;
 use crate::runner::gate::stages::run::Left;
 use crate::tool::Execution;
 
-/// The output goes to the model, or the prepared payload of a client tool to the client.
+/// The destination of a call's output: the model, or, for a client tool, the client.
 pub(in crate::runner) enum Concluded {
     Delivered(Delivered),
     NeedsClient(Box<Hydrated>, JsonText),
@@ -18,7 +18,7 @@ pub(in crate::runner) enum Concluded {
     GraphWaits(Box<Hydrated>, Box<PendingGraph>),
 }
 
-/// Decides by where the tool executes. A client never gets a truncated payload.
+/// Concludes by the place of execution. A client never gets a truncated payload.
 #[inline]
 pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Concluded, Stop> {
     let Reserved { hydrated, warning, .. } = bound.reserved;

@@ -1,4 +1,4 @@
-//! Decide: the policy is asked again, now with the arguments.
+//! Decide: asks the policy again, now with the arguments.
 
 use crate::call::{Decision, Outcome, Verdict};
 use crate::hydrate::Hydrated;
@@ -20,8 +20,8 @@ pub(in crate::runner) enum Judged {
     NeedsApproval(Hydrated),
 }
 
-/// Asks the policy about frozen arguments, unless what it said when the call was admitted is final: most policies have no
-/// rules for the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
+/// Asks the policy about frozen arguments, unless the decision at admission is final. Most policies have no rules for
+/// the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
 #[inline]
 pub(in crate::runner) fn decide(
     open: &mut OpenCall,
@@ -51,7 +51,7 @@ fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     run.ask(|policy, context| policy.decide(context, &subject, frozen.read()))
 }
 
-/// What a grant makes of a call that requires an approval.
+/// Applies a grant to a call that requires an approval.
 pub(in crate::runner) fn decide_granted(
     open: &mut OpenCall,
     hydrated: Hydrated,

@@ -40,8 +40,8 @@ pub(in crate::runner) fn hydrate(
     })
 }
 
-/// Hydrates a call that waits, before it is claimed. What is wrong with it is not the model's doing, so it does not count
-/// as one of the model's failures.
+/// Hydrates a waiting call before it is claimed. The model did not cause its errors, so they do not count as failures
+/// of the model.
 pub(in crate::runner) fn hydrate_waiting(
     run: &Run,
     pending: &PendingCall,
@@ -50,7 +50,7 @@ pub(in crate::runner) fn hydrate_waiting(
     hydrate_again(run, pending, call, true)
 }
 
-/// Hydrates a call that began in another process. Its evidence was proven then, in a run whose memory may be gone.
+/// Hydrates a call that began in another process. Its evidence was checked there, in a run whose state may be lost.
 pub(in crate::runner) fn hydrate_begun(run: &Run, begun: &PendingCall, call: ToolCall) -> Result<Hydrated, Refused> {
     hydrate_again(run, begun, call, false)
 }
@@ -71,7 +71,7 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
     )
 }
 
-/// What a record may show of arguments that could not be hydrated.
+/// Returns the form in which a record may show arguments that could not be hydrated.
 #[cold]
 fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
     match &error.masked {
@@ -98,12 +98,12 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     }
 }
 
-/// What hydration asks of a run.
+/// The parts of a run that hydration uses.
 struct Asked<'a, L, R> {
     run: &'a Run,
     lists: L,
     repairs: R,
-    /// Ids have to be shown to have been seen in the run.
+    /// Whether ids have to be in the run's evidence.
     proves: bool,
 }
 
@@ -131,8 +131,8 @@ impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
     }
 }
 
-/// Turns a failed hydration into the model's message, with firmer wording for a mistake that it repeats. If a tool
-/// lists the missing values, the message does not send the model to the user.
+/// Converts a failed hydration to the model's message, with firmer wording for a repeated mistake. If a tool lists the
+/// missing values, the message does not send the model to the user.
 #[cold]
 fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     let mut stop = Stop::new(error.outcome).errors(error.violations);
@@ -141,7 +141,7 @@ fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     }
     if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
         let located = stop.errors.iter().map(|one| mistake(&one.pointer, &one.keyword, &one.expected));
-        // Arguments that cannot be read have no place.
+        // Unreadable arguments have no location.
         let whole = stop.errors.is_empty().then(|| mistake("", error.outcome.code(), ""));
         let times = run.remembered().failed(tool, located.chain(whole), || clarification(tool, &stop.errors));
         let firmer = match times {

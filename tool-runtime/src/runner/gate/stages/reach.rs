@@ -1,4 +1,4 @@
-//! Reach: whether the server of a discovered tool answers, and still publishes what the policy pins.
+//! Reach: checks that the server of a discovered tool answers and still publishes the definition that the policy pins.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Waiting;
 
-/// Looks at the tool's server, before anything of the call begins. `None` for every other tool: that is there.
+/// Checks the tool's server before the call begins. `None` for a tool without a server.
 #[inline]
 pub(in crate::runner) fn reach<'a>(
     open: &'a mut OpenCall,
@@ -29,7 +29,7 @@ async fn look_at(
 ) -> Result<(), Stop> {
     let ends = Ends::default();
     let bounds = Bounds::new(timeout, open.cancellation(), &ends);
-    // The server's own limits of time hold, and the call's where it has one.
+    // The server's own timeouts apply, and the call's if it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
     match invoke::contained(server.ready(), bounds).await {
         Ok(Ok(())) => {}

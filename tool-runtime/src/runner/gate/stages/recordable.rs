@@ -1,4 +1,4 @@
-//! Recordable: with a policy that requires records, a call does not run if no record of it can be kept.
+//! Recordable: stops a call whose record cannot be kept, under a policy that requires records.
 
 use crate::call::Outcome;
 use crate::contain::discard;
@@ -7,8 +7,8 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::report::telemetry;
 use crate::store::RecordFilter;
 
-/// Asks the store for the records of the call, where the policy wants one of each: a store that can be read may still keep
-/// nothing, and then the result is withheld.
+/// Reads the records of the call from the store if the policy requires one of each call. A store that can be read may
+/// still fail to write; then the result is withheld.
 pub(in crate::runner) async fn recordable(open: &OpenCall) -> Result<(), Stop> {
     let run = open.run();
     let filter = RecordFilter { limit: Some(1), ..RecordFilter::call(run.id(), open.draft.id.clone()) };

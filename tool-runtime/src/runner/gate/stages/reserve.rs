@@ -14,30 +14,30 @@ use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
-/// A permitted call with its share of the run's budget. One that waits gives it back unless it is taken.
+/// A permitted call with its share of the run's budget. A waiting call returns the share unless it is claimed.
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     /// The call's share of the budgets of its run. `None` if there are none.
     pub(super) reservation: Option<Box<Reservation>>,
     /// The call's share of the budget of the run that calls a graph.
     pub(super) carved: Option<Box<Reservation>>,
-    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    /// The amount to book on the accounts of its principal and tenant. `None` if there are none.
     pub(super) bill: Option<Box<Bill>>,
-    /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
+    /// The tool's time limit: the shortest of its own, the policy's, and the rest of the run's.
     pub(super) timeout: Option<Duration>,
-    /// How long its result may be.
+    /// The maximum length of the result.
     pub(super) max_bytes: usize,
     pub(super) warning: Option<&'static str>,
 }
 
 impl Reserved {
-    /// Says whether the call's share is used up when it ends, or given back.
+    /// Sets whether the call's share is used up when it ends, or returned.
     pub(super) fn set_used(&mut self, open: &mut OpenCall, is_used: bool) {
         self.reservations().for_each(|reservation| reservation.is_used = is_used);
         open.used = is_used.then_some(0);
     }
 
-    /// The call ended, with a result of this size: that is booked in place of its share.
+    /// Books the actual size of the result in place of the reserved share.
     pub(super) fn settle(&mut self, open: &mut OpenCall, bytes: u64) {
         self.reservations().for_each(|reservation| reservation.settle(bytes));
         open.used = open.used.map(|_| bytes);
@@ -47,19 +47,19 @@ impl Reserved {
         self.reservation.as_deref_mut().into_iter().chain(self.carved.as_deref_mut())
     }
 
-    /// The tool, and how long the call may take.
+    /// Returns the tool and the call's time limit.
     pub(in crate::runner) fn tool(&self) -> (&Entry, Option<Duration>) {
         (&self.hydrated.frozen.entry, self.timeout)
     }
 }
 
-/// Takes the call's share of the budgets and asks the loop guard.
+/// Takes the call's share of the budgets and checks the loop guard.
 #[inline]
 pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<Reserved, Stop> {
     let run = open.run();
     let hydrated = permit.hydrated;
     let entry = &hydrated.frozen.entry;
-    // A graph that continues is the call that it was. What waits counts once it was taken: until then it waits for
+    // A graph that continues is not a new call. A waiting call counts once it is claimed: until then it waits for
     // another decision.
     let waits = open.claim.is_some();
     let verdict = match open.continued {
@@ -94,7 +94,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     Ok(reserved)
 }
 
-/// A budget has not enough left.
+/// Returns the stop for a budget that is used up.
 #[cold]
 pub(super) fn exhausted(exceeded: BudgetExceeded) -> Stop {
     Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))

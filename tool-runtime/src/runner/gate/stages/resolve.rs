@@ -9,14 +9,14 @@ use crate::runner::gate::ending::Stop;
 use crate::runner::run::offer;
 use crate::tool::is_graph;
 
-/// Why a name does not resolve to a tool.
+/// The reason why a name does not resolve to a tool.
 pub(super) struct Unresolved {
     pub(super) decision: Option<Decision>,
     pub(super) stop: Stop,
 }
 
-/// Finds the tool and asks the run's tool list and the policy, before the arguments are read. Returns what the policy
-/// says, too.
+/// Finds the tool and checks the run's tool list and the policy, before the arguments are read. Also returns the
+/// policy's decision.
 ///
 /// `found` is the tool of this name, if it was looked up before.
 #[inline]
@@ -26,7 +26,7 @@ pub(super) fn resolve(
     found: Option<&Arc<Entry>>,
 ) -> Result<(Arc<Entry>, Decision), Box<Unresolved>> {
     let shared = run.shared();
-    // Whether there is such a graph makes no difference.
+    // The refusal is the same whether or not the graph exists.
     if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
         let decision = Some(Decision { verdict: Verdict::Deny, rule: "graph.depth".into() });
         let message = "A graph cannot call a graph. The call did not run: use the tools that you have.";

@@ -1,4 +1,4 @@
-//! Run: the tool itself. Panics, timeouts and cancellation end here; what leaves this stage is projected.
+//! Run: the tool itself. Panics, timeouts and cancellation end here; the output of this stage is projected.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::runner::{Host, Run};
 use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect, is_graph};
 
-/// What a tool left.
+/// The product of a tool's run.
 pub(in crate::runner) enum Left {
     /// Its output, projected.
     Output(Projected),
@@ -39,10 +39,8 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 
 /// Runs the tool.
 ///
-/// The future of every call holds this one, so what comes before and after the tool's own work is in functions that are not
-/// `async`.
-///
-/// It borrows the call, because a future that takes it holds it twice.
+/// The future of every call contains this one. The parts before and after the tool's own work are therefore functions
+/// that are not `async`, and the call is borrowed: a future that owns the call stores it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
     if is_graph(bound.tool()) {
         Box::pin(open.run().digests()).await;
@@ -52,7 +50,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
     let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
         None if execution.is_unseen() => running.await,
-        // On the heap, as all that only some calls need: every call's future would be as large.
+        // On the heap, as everything that only some calls need: inline, it would enlarge the future of every call.
         None => Box::pin(running.instrument(execution.span())).await,
         Some(attempt) => {
             let running = running.instrument(execution.span());
@@ -72,15 +70,15 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
     end(open, bound, &entered, execution, ended)
 }
 
-/// A tool that is about to work.
+/// A tool whose future is about to be polled.
 struct Started {
     future: Running,
     execution: Execution,
-    /// What a graph leaves.
+    /// The calls that a graph may leave unfinished.
     orphans: Option<Box<Orphans>>,
 }
 
-/// Binds what the tool borrows, and makes its future.
+/// Binds the tool's parameters and makes its future.
 #[inline]
 fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<Started, Stop> {
     let context = bound.context(open);
@@ -101,14 +99,15 @@ fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<St
     let future = instance
         .zip(shared.compiled.projector(entry).cloned())
         .and_then(|(instance, projector)| instance.run(entered.purpose, bindings, projector, reserved.max_bytes))
-        // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+        // Building a runner checks every binding, so only a second run of one hydrated call has no arguments here.
         .ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let execution =
         Execution::begin(open.run(), &open.parent, &open.draft, &entry.spec, &frozen.call.id, effect(open, entry));
     Ok(Started { future, execution, orphans })
 }
 
-/// The part of its run that a tool which calls others borrows, and the end of the calls that it leaves.
+/// Returns the handle to the run for a tool that calls others, and the guard that closes the calls it leaves
+/// unfinished.
 #[cold]
 fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + Sync>, Box<Orphans>) {
     let graph = open.graph_run(context);
@@ -117,12 +116,12 @@ fn hosted(open: &mut OpenCall, context: &ToolContext) -> (Arc<dyn Any + Send + S
     (Arc::new(Host::new(open.run().clone(), graph, continued)), orphans)
 }
 
-/// As far as the policy takes the tool to reach.
+/// Returns the tool's effect by the policy's classification.
 fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
     open.draft.effect().unwrap_or(entry.spec.effect)
 }
 
-/// Gives back what the tool did not use of its budgets, and says how it ended.
+/// Returns the unused part of the budgets, and the tool's end.
 #[inline]
 fn end(
     open: &mut OpenCall,
@@ -160,7 +159,7 @@ fn end(
     ended
 }
 
-/// What a tool leaves that returned no output.
+/// Returns the end of a tool that returned no output.
 #[cold]
 fn ended_by_itself(
     run: &Run,
@@ -177,7 +176,7 @@ fn ended_by_itself(
         RunFailure::Lost(error) => broken_off(&error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
         failure => {
-            // The author's sentence reaches the model too, and can hold what the tool read.
+            // The author's sentence reaches the model too, and can contain data that the tool read.
             label(run, entry);
             failed(failure)
         }
@@ -192,7 +191,7 @@ fn prevented() -> Stop {
     stop
 }
 
-/// What became of an earlier attempt is not known.
+/// Returns the stop for an earlier attempt whose outcome is unknown.
 #[cold]
 fn unseen(why: &str) -> Stop {
     let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
@@ -200,7 +199,7 @@ fn unseen(why: &str) -> Stop {
     stop
 }
 
-/// Why a tool could not find out what became of an earlier attempt, for operators.
+/// Returns the reason, for operators, why a tool could not reconcile an earlier attempt.
 fn why(failure: RunFailure) -> String {
     match failure {
         RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
@@ -221,7 +220,7 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     stop
 }
 
-/// The server gave no answer, because its time was up or the connection to it broke off.
+/// Returns the stop for a server that timed out or whose connection broke off.
 fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
     let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
     let mut stop = Stop::new(cause.outcome(effect)).reason(error.detail(), None);
@@ -235,7 +234,7 @@ fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
 fn failed(failure: RunFailure) -> Stop {
     match failure {
         RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
-            // Writing the text runs the author's code once more.
+            // Formatting the error runs the author's code again.
             let text = caught(|| error.detail()).unwrap_or_default();
             let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
             let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());

@@ -1,4 +1,4 @@
-//! A view is shared by those who may see the same, is never one of before, and is bounded.
+//! Tests that a view is shared by parties with the same tools, is never stale, and that the cache is bounded.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn those_who_may_see_the_same_share_a_view() {
     assert!(is_shared(&nobody, &runner.run(RunOptions::new().principal("ada").tenant("acme"))));
     let reader = of("reader");
     assert_eq!(names(&reader), ["views__a", "views__b"]);
-    // Another party, and the same tools.
+    // Another party with the same tools.
     assert!(is_shared(&reader, &of("copyist")) && !is_shared(&reader, &nobody));
     let editor = of("editor");
     assert_eq!(names(&editor), ["views__a", "views__b", "views__change"]);
@@ -84,7 +84,7 @@ fn another_policy_has_views_of_its_own() {
     let (wide, narrow) = (under(ToolPolicy::allow(["views__a", "views__b"])), under(ToolPolicy::allow(["views__a"])));
     assert_eq!(names(&wide.run(RunOptions::new())), ["views__a", "views__b"]);
     assert_eq!(names(&narrow.run(RunOptions::new())), ["views__a"]);
-    // Approvals that nobody can give are denials.
+    // Approvals that cannot be given are denials.
     let asks = ToolPolicy::allow(["views__a"]).with_approval_for_effects([ToolEffect::ReadOnly]);
     let asking =
         |approvals| ToolRunner::builder(Arc::clone(&catalog), asks.clone()).approvals(approvals).build().unwrap();
@@ -131,7 +131,7 @@ fn what_is_kept_is_bounded() {
     let first = of(0);
     for at in 1..2 * MOST_PARTIES {
         assert_eq!(names(&of(at)), ["views__b"]);
-        // What is used stays.
+        // Entries in use stay.
         assert!(is_shared(&first, &of(0)));
     }
     let kept = runner.shared.views.kept();
