@@ -57,7 +57,10 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
         Part::Carried(carried) => {
             // Of a container only the id goes back.
             let expiry = |text: &String| !carried.json().contains("\"container\"") || !text.ends_with('Z');
-            (sealed(Some(carried)).into_iter().filter(expiry).collect(), &["data that only", "server tool", "reasoning"])
+            (
+                sealed(Some(carried)).into_iter().filter(expiry).collect(),
+                &["data that only", "server tool", "reasoning"],
+            )
         }
         _ => (Vec::new(), &[]),
     }
