@@ -105,7 +105,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// A pseudo-random number for each byte: the table of the rolling hash that [`cut`] computes.
+/// A pseudo-random number for each byte: the table of the rolling hash that `cut` computes.
 const GEAR: [u64; 256] = {
     let (mut gear, mut byte, mut state) = ([0; 256], 0, 0_u64);
     while byte < 256 {
