@@ -120,7 +120,7 @@ struct Served {
 }
 
 impl McpServer {
-    /// Returns a builder of a server. `admit` decides for each request whom it acts for.
+    /// Returns a builder of a server. `admit` decides for each request on whose behalf it acts.
     pub fn builder(runner: ToolRunner, admit: impl Admit + 'static) -> McpServerBuilder {
         McpServerBuilder::new(runner, Box::new(admit))
     }

@@ -173,7 +173,7 @@ pub struct DecisionRecord {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// Who decided, and why. `None` without a decider: the call expired, was abandoned, or was answered by its client.
+    /// The decider, with the reason. `None` without a decider: the call expired, was abandoned, or was answered by its client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<Decider>,
     /// The decision.
@@ -189,7 +189,7 @@ pub struct DecisionRecord {
     /// Digest of the replacement arguments; `None` if they were not edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_digest: Option<ArgumentDigest>,
-    /// What an edit changed, with sensitive values masked.
+    /// The changes of an edit, with sensitive values masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The id of the grant that the decision made. `None` for a decision on this call alone.

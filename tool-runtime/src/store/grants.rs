@@ -40,7 +40,7 @@ pub struct Grant {
     pub tenant: Option<Arc<str>>,
     /// The principal of the run. Only the scope [`GrantScope::Tenant`] includes runs of other principals.
     pub principal: Option<Arc<str>>,
-    /// Who made the call.
+    /// The caller of the reviewed call.
     pub caller: GrantCaller,
     /// The labels that the run had when the call was reviewed.
     pub labels: Vec<Arc<str>>,
@@ -51,7 +51,7 @@ pub struct Grant {
     pub uses: Option<u32>,
     /// When it stops applying; `None` for never.
     pub expires_at: Option<Timestamp>,
-    /// Who decided, and why.
+    /// The decider, with the reason.
     pub decider: Decider,
     /// When it was made.
     pub created_at: Timestamp,

@@ -52,7 +52,8 @@ impl DocumentKind {
         }
     }
 
-    /// Whether documents of this kind can have a long text ([`StoredDocument::split`](crate::store::StoredDocument::split)).
+    /// Whether documents of this kind can have a long text
+    /// ([`StoredDocument::split`](crate::store::StoredDocument::split)).
     #[must_use]
     pub const fn has_long_text(self) -> bool {
         matches!(self, Self::Run)
@@ -70,14 +71,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a call in the ledger of a run, by its idempotency key.
+    /// Returns the key of a call in the ledger of a run, by its idempotency key.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, idempotency_key: Hash) -> Self {
         Self { kind: DocumentKind::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
     }
 
-    /// The key of a suspended call of a run. Run ids and call ids can be guessed, so calls of other principals and
-    /// tenants under the same ids have different keys.
+    /// Returns the key of a suspended call of a run. Run ids and call ids can be guessed, so calls of other principals
+    /// and tenants under the same ids have different keys.
     #[must_use]
     pub fn waiting(
         run_id: impl Into<Arc<str>>,
@@ -88,13 +89,13 @@ impl Key {
         Self { kind: DocumentKind::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
     }
 
-    /// The key of this suspended call.
+    /// Returns the key of this suspended call.
     pub(crate) fn of_waiting(call: &PendingCall) -> Self {
         Self::waiting(Arc::clone(&call.run_id), call.tenant.as_deref(), call.principal.as_deref(), &call.call_id)
     }
 
-    /// The key of the mark that this very call was decided, and no other one that was suspended under its id. A graph
-    /// is suspended repeatedly, each time with another document.
+    /// Returns the key of the mark that this very call was decided, and no other one that was suspended under its id. A
+    /// graph is suspended repeatedly, each time with another document.
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
@@ -102,25 +103,25 @@ impl Key {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
-    /// The key of the mark that a person replaced the arguments of a call, given by its ledger key, so that it began
-    /// with others.
+    /// Returns the key of the mark that a person replaced the arguments of a call, given by its ledger key, so that it
+    /// began with others.
     pub(crate) fn replaced(call: &Self) -> Self {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
     }
 
-    /// The key of a run that workers share.
+    /// Returns the key of a run that workers share.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Run, scope: run_id.into(), id: "".into() }
     }
 
-    /// The key of a grant for calls of a tool in a tenant.
+    /// Returns the key of a grant for calls of a tool in a tenant.
     #[must_use]
     pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
     }
 
-    /// The scope of a tool's grants in a tenant. No tool has an `@` in its name.
+    /// Returns the scope of a tool's grants in a tenant. No tool has an `@` in its name.
     pub(crate) fn grants_of(tool: &str, tenant: Option<&str>) -> Arc<str> {
         match tenant {
             None => tool.into(),
@@ -128,32 +129,32 @@ impl Key {
         }
     }
 
-    /// The key of a message to a run, by the message's own id.
+    /// Returns the key of a message to a run, by the message's own id.
     #[must_use]
     pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Post, scope: run_id.into(), id: id.into() }
     }
 
-    /// The key of the account of a holder in a window. Ids from outside can be long and contain any character, so the
-    /// scope is a digest.
+    /// Returns the key of the account of a holder in a window. Ids from outside can be long and contain any character,
+    /// so the scope is a digest.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
         let scope = digest(&(holder, tenant, principal));
         Self { kind: DocumentKind::Account, scope, id: window.to_string().into() }
     }
 
-    /// The key of an anchor, by its number.
+    /// Returns the key of an anchor, by its number.
     #[must_use]
     pub fn anchor(number: u64) -> Self {
         Self { kind: DocumentKind::Anchor, scope: "".into(), id: format!("{number:020}").into() }
     }
 
-    /// The key of the end of the chain of anchors.
+    /// Returns the key of the end of the chain of anchors.
     #[must_use]
     pub fn last_anchor() -> Self {
         Self { kind: DocumentKind::Anchor, scope: "".into(), id: "last".into() }
     }
 
-    /// The key of the document with the key for digests of arguments. A store has one.
+    /// Returns the key of the document with the key for digests of arguments. A store has one.
     #[must_use]
     pub fn digest_key() -> Self {
         Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }

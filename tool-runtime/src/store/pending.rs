@@ -70,7 +70,7 @@ pub struct PendingCall {
     pub session_id: Option<Arc<str>>,
     /// The conversation.
     pub conversation_id: Option<Arc<str>>,
-    /// Who made the call.
+    /// The caller.
     pub caller: Caller,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<RecordedRepair>,

@@ -6,7 +6,7 @@ use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
 
-/// The keys that suspending a call locks.
+/// Returns the keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
     [Key::of_waiting(call), Key::decided(call)]
 }

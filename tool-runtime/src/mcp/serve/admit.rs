@@ -1,4 +1,4 @@
-//! [`Admit`]: the decision whom a request acts for.
+//! [`Admit`]: authenticates a request, by naming the party that it acts for.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use rmcp::model::Extensions;
 use crate::mcp::serve::auth::Verified;
 use crate::runner::RunOptions;
 
-/// Decides whom a request acts for: the principal, tenant, roles, session and connections of its run.
+/// Decides on whose behalf a request acts: the principal, tenant, roles, session and connections of its run.
 ///
 /// The server calls it for every list and every call, even within a session. A session belongs to the party that began
 /// it: a request for another principal, tenant or role is refused. A client's description of itself is not an identity,

@@ -125,11 +125,11 @@ impl McpServerBuilder {
     }
 
     /// Builds the server. Tools that the application's own clients execute are left out.
-    ///
     /// # Errors
-    /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; two
-    /// tools have one name; or calls can be suspended for a person whom they cannot reach: the runner has no store that
-    /// was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the policy does not let its
+    /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; or
+    /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
+    /// the runner has no store that was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the
+    /// policy does not let its principal decide.
     /// principal decide.
     pub fn build(self) -> Result<McpServer, McpServerError> {
         let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;

@@ -14,7 +14,7 @@ use crate::mcp::serve::{McpServer, Served};
 use crate::runner::RunOptions;
 use crate::tool::ToolName;
 
-/// The interval between two looks at the list.
+/// The interval at which the list is compared.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a party's tool list for changes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::mcp::serve::{McpServer, Served};
 use crate::store::{LedgerEntry, close_deserted};
 
-/// The interval between two looks for such calls.
+/// The interval at which the server searches for such calls.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 impl McpServer {

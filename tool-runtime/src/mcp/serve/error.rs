@@ -47,7 +47,7 @@ pub enum McpServerError {
         /// The scope.
         scope: String,
     },
-    /// Calls can be suspended for a person whom they cannot reach: the runner stores them only in its own memory.
+    /// Calls can be suspended for an approval that no person can give: the runner stores them only in its own memory.
     Unreachable {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,

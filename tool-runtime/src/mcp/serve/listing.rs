@@ -225,7 +225,7 @@ fn wrapped_schema(mut schema: Value) -> Value {
     wrapped
 }
 
-/// Converts a schema of arguments to an object. A schema that is no object allows everything or nothing.
+/// Converts a schema of arguments to an object. `true` and `false` become an empty one, because clients expect objects.
 fn object(schema: Value) -> JsonObject {
     match schema {
         Value::Object(schema) => schema,
@@ -233,7 +233,7 @@ fn object(schema: Value) -> JsonObject {
     }
 }
 
-/// Gives the root of a schema of arguments the type `object`. A schema without arguments allows none.
+/// Gives the root of a schema of arguments the type `object`, which the protocol requires.
 fn closed(mut schema: JsonObject) -> JsonObject {
     schema.entry("type").or_insert_with(|| "object".into());
     schema

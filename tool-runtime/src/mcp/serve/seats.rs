@@ -85,7 +85,7 @@ impl Seats {
     }
 }
 
-/// The network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
+/// Returns the network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

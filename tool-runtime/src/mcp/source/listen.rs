@@ -52,7 +52,7 @@ impl Listening {
     }
 }
 
-/// Keeps a subscription open. `settled` receives the first acknowledgement.
+/// Keeps a subscription open, by reopening it. `settled` receives the first acknowledgement.
 async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot::Sender<()>) {
     let (mut settled, mut wait) = (Some(settled), FIRST_WAIT);
     loop {

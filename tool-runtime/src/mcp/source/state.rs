@@ -81,7 +81,7 @@ impl State {
         known
     }
 
-    /// The kind of connection that calls of the server's tools need; `None` if they need none.
+    /// Returns the kind of connection that calls of the server's tools need; `None` if they need none.
     pub(super) const fn kind(&self) -> Option<&'static str> {
         if let Reach::Url { connection, .. } = &self.reach { *connection } else { None }
     }

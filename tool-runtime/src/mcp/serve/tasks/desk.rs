@@ -294,7 +294,7 @@ impl Entry {
     }
 }
 
-/// Ends the mark of a decision that is carried out here.
+/// A guard that clears the mark of a decision being carried out here when it is dropped.
 struct Stopped<'a> {
     desk: &'a Desk,
     id: &'a CallId,
