@@ -43,7 +43,6 @@
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
 //! target `rmcp`.
-//! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values filters its target `rmcp`.
 
 mod admit;
 mod answer;

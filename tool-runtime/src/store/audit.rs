@@ -173,7 +173,8 @@ pub struct DecisionRecord {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// The decider, with the reason. `None` without a decider: the call expired, was abandoned, or was answered by its client.
+    /// The decider, with the reason. `None` without a decider: the call expired, was abandoned, or was answered by its
+    /// client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<Decider>,
     /// The decision.

@@ -40,8 +40,8 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
     Ok(closed)
 }
 
-/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
-/// have expired a week ago. Returns how many it removed.
+/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
+/// would have expired a week ago. Returns how many it removed.
 ///
 /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
 /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may

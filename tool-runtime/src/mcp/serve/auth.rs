@@ -179,7 +179,8 @@ impl Authorization {
         .to_string()
     }
 
-    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example `/.well-known/oauth-protected-resource/mcp`.
+    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example
+    /// `/.well-known/oauth-protected-resource/mcp`.
     #[must_use]
     pub fn resource_metadata_path(&self) -> &str {
         &self.described.1
