@@ -219,8 +219,8 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 
-/// The documents to list, oldest first. [`new`](Self::new) sets the defaults: `Query { limit: 16,
-/// ..Query::new(DocumentKind::Run) }`.
+/// The documents to list, oldest first. [`new`](Self::new) sets the defaults:
+/// `Query { limit: 16, ..Query::new(DocumentKind::Run) }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Documents of this kind.
