@@ -49,6 +49,7 @@ impl IdScan {
                 b'"' => self.in_string = false,
                 _ => {}
             }
+            // Seven bytes suffice: they distinguish `id` and `method` from all longer keys.
             if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 7 {
                 self.key.push(byte);
             }

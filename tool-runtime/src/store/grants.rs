@@ -239,6 +239,7 @@ pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), Store
     let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(()) };
     match grant.uses {
         None => Ok(()),
+        // The last use removes the grant.
         Some(0 | 1) => transaction.remove(key),
         Some(uses) => {
             let mut grant = grant.clone();

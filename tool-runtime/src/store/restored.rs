@@ -64,6 +64,7 @@ pub async fn hold_back(store: &dyn Store, anchors: &[Anchor]) -> Result<Vec<RunB
         for head in &anchor.heads {
             let entry = expected.entry(Arc::clone(&head.run_id));
             let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
+            // A run can be in several anchors; its last head decides.
             if head.sequence >= last.sequence {
                 (last.sequence, last.hash) = (head.sequence, head.hash);
             }

@@ -72,6 +72,7 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
 pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     let now = store.now().await?;
     close_deserted(store, |_| true).await?;
+    // Documents of these kinds are due from the moment at which they lose their meaning.
     let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
     for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {

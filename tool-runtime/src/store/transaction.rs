@@ -20,6 +20,7 @@ pub(crate) fn returning<T: Send + 'static>(
     let answer = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&answer);
     let change = move |transaction: &mut Transaction| {
+        // A store may run the change again, so each run overwrites the value of the previous one.
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
         Ok(())
     };

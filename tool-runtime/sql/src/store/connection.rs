@@ -218,6 +218,7 @@ impl Connection {
 
     /// Closes the connection, which rolls back uncommitted changes.
     pub(super) fn discard(self) {
+        // A detached connection does not return to the pool; dropping it closes it.
         on!(self.of, of => drop(of.detach()));
     }
 }

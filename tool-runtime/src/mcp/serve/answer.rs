@@ -43,7 +43,7 @@ fn codes(result: &ToolExecResult) -> Option<String> {
     Some(Value::Object(codes).to_string())
 }
 
-/// Returns the answer to the request of a suspended call that is no longer held.
+/// Returns the answer to the request of a suspended call, once its hold is over.
 pub(super) fn waits() -> CallToolResult {
     let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
                 to get its result: that is not a second call.";

@@ -55,6 +55,7 @@ impl Delivery {
             }
             state.has_left
         };
+        // The answer's fate is known already, so `then` runs now, outside the lock.
         then(known == Some(true));
     }
 
@@ -71,6 +72,7 @@ impl Delivery {
         }
         state.has_left = Some(has_left);
         let then = state.then.take();
+        // `then` is called outside the lock, because it may use this delivery.
         drop(state);
         if !has_left {
             self.0.gone.cancel();

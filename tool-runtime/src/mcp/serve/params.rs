@@ -85,6 +85,7 @@ fn said(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     if values.next().is_some() {
         return Err(());
     }
+    // The protocol's encoding of values that a header cannot carry, such as `=?base64?ZcO8?=`.
     let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(Some(value.to_owned()));
     };

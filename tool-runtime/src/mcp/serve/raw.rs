@@ -114,6 +114,7 @@ impl<R> Lines<R> {
                 match (self.long.take(), carried(&self.line)) {
                     (Some(scan), _) => {
                         if let Some(id) = scan.request_id() {
+                            // `id` is JSON text as the client wrote it, so it is spliced in as it is.
                             let refused = json!({"jsonrpc": "2.0", "method": KEY.as_str()}).to_string();
                             out.extend_from_slice(refused.replacen('{', &format!("{{\"id\":{id},"), 1).as_bytes());
                             out.push(b'\n');

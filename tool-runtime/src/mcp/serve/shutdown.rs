@@ -133,14 +133,15 @@ impl Calls {
 
     /// Waits until no call is running, and no subscription or held request is open.
     async fn idle(&self) {
+        // All permits together are available only once each call has returned its own.
         let _ = self.room.acquire_many(self.max).await;
         let _ = self.listeners.acquire_many(self.max).await;
     }
 }
 
 impl McpServer {
-    /// Closes the server. New connections and calls are refused; running calls may go on until `grace` is over, are
-    /// then cancelled, and write their records; connections end last. Returns when all of this is done.
+    /// Closes the server. New connections and calls are refused. Running calls may continue until `grace` is over; they
+    /// are then cancelled, and write their records. Connections end last. Returns when all of this is done.
     pub async fn close(&self, grace: Duration) {
         let calls = &self.0.calls;
         calls.closing.cancel();
