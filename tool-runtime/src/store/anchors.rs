@@ -102,6 +102,7 @@ impl Anchor {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// # Errors
 /// The store cannot be reached, its contents cannot be read, or other processes anchor in an endless loop
 /// ([`StoreError::Busy`]). Anchors made before the error stay.
 pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {

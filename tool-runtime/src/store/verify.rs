@@ -211,6 +211,7 @@ impl Verifier {
                 None if self.part => return None,
                 None => 0,
             };
+            // Places from `end` on have no record, so the first anchored one among them was cut off.
             let (_, (_, anchor)) = heads.range(end..).next()?;
             Some((*anchor, Arc::clone(run_id), end))
         });

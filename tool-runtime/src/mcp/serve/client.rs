@@ -215,6 +215,7 @@ impl Progress for Reports {
             let (now, report) = (Instant::now(), Message::Report { token: self.token.clone(), done, total });
             match before {
                 Some((_, sent)) if now.duration_since(sent) < REPORTS => {
+                    // Too soon after the last one sent: hold this report, in place of an earlier held one.
                     waiting.reported = Some((done, sent));
                     waiting.held = Some(report);
                 }

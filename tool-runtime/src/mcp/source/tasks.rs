@@ -108,6 +108,7 @@ impl Task {
                 return Err(Failure::Timeout);
             }
             sleep(wait.min(left)).await;
+            // At least a moment, so that the last poll at the deadline can still be answered.
             let left = until.saturating_duration_since(Instant::now()).max(SOONEST);
             let asked = json!({"taskId": self.id});
             let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
