@@ -3,9 +3,10 @@
 //! | module | feature | what it does | oldest Rust |
 //! | --- | --- | --- | --- |
 //! | [`serve`] | `mcp-server` | serves the tools of a runner, over standard input and output or HTTP | 1.88 |
-//! | [`source`] | `mcp-client` | brings in the tools of servers that nobody trusts | 1.88 |
+//! | [`source`] | `mcp-client` | brings in the tools of untrusted servers | 1.88 |
 //!
-//! The wire of a server here is the crate `rmcp`'s, that of a client its own; every call goes through the gate.
+//! The server side uses the crate `rmcp` for the protocol; the client side implements it itself. Every call goes
+//! through the gate.
 
 #[cfg(feature = "mcp-server")]
 mod effect;

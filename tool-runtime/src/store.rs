@@ -1,9 +1,9 @@
 //! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
 //! can outlive the process.
 //!
-//! What a document means is decided in `ledger`, `runs`, `waiting` and `accounts`, once for every store. Invariants of every
-//! store: a change is written whole or not at all, changes under one lock happen one after the other, a record is
-//! never changed, and what is kept in memory is bounded.
+//! `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store. Invariants of
+//! every store: writes are atomic, changes under one lock run one after the other, a record never changes, and memory
+//! use is bounded.
 
 pub(crate) mod accounts;
 mod anchors;

@@ -1,6 +1,6 @@
 //! The store of `tool-runtime` in SQLite (feature `sqlite`) or PostgreSQL (feature `postgres`).
 //!
-//! `SqlStore` implements [`Store`](tool_runtime::store::Store) over the public interface of `tool-runtime` alone, as any
+//! `SqlStore` implements [`Store`](tool_runtime::store::Store) with only the public interface of `tool-runtime`, as any
 //! other store does. Without one of the two features this package is empty.
 //!
 //! ```no_run

@@ -37,17 +37,17 @@ use self::queue::Queue;
 
 pub use options::SqlOptions;
 
-/// The channel on which PostgreSQL tells that a document is due.
+/// The channel on which PostgreSQL notifies of documents that are due.
 const CHANNEL: &str = "tool_runtime_changed";
 
 /// A store in a database: SQLite (feature `sqlite`) for the processes of one machine, PostgreSQL (feature `postgres`)
 /// for those of several. Its clones share the connections.
 ///
-/// What a receipt promises survives a crash of the process, of the machine and of the database, as long as the
-/// database's own settings keep what was committed; `docs/src/store.md` says which.
+/// A write whose handle resolved to `Ok` survives a crash of the process, of the machine and of the database, as long
+/// as the database's own settings keep committed data; `docs/src/store.md` lists those settings.
 ///
-/// Writes run in the runtime in which the store was opened, also when they come from a destructor outside of it. At
-/// most 4,096 wait at a time, and none waits longer than [`SqlOptions::patience`] for the database.
+/// Writes run in the runtime in which the store was opened, even if a destructor outside of it started them. At most
+/// 4,096 wait at a time, and none waits longer than [`SqlOptions::patience`] for the database.
 ///
 /// ```no_run
 /// use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -64,12 +64,12 @@ pub struct SqlStore(Arc<Shared>);
 
 struct Shared {
     database: Database,
-    /// Writes come from destructors, too, which may run outside a runtime.
+    /// Destructors start writes, too, and may run outside a runtime.
     handle: Handle,
     queue: Queue,
     clock: Latest,
     changed: Wake,
-    /// Listens for what other processes change.
+    /// Listens for changes by other processes.
     #[cfg(feature = "postgres")]
     listener: Mutex<Option<tokio::task::JoinHandle<()>>>,
     patience: Duration,
@@ -78,7 +78,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Starts a worker if one more has something to do.
+    /// Starts another worker if there are writes for it.
     fn hire(shared: &Arc<Self>) {
         if shared.queue.hire(shared.database.writers()) {
             shared.handle.spawn(write::Worker::new(Arc::clone(shared)).work());
@@ -139,7 +139,7 @@ impl Store for SqlStore {
     }
 }
 
-/// The latest time that was seen: a clock that jumps back does not prolong a lease.
+/// The latest time seen: a clock that jumps back does not prolong a lease.
 #[derive(Default)]
 struct Latest(Mutex<Timestamp>);
 
@@ -153,7 +153,7 @@ impl Latest {
 
 impl fmt::Debug for SqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address of a database can hold a password.
+        // The address of a database can contain a password.
         f.debug_struct("SqlStore").field("is_sqlite", &self.0.database.is_sqlite()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! [`IdScan`]: finds the id of a message that is too long to be kept, so that its request fails without waiting.
+//! [`IdScan`]: finds the id of a message that is too long to be stored, so that its request fails at once.
 
 /// Reads a message byte by byte and remembers the number or text under `id` of the outermost object.
 #[derive(Default)]
@@ -7,34 +7,34 @@ pub(super) struct IdScan {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// After a colon of the outermost object.
+    /// The scan is after a colon of the outermost object.
     in_value: bool,
     /// The beginning of the last key of the outermost object.
     key: Vec<u8>,
     number: Option<u64>,
-    /// The text under `id` as it is written, if it is a text.
+    /// The value of `id` as it is written, if it is a string.
     text: Option<String>,
     id: Option<u64>,
     is_request: bool,
 }
 
-/// The longest id that is a text, in bytes.
+/// The longest id that is a string, in bytes.
 #[cfg(feature = "mcp-server")]
 const MAX_TEXT: usize = 256;
 
 impl IdScan {
-    /// Reads more of the message.
+    /// Scans more of the message.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.byte(*byte));
     }
 
-    /// The id, once the message has ended.
+    /// Returns the id, once the message has ended.
     #[cfg(feature = "mcp-client")]
     pub(super) const fn id(&self) -> Option<u64> {
         self.id
     }
 
-    /// The id of a request as JSON, once the message has ended. `None` for any other message.
+    /// Returns the id of a request as JSON, once the message has ended. `None` for any other message.
     #[cfg(feature = "mcp-server")]
     pub(super) fn request_id(&self) -> Option<String> {
         let text = self.text.as_deref().map(|text| format!("\"{text}\""));
@@ -49,6 +49,7 @@ impl IdScan {
                 b'"' => self.in_string = false,
                 _ => {}
             }
+            // Seven bytes suffice: they distinguish `id` and `method` from all longer keys.
             if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 7 {
                 self.key.push(byte);
             }
@@ -85,12 +86,12 @@ impl IdScan {
         }
     }
 
-    /// Whether the value of the outermost object's id is read.
+    /// Whether the scan is in the value of the outermost object's `id`.
     fn is_id(&self) -> bool {
         self.depth == 1 && self.in_value && self.key == b"id"
     }
 
-    /// The end of a member of the outermost object.
+    /// Handles the end of a member of the outermost object.
     fn settle(&mut self) {
         if self.depth != 1 {
             return;

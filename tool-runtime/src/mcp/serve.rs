@@ -29,19 +29,20 @@
 //! ```
 //!
 //! A client sees the tools that its run may use, in the order of their names, and each call is one call of
-//! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. What it gets is what everyone may see
-//! of a result (`redact`); what only the model of the application may read stays here. A client, and the call it makes,
-//! have no part in who they are: [`Admit`] says it for each request. A call that needs an approval becomes a task
-//! (SEP-2663) if its client knows tasks. The request of any other client is held for as long as the policy says
+//! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. The client receives the part of a
+//! result that everyone may see (`redact`); parts for the application's own model stay here. Neither the client nor its
+//! call decides whom it acts for: [`Admit`] does, for each request. A call that needs an approval becomes a task
+//! (SEP-2663) if its client knows tasks. The request of any other client is held for as long as the policy allows
 //! (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An operator
-//! decides on it, and the client only where [`McpServerBuilder::ask_clients`] and the policy let it.
+//! decides on it; the client may do so only if [`McpServerBuilder::ask_clients`] and the policy allow it.
 //!
-//! A connection over standard input and output, or a session over HTTP, is one run after the other, each for as long as the
-//! policy says (`[mcp] window`). In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a
-//! run of its own.
+//! A connection over standard input and output, or a session over HTTP, is a sequence of runs, each of which lasts for
+//! the window of the policy (`[mcp] window`). In the revision 2026-07-28 of the protocol HTTP has no sessions, and each
+//! request is a run of its own.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
-//! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values filters its target `rmcp`.
+//! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
+//! target `rmcp`.
 
 mod admit;
 mod answer;
@@ -103,7 +104,7 @@ const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub struct McpServer(Arc<Served>);
 
-/// What all connections share.
+/// The state that all connections share.
 struct Served {
     runner: ToolRunner,
     admit: Box<dyn Admit>,
@@ -113,12 +114,12 @@ struct Served {
     tasks: Tasks,
     /// How long the run of a session lasts.
     window: Duration,
-    /// Whether it looks after calls of processes that are gone.
+    /// Whether the server closes calls of dead processes.
     looks_after: AtomicBool,
 }
 
 impl McpServer {
-    /// Returns a builder of a server. `admit` says for each request whom it acts for.
+    /// Returns a builder of a server. `admit` decides for each request on whose behalf it acts.
     pub fn builder(runner: ToolRunner, admit: impl Admit + 'static) -> McpServerBuilder {
         McpServerBuilder::new(runner, Box::new(admit))
     }
@@ -127,7 +128,7 @@ impl McpServer {
     /// [closed](Self::close). Nothing else may write to standard output meanwhile.
     ///
     /// # Errors
-    /// The client did not begin as the protocol says.
+    /// The client did not begin with the handshake of the protocol.
     pub async fn stdio(&self) -> Result<(), McpServerError> {
         let (read, write) = rmcp::transport::stdio_pipes();
         self.stream(read, write).await
@@ -136,7 +137,7 @@ impl McpServer {
     /// Serves one client over a stream of lines, such as a pipe or a socket.
     ///
     /// # Errors
-    /// The client did not begin as the protocol says.
+    /// The client did not begin with the handshake of the protocol.
     pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), McpServerError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -151,7 +152,7 @@ impl McpServer {
             Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;
         match served {
             Ok(running) => {
-                // A join error is a panic of the loop, of which the client sees the end.
+                // A join error is a panic of the loop; the client sees the connection end.
                 let _ = running.waiting().await;
                 Ok(())
             }

@@ -1,8 +1,8 @@
-//! MCP servers as a source of tools that nobody trusts (feature `mcp-client`).
+//! MCP servers as a source of untrusted tools (feature `mcp-client`).
 //!
-//! What a server says is read within limits, one tool and one block at a time, and enables nothing: only a policy that
-//! pins a definition does. The protocol is spoken by hand, because a client with types drops what it does not know, and
-//! a pin is over all that a server published.
+//! Answers of servers are read within limits, one tool and one block at a time, and enable nothing: only a policy that
+//! pins a definition does. The protocol is implemented without a typed client, because such a client drops unknown
+//! members, and a pin covers everything that a server published.
 
 mod accounts;
 mod awaited;

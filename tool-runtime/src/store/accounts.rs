@@ -1,7 +1,8 @@
-//! Accounts: what a principal or a tenant has used of its budgets, over all processes that share a store.
+//! Accounts: the budget that a principal or a tenant has used, over all processes that share a store.
 //!
-//! What a call may use is booked before it begins and corrected when it ends, so that calls that run at the same time
-//! never pass a limit together. What a process that died had booked stays booked until the account's window ends.
+//! The largest amount that a call can use is booked before the call begins and corrected when it ends, so that
+//! concurrent calls never pass a limit together. The bookings of a process that died stay until the account's window
+//! ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
 use crate::store::{Document, Key, Store, StoreError, Transaction};
 
-/// What was used in one window. A principal has an account in each tenant; all runs that name none share one.
+/// The amounts used in one window. A principal has an account in each tenant; all runs without a principal share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredAccount {
@@ -22,16 +23,16 @@ pub(crate) struct StoredAccount {
     pub tenant: Option<Arc<str>>,
     /// The principal; `None` for the account of a tenant, and for runs that name none.
     pub principal: Option<Arc<str>>,
-    /// Whose account it is: a tenant's, or a principal's.
+    /// Whether the account is a tenant's or a principal's.
     pub(crate) holder: Holder,
     /// When the window began.
     pub(crate) from: Timestamp,
-    /// When it ends.
+    /// When the window ends.
     pub(crate) until: Timestamp,
-    /// What was used, and what calls that run may still use.
+    /// The amounts used so far, plus the amounts reserved by running calls.
     pub(crate) booked: Spend,
-    /// Who wrote it last. A store that lost the answer to a write looks whether the document is as it was to be written,
-    /// and two writers can come to the same amounts.
+    /// A random mark of the last write. A store that lost the acknowledgement of a write compares it, because two
+    /// writers can arrive at the same amounts.
     pub(crate) mark: u64,
 }
 
@@ -46,24 +47,25 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
-/// A budget that a policy sets, with what was used of it. [`Run::balances`](crate::Run::balances) returns those of a run.
+/// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns those of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Balance {
-    /// Whose budget it is: `run`, `principal` or `tenant`.
+    /// The holder of the budget: `run`, `principal` or `tenant`.
     pub holder: &'static str,
-    /// How long the budget lasts before it begins again, as the policy writes it; `None` for the budget of a run, which
-    /// does not begin again.
+    /// The length of the budget's window, as the policy writes it; `None` for the budget of a run, which is never
+    /// renewed.
     pub window: Option<String>,
     /// When the current window ends; `None` without a window.
     pub until: Option<Timestamp>,
-    /// What was used and the limit, for each limit that the policy sets, by its key there: `calls`, `tokens`, `cost`, ..
+    /// The amount used and the limit, for each limit that the policy sets, by its key there: `calls`, `tokens`, `cost`,
+    /// ..
     pub amounts: BTreeMap<&'static str, (f64, f64)>,
 }
 
 impl Balance {
-    /// Returns the budgets of a run that has spent this much: its own, and those that it shares with other runs of its
-    /// tenant and principal. One without a limit is left out.
+    /// Returns the budgets of a run with this spend: its own, and those that it shares with other runs of its tenant
+    /// and principal. Budgets without a limit are left out.
     pub(crate) async fn all(
         store: &dyn Store,
         policy: &RunPolicy,
@@ -108,17 +110,17 @@ fn amounts(used: Spend, budget: Allowance) -> BTreeMap<&'static str, (f64, f64)>
         .collect()
 }
 
-/// What one call, or one turn of a model, is to book.
+/// The amounts that one call, or one turn of a model, is about to book.
 #[derive(Debug, Clone)]
 pub(crate) struct Bill {
     pub(crate) accounts: Arc<[Account]>,
     amount: Spend,
     mark: u64,
-    /// It is that of a call of a graph, whose time is part of the time that the call of the graph books.
+    /// The bill is for a call inside a graph, whose time is already part of the graph call's booking.
     within_graph: bool,
 }
 
-/// What one call has booked, and in which window of each account.
+/// The amounts that one call has booked, and the window of each account that holds them.
 #[derive(Debug, Clone)]
 pub(crate) struct Booked {
     bill: Bill,
@@ -126,7 +128,7 @@ pub(crate) struct Booked {
 }
 
 impl Account {
-    /// The accounts that a run is booked on.
+    /// Returns the accounts that a run is booked on.
     pub(crate) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Arc<[Self]> {
         let account = |(holder, window, allowance)| {
             let (tenant, principal) = (tenant.cloned(), principal.filter(|_| holder == Holder::Principal).cloned());
@@ -134,7 +136,7 @@ impl Account {
             Self { key, holder, tenant, principal, window, allowance }
         };
         let shared = policy.shared();
-        // Most runs have none. Collecting allocates for an empty slice too.
+        // Most runs share no account; collecting into an `Arc` would allocate even for an empty slice.
         if shared.is_empty() { Arc::default() } else { shared.into_iter().map(account).collect() }
     }
 
@@ -143,13 +145,13 @@ impl Account {
         &self.allowance
     }
 
-    /// The keys of accounts.
+    /// Returns the keys of accounts.
     pub(crate) fn keys(accounts: &[Self]) -> impl Iterator<Item = Key> {
         accounts.iter().map(|account| account.key.clone())
     }
 
-    /// The account as it is now: as it is kept, or empty because its window is over. One that the clock has jumped back
-    /// from is kept, so that no window is ever used twice.
+    /// Returns the account as it is now: as stored, or empty if its window is over. If the clock jumped back to before
+    /// the window, the stored account counts, so that no window is used twice.
     fn now(&self, transaction: &Transaction) -> StoredAccount {
         let from = self.window.start(transaction.now());
         match transaction.get(&self.key) {
@@ -167,7 +169,7 @@ impl Account {
     }
 }
 
-/// Books what a call may use on every account: all of it, or on none if one has not that much left.
+/// Reserves the most that a call may use on every account, or on none if one of them has too little left.
 pub(crate) fn reserve(
     transaction: &mut Transaction,
     bill: &Bill,
@@ -187,7 +189,7 @@ pub(crate) fn reserve(
     Ok(Ok(Booked { bill: bill.clone(), windows }))
 }
 
-/// Books what a call used in place of what it might have used. A window that is over stays as it is.
+/// Replaces the reservation of a call by the amount that it used. A window that is over stays as it is.
 pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend) -> Result<(), StoreError> {
     for (account, from) in booked.bill.accounts.iter().zip(&booked.windows) {
         let stored = match transaction.get(&account.key) {
@@ -200,7 +202,7 @@ pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend
     Ok(())
 }
 
-/// Books what was used without a reservation, as a model's turn.
+/// Books an amount without a reservation, such as a model's turn.
 pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), StoreError> {
     for account in &*turn.accounts {
         let stored = account.now(transaction);
@@ -209,7 +211,7 @@ pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), S
     Ok(())
 }
 
-/// Returns the budget that a model's turn would overdraw.
+/// Returns the budget that a model's turn would overdraw; `None` if there is none.
 pub(crate) fn exhausted(transaction: &Transaction, accounts: &[Account]) -> Option<BudgetExceeded> {
     accounts.iter().find_map(|account| {
         let stored = account.now(transaction);
@@ -230,20 +232,22 @@ fn book(
 }
 
 impl Bill {
-    /// One call that may take up to `time`, with a result of up to `bytes`. `None` if there are no accounts.
+    /// Creates the bill of one call that may take up to `time`, with a result of up to `bytes`. `None` if there are no
+    /// accounts.
     pub(crate) fn call(accounts: &Arc<[Account]>, time: Option<Duration>, bytes: usize) -> Option<Self> {
-        // A call without a limit could take all the time that there is; where none is limited, it holds none.
+        // A call without a time limit would reserve all the time that is left; without a limited account it reserves
+        // none.
         let is_limited = accounts.iter().any(|account| account.allowance.time_ms.is_some());
         let time = time.or((!is_limited).then_some(Duration::ZERO));
         (!accounts.is_empty()).then(|| Self::new(accounts, Spend::call(time, bytes)))
     }
 
-    /// Any amount.
+    /// Creates a bill of any amount.
     pub(crate) fn new(accounts: &Arc<[Account]>, amount: Spend) -> Self {
         Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0, within_graph: false }
     }
 
-    /// The same for a call of a graph.
+    /// Marks the bill as that of a call inside a graph.
     pub(crate) const fn within_graph(mut self) -> Self {
         (self.amount.time, self.within_graph) = (Duration::ZERO, true);
         self
@@ -251,17 +255,17 @@ impl Bill {
 }
 
 impl Booked {
-    /// Whether the call's own time counts.
+    /// Whether the call's own time is booked.
     pub(crate) const fn is_timed(&self) -> bool {
         !self.bill.within_graph
     }
 
-    /// The keys of the accounts.
+    /// Returns the keys of the accounts.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         Account::keys(&self.bill.accounts)
     }
 
-    /// What was booked.
+    /// Returns the booked amount.
     pub(crate) const fn amount(&self) -> Spend {
         self.bill.amount
     }

@@ -1,5 +1,5 @@
-//! Anchors: the heads of the chains of all runs, chained themselves. A run's own chain shows what is missing in its
-//! middle; that its last records are gone, or that it was sealed anew from some record on, shows in an anchor only.
+//! Anchors: the heads of the chains of all runs, chained themselves. A run's own chain reveals gaps in its middle. Only
+//! an anchor reveals that its last records were cut off, or that it was sealed anew from some record on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +12,20 @@ use crate::json::{self, canonical};
 use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
-/// How many records are read at a time, and so how many heads one anchor has at most.
+/// How many records are read at a time, which is also the largest number of heads in one anchor.
 const PAGE: usize = 1000;
 
-/// How far back records are read again. A record gets its position before it is committed, so one that commits late can
-/// be behind the position of an anchor that did not see it; this is how late it may be. A record that is later still is
-/// anchored with the next one of its run, since a head stands for everything before it.
+/// How far back records are read again. A record gets its position before it is committed, so a late commit can appear
+/// behind the position of an anchor that did not see it. A record that commits even later is anchored with the next one
+/// of its run, since a head covers every record before it.
 const OVERLAP: Duration = Duration::from_secs(300);
 
-/// How many anchored heads are remembered, so that they are not anchored again. One that is forgotten is anchored twice,
-/// which changes nothing.
+/// How many anchored heads are remembered, so that they are not anchored again. A forgotten head is anchored twice,
+/// which does no harm.
 const MOST_KNOWN: usize = 65_536;
 
-/// How often to begin again because another process made an anchor meanwhile. Each race that is lost is an anchor more,
-/// so that a few dozen mean that somebody anchors without end.
+/// How often to start again because another process made an anchor meanwhile. Each lost race means one more anchor, so
+/// a few dozen show that another process anchors in an endless loop.
 const MOST_RACES: usize = 64;
 
 /// The end of a run's chain when an anchor was made.
@@ -43,8 +43,8 @@ pub struct AnchoredHead {
 
 /// The heads of the chains of runs, in the chain of all anchors.
 ///
-/// Written as one line of JSON, it can be kept where nobody who can write to the store can write, too; `audit verify
-/// --anchors` compares it.
+/// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
+/// compares the export with the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -55,11 +55,11 @@ pub struct Anchor {
     pub at: Timestamp,
     /// The position of the last record that was read for it.
     pub position: u64,
-    /// The heads of the runs that got records since the anchor before.
+    /// The heads of the runs that got records since the previous anchor.
     pub heads: Vec<AnchoredHead>,
     /// The hash of the anchor before it; zeros for the first.
     pub previous: Hash,
-    /// SHA-256 over the canonical JSON of everything else.
+    /// SHA-256 over the canonical JSON of all other members.
     pub hash: Hash,
 }
 
@@ -71,7 +71,7 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// Whether the hash is that of everything else.
+    /// Whether the hash matches all other members.
     pub(super) fn is_whole(&self) -> bool {
         self.computed().is_ok_and(|hash| hash == self.hash)
     }
@@ -82,12 +82,12 @@ impl Anchor {
     }
 }
 
-/// Anchors what was recorded since the last anchor, and returns how many anchors that took: none if nothing was.
-/// `made` gets each of them once it is kept.
+/// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new records.
+/// `made` receives each anchor once it is stored.
 ///
-/// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process or
-/// in several. What is recorded after the last anchor can still be cut off without a trace, so the interval is how much
-/// that is.
+/// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process
+/// or in several. Records after the last anchor can be cut off without a trace, so a shorter interval protects more of
+/// them.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, anchor};
@@ -103,8 +103,8 @@ impl Anchor {
 /// ```
 ///
 /// # Errors
-/// The store cannot be reached, or what it holds cannot be read, or others anchor without end
-/// ([`StoreError::Busy`]). What was anchored before stays.
+/// The store cannot be reached, its contents cannot be read, or other processes anchor in an endless loop
+/// ([`StoreError::Busy`]). Anchors made before the error stay.
 pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {
     let mut count = 0;
     'race: for _ in 0..MOST_RACES {
@@ -113,7 +113,7 @@ pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> 
             let filter = RecordFilter { after: window.after, limit: Some(PAGE), ..RecordFilter::default() };
             let page = store.records(&filter).await?;
             let Some(end) = page.last().map(|last| last.position) else { return Ok(count) };
-            // The records of a run are in their order, so the last of them is its head.
+            // The records of a run come in order, so the last one collected is its head.
             let heads: BTreeMap<_, _> =
                 page.iter().map(|sealed| (sealed.record.run_id(), (sealed.sequence, sealed.hash))).collect();
             let heads = heads.into_iter().map(|(run, (sequence, hash))| AnchoredHead {
@@ -136,25 +136,25 @@ pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> 
     Err(StoreError::Busy)
 }
 
-/// What is known of the anchors that were made last.
+/// The recent anchors' state: how far records are anchored, and by which heads.
 #[derive(Default)]
 struct Window {
     last: Option<Anchor>,
     /// Records up to here are anchored, late ones included.
     after: u64,
-    /// The anchored heads behind it.
+    /// The anchored heads behind `after`.
     known: HashMap<Arc<str>, u64>,
 }
 
 impl Window {
-    /// Reads back to the latest anchor that was made so long before the last one that every record in front of its
-    /// position was committed when the last one was made. Nothing of this depends on the times in records.
+    /// Reads back to an anchor so old that every record before its position was committed when the last anchor was
+    /// made. The times in records play no part in this.
     async fn read(store: &dyn Store) -> Result<Self, StoreError> {
         let mut window = Self { last: only(store, Key::last_anchor()).await?, ..Self::default() };
         let Some(last) = window.last.clone() else { return Ok(window) };
         let sure = last.at.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN);
         for number in (0..=last.number).rev() {
-            // A bounded store drops the oldest; what is not there was not seen.
+            // A bounded store drops the oldest anchors; they count as never seen.
             let Some(anchor) = only(store, Key::anchor(number)).await? else { break };
             if anchor.at <= sure {
                 window.after = anchor.position;
@@ -187,7 +187,7 @@ pub(super) async fn only(store: &dyn Store, key: Key) -> Result<Option<Anchor>, 
     })
 }
 
-/// Makes the next anchor. `None` if another one was made after `last`.
+/// Makes the next anchor. `None` if another process made one after `last`.
 async fn write(
     store: &dyn Store,
     last: Option<Anchor>,
@@ -206,7 +206,7 @@ async fn write(
     Ok(made)
 }
 
-/// Adds an anchor behind `last`. `None` if another one is the last.
+/// Adds an anchor after `last`. `None` if `last` is no longer the last one.
 fn add(
     transaction: &mut Transaction,
     last: Option<&Anchor>,

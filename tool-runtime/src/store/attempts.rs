@@ -1,4 +1,4 @@
-//! Attempts of an engine at a run: the last one has it.
+//! Attempts of an engine at a run: the latest attempt owns it.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use crate::store::runs::Holder;
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 
-/// Takes a run for an attempt of an engine, also from an earlier attempt: an engine has one at a time, and what the earlier
-/// one still writes is refused from now on. The lease has no end, because the engine says when the next attempt begins.
+/// Takes a run for an attempt of an engine, even from an earlier attempt: a run has one attempt at a time, and writes
+/// of the earlier one are refused from now on. The lease never expires, because the engine decides when the next
+/// attempt begins.
 ///
-/// `party` is the run as it is before anybody has it: a run of another principal or tenant under the same id is not taken.
+/// `party` is the run in its initial state: a run of another principal or tenant under the same id is not taken.
 pub(crate) fn seize(
     transaction: &mut Transaction,
     party: &StoredRun,
@@ -18,7 +19,7 @@ pub(crate) fn seize(
 ) -> Result<RunLease, StoreError> {
     let (run_id, key) = (&party.run_id, Key::run(Arc::clone(&party.run_id)));
     let mut run = match transaction.get(&key) {
-        // Workers have it, and keep its document here.
+        // A run with a document here belongs to workers.
         Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
         Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
             return Err(StoreError::Duplicate);
@@ -50,7 +51,7 @@ mod tests {
         runs::check(&transaction, &second).unwrap();
         assert!(matches!(runs::check(&transaction, &first), Err(StoreError::Fenced)));
         assert_ne!(first.epoch, second.epoch);
-        // No worker takes it, although something happened to it.
+        // The wake-up must not make the run due for a worker.
         runs::wake(&mut transaction, &run).unwrap();
         let leased = runs::lease(&mut transaction, &run, &"worker".into(), std::time::Duration::from_secs(1)).unwrap();
         assert!(leased.is_none());

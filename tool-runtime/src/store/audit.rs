@@ -1,4 +1,4 @@
-//! [`AuditRecord`]: what a run's chain is made of.
+//! [`AuditRecord`]: an element of a run's chain.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::call::{
 use crate::store::PendingCall;
 use crate::tool::ToolName;
 
-/// A record of a run: of a call that ended, or of what somebody decided on one that waited.
+/// A record of a run: of a call that ended, or of a decision on a suspended call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuditRecord {
     /// The one record of a call.
     Call(Box<ToolInvocationRecord>),
-    /// A decision on a call that waited, or an answer to it.
+    /// A decision on a suspended call, or an answer to it.
     Decision(Box<DecisionRecord>),
 }
 
@@ -42,7 +42,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns what it is a record of.
+    /// Returns the kind of the record.
     #[must_use]
     pub const fn kind(&self) -> AuditKind {
         match self {
@@ -60,7 +60,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the stable word for what happened: [`Outcome::code`] or [`DecisionKind::code`].
+    /// Returns the stable code of the event: [`Outcome::code`] or [`DecisionKind::code`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the digests that stand for arguments in it.
+    /// Returns the digests of arguments in the record.
     pub(crate) fn digests(&self) -> impl Iterator<Item = ArgumentDigest> {
         let (arguments, repair, decided) = match self {
             Self::Call(record) => (&record.arguments, record.repair.as_deref(), None),
@@ -110,13 +110,13 @@ impl AuditRecord {
         unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
     }
 
-    /// Returns the record of a call.
+    /// Returns the record of a call; `None` for a decision.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
         if let Self::Call(record) = self { Some(record) } else { None }
     }
 
-    /// Returns the record of a decision.
+    /// Returns the record of a decision; `None` for a call.
     #[must_use]
     pub fn as_decision(&self) -> Option<&DecisionRecord> {
         match self {
@@ -138,18 +138,18 @@ impl From<DecisionRecord> for AuditRecord {
     }
 }
 
-/// What an [`AuditRecord`] is a record of.
+/// The kind of an [`AuditRecord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuditKind {
     /// A call that ended.
     Call,
-    /// A decision on a call that waited, or an answer to it.
+    /// A decision on a suspended call, or an answer to it.
     Decision,
 }
 
 impl AuditKind {
-    /// A stable word for each case.
+    /// Returns a stable code for each kind.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -159,7 +159,7 @@ impl AuditKind {
     }
 }
 
-/// What somebody decided on a call that waited, or answered to it.
+/// A decision on a suspended call, or an answer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DecisionRecord {
@@ -173,76 +173,77 @@ pub struct DecisionRecord {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// Who decided, and why. `None` where nobody does: the call expired, was abandoned or answered by its client.
+    /// The decider, with the reason. `None` without a decider: the call expired, was abandoned, or was answered by its
+    /// client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<Decider>,
     /// The decision.
     pub decision: DecisionKind,
-    /// Why it did not fit, and the call still waits. `None` if it was carried out.
+    /// Why the decision was refused and the call still waits. `None` if it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refusal>,
-    /// When it was made.
+    /// When the decision was made.
     pub at: Timestamp,
-    /// Stands for the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
+    /// Digest of the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_digest: Option<ArgumentDigest>,
-    /// Stands for the arguments that they were replaced with; `None` if they were not edited.
+    /// Digest of the replacement arguments; `None` if they were not edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_digest: Option<ArgumentDigest>,
-    /// What an edit changed, with sensitive values masked.
+    /// The changes of an edit, with sensitive values masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The grant that was made. `None` for a decision on this call alone.
+    /// The id of the grant that the decision made. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
-    /// The arguments, masked: as they were, or as they were edited.
+    /// The masked arguments: as suspended, or as edited.
     pub arguments: RecordedArguments,
 }
 
-/// What was decided on a call that waited.
+/// The decision on a suspended call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DecisionKind {
-    /// It may run as it is.
+    /// The call may run as it is.
     Approved,
-    /// It may run with other arguments.
+    /// The call may run with other arguments.
     Edited,
-    /// It does not run.
+    /// The call does not run.
     Denied,
-    /// Somebody answered in the tool's place.
+    /// A person answered in the tool's place.
     Answered,
-    /// Nobody decided in time.
+    /// The deadline passed without a decision.
     Expired,
-    /// Somebody decided, or the client answered, after the call had expired. It changed nothing.
+    /// A decision or a client's answer arrived after the call had expired. It had no effect.
     TooLate,
-    /// Nobody will act on it.
+    /// The call was given up: no decision on it will come.
     Abandoned,
-    /// It still waits; calls like it are decided by a grant.
+    /// The call still waits; a grant decides later calls like it.
     Remembered,
-    /// The client executed it and brought its result.
+    /// The client executed the call and returned its result.
     ClientResult,
-    /// The client could not execute it.
+    /// The client could not execute the call.
     ClientFailed,
 }
 
-/// Why a decision or an answer did not fit.
+/// Why a decision or an answer was refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// What was wrong, as the outcome that it would have had.
+    /// The error, as the outcome that the call would have had.
     pub outcome: Outcome,
-    /// What differs between the call as it was suspended and now, or why the decider may not decide. `None` if only
-    /// what was given for the call is wrong.
+    /// The difference between the call as it was suspended and now, or the reason why the decider may not decide.
+    /// `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<Mismatch>,
-    /// Where what was given broke a rule.
+    /// The places at which the submitted values broke a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<RecordedViolation>,
 }
 
 impl DecisionKind {
-    /// All of them, in the order of their declaration.
+    /// All kinds, in the order of their declaration.
     pub const ALL: &'static [Self] = &[
         Self::Approved,
         Self::Edited,
@@ -256,7 +257,7 @@ impl DecisionKind {
         Self::ClientFailed,
     ];
 
-    /// A stable word for each case.
+    /// Returns a stable code for each kind.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -275,7 +276,7 @@ impl DecisionKind {
 }
 
 impl DecisionRecord {
-    /// The record of a decision on a call that waits, carried out, with the arguments as they were.
+    /// Creates the record of a decision that was carried out on a suspended call, with its original arguments.
     pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, decider: Option<&Decider>, at: Timestamp) -> Self {
         Self {
             run_id: Arc::clone(&pending.run_id),
@@ -295,8 +296,8 @@ impl DecisionRecord {
         }
     }
 
-    /// The refused record of a decision on a call that does not wait, with the arguments of the call's known record.
-    /// `None` if the call named no tool, so that it cannot have waited.
+    /// Creates the refused record of a decision on a call that is not suspended, with the arguments of the call's
+    /// existing record. `None` if the call named no tool: such a call is never suspended.
     pub(crate) fn late(
         known: AuditRecord,
         decision: DecisionKind,
@@ -325,7 +326,7 @@ impl DecisionRecord {
         Some(record.not_pending())
     }
 
-    /// The same decision, refused because its call does not wait.
+    /// Returns the same decision, refused because its call is not suspended.
     pub(crate) fn not_pending(self) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(Mismatch::NotPending));
         Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }

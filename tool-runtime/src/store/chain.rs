@@ -11,7 +11,7 @@ use crate::store::StoreError;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::tool::{Hash, Hashing};
 
-/// The end of the hash chain over the records of one run: a store seals the next record with it.
+/// The end of the hash chain over the records of one run. A store seals the next record with it.
 ///
 /// ```
 /// use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
@@ -43,8 +43,8 @@ impl Chain {
         Self { next: sequence + 1, head: hash }
     }
 
-    /// Creates a chain before which this many records were dropped, so that its first record does not read as the first
-    /// there was.
+    /// Creates a chain whose first `dropped` records were removed, so that its next record is not taken for the first
+    /// one.
     pub(super) fn after_gap(dropped: u64) -> Self {
         match dropped.checked_sub(1) {
             None => Self::new(),
@@ -58,7 +58,7 @@ impl Chain {
         self.head
     }
 
-    /// Makes a record the next of the chain.
+    /// Seals a record as the next of the chain.
     ///
     /// # Errors
     /// The record cannot be written as JSON.
@@ -70,11 +70,11 @@ impl Chain {
         Ok(sealed)
     }
 
-    /// Checks records of any number of runs, each run's in their order. The first record of a run may follow others
-    /// that are not given.
+    /// Checks records of any number of runs, each run's records in order. The first record of a run may follow others
+    /// that are missing from `records`.
     ///
     /// # Errors
-    /// The first record that was changed, removed, added or moved.
+    /// Reports the first record that was changed, removed, added or moved.
     pub fn verify(records: &[SealedRecord]) -> Result<(), ChainError> {
         let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
         for (at, sealed) in records.iter().enumerate() {
@@ -123,18 +123,18 @@ impl Chain {
     }
 }
 
-/// The canonical JSON of a record. A borrowed tree of its text has a tenth of the allocations of a [`Value`].
+/// Returns the canonical JSON of a record. A borrowed tree of its text needs a tenth of the allocations of a [`Value`].
 fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(record)?;
     match json::parse_record(&text) {
         Ok(tree) => Ok(canonical::to_text(&tree)),
-        // What was kept of a tool can hold a member twice; the last one counts.
+        // Stored output of a tool can contain a member twice; the last one counts.
         Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
     }
 }
 
-/// A stored record can hold a member twice. Only the last one is kept: a reader that takes the first one would read
-/// another value than the sealed one.
+/// Reduces repeated members of a record's JSON to the last one: a reader that takes the first one would read another
+/// value than the sealed one.
 fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     let text = serde_json::to_string(&record)?;
     match json::parse_record(&text) {
@@ -143,8 +143,8 @@ fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     }
 }
 
-/// Whether a text has exactly the members of a value: none added, none twice. The order of members and the spelling of
-/// numbers do not matter, because stores may change them.
+/// Whether a text has exactly the members of a value, with none added or repeated. The order of members and the
+/// spelling of numbers do not matter, because stores may change them.
 pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
     let Ok(written) = serde_json::to_string(value) else { return false };
     let canonical = |text: &str| json::parse_record(text).map(|tree| canonical::to_text(&tree)).ok();
@@ -157,20 +157,20 @@ impl Default for Chain {
     }
 }
 
-/// What is wrong with a record.
+/// The defect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// Records before it are missing, from this place on.
+    /// Records from this place up to the record are missing.
     Missing(u64),
-    /// Its place is taken already.
+    /// Another record has its place already.
     Repeated,
-    /// It does not follow the record before it.
+    /// It does not link to the previous record.
     Unlinked,
-    /// It is not what was sealed.
+    /// Its contents differ from the sealed ones.
     Changed,
     /// It cannot be read.
     Unreadable,
-    /// The store finds it under something that it does not say.
+    /// The store indexes it under values that it does not contain.
     Misfiled,
 }
 
@@ -191,31 +191,31 @@ impl fmt::Display for Broken {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainError {
-    /// The record, counted from 0 in what was checked.
+    /// The index of the record among the checked ones, from 0.
     pub at: usize,
     /// Its run.
     pub run_id: Arc<str>,
     /// Its place in the chain of the run.
     pub sequence: u64,
     pub(super) broken: Broken,
-    /// Its position among all records. `None` if no store read it.
+    /// Its position among all records. `None` if it was not read from a store.
     pub(super) position: Option<u64>,
 }
 
 impl ChainError {
-    /// The error of a record that a store cannot read: its row is incomplete, or its text is not that of a record.
+    /// Creates the error of a record that a store cannot read: its row is incomplete, or its text is not a record.
     #[must_use]
     pub fn unreadable(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
         Self::of(run_id, sequence, Broken::Unreadable, position)
     }
 
-    /// The error of a record that a store finds by other values than those that the record has: an index was edited.
+    /// Creates the error of a record whose index values differ from its contents: an index was edited.
     #[must_use]
     pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
         Self::of(run_id, sequence, Broken::Misfiled, position)
     }
 
-    /// A record that a store found broken.
+    /// Creates the error of a record that a store found broken.
     pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
         Self { at: 0, run_id: run_id.into(), sequence, broken, position }
     }

@@ -14,7 +14,8 @@ use crate::store::{
     WriteHandle,
 };
 
-/// A source of wall-clock time. Called inline: do not block. If it panics, the system's clock is asked instead.
+/// A source of wall-clock time. It is called inline and must not block. If it panics, the system's clock is used
+/// instead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::store::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Clock: Send + Sync {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -54,31 +55,33 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's clock, corrected by the clock of the store, so that all processes that share the store date alike.
+/// The machine's clock, corrected by the clock of the store, so that all processes that share the store agree on the
+/// time.
 ///
-/// It is left alone while the two differ by less than a second, so that times of one process keep their order.
+/// The correction stays as it is while the two differ by less than a second, so that the times of one process stay in
+/// order.
 #[derive(Debug, Default)]
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead, in microseconds.
     ahead: AtomicI64,
-    /// The store was asked for its time.
+    /// The store's time has been read at least once.
     is_known: AtomicBool,
 }
 
-/// By how much a clock may differ and count as right, in microseconds.
+/// The difference up to which a clock counts as correct, in microseconds.
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
-    /// Takes over the store's time, which it read at some moment since it was asked.
+    /// Takes over the store's time, which the store read at some moment after `asked`.
     fn note(&self, asked: &Asked, theirs: Timestamp) {
         self.correct(theirs.as_microsecond(), Timestamp::now().as_microsecond(), asked.elapsed());
         self.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the correction, unless the present one is possible. All times are in microseconds.
+    /// Updates the correction unless the present one is consistent with the answer. All times are in microseconds.
     ///
-    /// The store read its clock up to `elapsed` ago, so it is ahead by `least` at least, and by `elapsed` more at most. An
-    /// answer that took long therefore still corrects a clock that is wrong by more than that.
+    /// The store read its clock at most `elapsed` ago, so it is ahead by at least `least`, and by at most `elapsed`
+    /// more. Even a slow answer therefore corrects a clock that is wrong by more than its delay.
     fn correct(&self, theirs: i64, now: i64, elapsed: i64) {
         let (least, ahead) = (theirs.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
         let nearest = ahead.clamp(least, least.saturating_add(elapsed.max(0)));
@@ -106,7 +109,7 @@ impl Asked {
 }
 
 impl StoreClock {
-    /// Whether the store was asked for its time. Before, this clock is the machine's.
+    /// Whether the store's time has been read. Until then this clock is the machine's.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
@@ -122,15 +125,15 @@ impl Clock for StoreClock {
     }
 }
 
-/// A store by whose transactions a clock is put right. The first read asks for the store's time too, so that a process
-/// with a wrong clock compares nothing that it reads with that clock.
+/// A store whose transactions correct a clock. The first read also requests the store's time, so that a process with a
+/// wrong clock never compares stored times with it.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,
 }
 
 impl Timed {
-    /// Asks for the store's time, the first time. If the store cannot be asked, the next read asks again.
+    /// Requests the store's time if it is not known yet. If the request fails, the next read repeats it.
     async fn ask(&self) {
         if !self.clock.is_known() {
             drop(self.now().await);
@@ -187,23 +190,23 @@ impl Store for Timed {
 /// How far the clocks of two machines may differ.
 const SKEW: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whether a clock is behind the one by which something was made, by more than clocks differ: then the time at which that
-/// ends means nothing.
+/// Whether a clock is behind the clock that made something, by more than clocks usually differ. Then an expiry time
+/// that was derived from `made` cannot be trusted.
 pub(crate) fn is_before(now: Timestamp, made: Timestamp) -> bool {
     now < made.checked_sub(SKEW).unwrap_or(made)
 }
 
-/// A clock that shows one time until it is moved, for tests and replays.
+/// A clock for tests and replays that shows one time until it is moved.
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// Creates a clock that shows `now`.
     #[must_use]
     pub const fn at(now: Timestamp) -> Self {
         Self(Mutex::new(now))
     }
 
-    /// Moves the clock forward; it stops at the last timestamp there is.
+    /// Moves the clock forward, at most to the last representable timestamp.
     pub fn advance(&self, by: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.saturating_add(by).unwrap_or(Timestamp::MAX);
@@ -236,13 +239,13 @@ mod tests {
         const SECOND: i64 = 1_000_000;
         let clock = StoreClock::default();
         for (ahead, elapsed, least, most) in [
-            // As good as right.
+            // Within the tolerance.
             (0, 0, 0, 0),
             (SECOND / 2, SECOND / 10, 0, 0),
             (-SECOND / 2, 0, 0, 0),
-            // 40 seconds behind, and an answer that took five.
+            // 40 seconds behind, with an answer that took five.
             (40 * SECOND, 5 * SECOND, 40 * SECOND, 45 * SECOND),
-            // A process that was stopped for an hour knows no better.
+            // The process was stopped for an hour, so the answer does not contradict its clock.
             (40 * SECOND - 3_600 * SECOND, 3_600 * SECOND, 40 * SECOND, 45 * SECOND),
             // The next answer is exact.
             (40 * SECOND, 0, 40 * SECOND, 40 * SECOND),

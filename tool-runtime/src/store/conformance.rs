@@ -1,4 +1,4 @@
-//! The promises of every store, as cases that any implementation can run: `testing::conformance`.
+//! The guarantees of every store, as cases that any implementation can run: `testing::conformance`.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a case says what it expects")]
 
@@ -28,7 +28,7 @@ use crate::store::{
 };
 use crate::tool::{Hash, ToolName};
 
-/// Runs every case, each on a store of its own that `empty` makes. A bounded store has to hold 10,000 documents.
+/// Runs every case, each on a store of its own that `empty` makes. A bounded store must hold at least 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,7 +42,7 @@ use crate::tool::{Hash, ToolName};
 /// ```
 ///
 /// # Panics
-/// The store does something else than it must. The message says what.
+/// The store breaks a guarantee. The message names it.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     for (_, case) in CASES {
         case(empty().await).await;
@@ -53,7 +53,7 @@ type Case = fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 macro_rules! cases {
     ($($file:ident: $($case:ident),+;)+) => {
-        /// Every case with its name.
+        /// All cases with their names.
         pub(super) const CASES: &[(&str, Case)] =
             &[$($((stringify!($case), |store| Box::pin($file::$case(store)))),+),+];
     };
@@ -84,10 +84,10 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("the cases are near")
 }
 
-/// The record of a call that ended, for tests of stores. Calls of one run differ in their ids only.
+/// Returns the record of a call that ended, for tests of stores. Calls of one run differ only in their ids.
 ///
 /// # Panics
-/// Never: what it is made of is valid.
+/// Never: its parts are valid.
 #[must_use]
 pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
     ToolInvocationRecord {
@@ -123,7 +123,8 @@ pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
     }
 }
 
-/// A document of kind [`Run`](crate::store::DocumentKind::Run) with this text and the time from which it is due, for tests of stores.
+/// Returns a document of kind [`Run`](crate::store::DocumentKind::Run) with this text and due time, for tests of
+/// stores.
 #[must_use]
 pub fn document(run: &str, text: &str, due: Option<Timestamp>) -> StoredDocument {
     let run = StoredRun { due, ..StoredRun::new(run, text) };
@@ -191,7 +192,7 @@ async fn update(
     store.update(keys.to_vec(), Box::new(change)).await
 }
 
-/// Changes documents, and returns what the change returned.
+/// Runs a change and returns its value.
 async fn ask<T: Send + 'static>(
     store: &dyn Store,
     keys: impl Into<Vec<Key>>,
@@ -202,7 +203,7 @@ async fn ask<T: Send + 'static>(
     Ok(returned().expect("a change that was kept was run"))
 }
 
-/// Does the same in several tasks, and returns what each of them returned.
+/// Runs one operation in several tasks, and returns the value of each.
 async fn several<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     store: &Arc<dyn Store>,
     tasks: usize,

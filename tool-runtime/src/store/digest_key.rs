@@ -1,4 +1,4 @@
-//! The store's own key for digests of arguments, made when one is first needed.
+//! The store's own key for digests of arguments, created on first use.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Debug for StoredDigestKey {
     }
 }
 
-/// The key in a document that was read. `None` if the store has none yet.
+/// Returns the key in a document. `None` if the store has none yet.
 pub(crate) fn read(document: Option<StoredDocument>) -> Option<DigestKey> {
     match document.map(|stored| stored.document) {
         Some(Document::DigestKey(key)) => Some(key.0),
@@ -38,7 +38,7 @@ pub(crate) fn read(document: Option<StoredDocument>) -> Option<DigestKey> {
     }
 }
 
-/// Returns the key, which is `candidate` if the store has none. Of several processes, all get the same.
+/// Returns the store's key, which becomes `candidate` if it has none. All processes get the same key.
 pub(crate) fn get_or_insert(transaction: &mut Transaction, candidate: &DigestKey) -> Result<DigestKey, StoreError> {
     if let Some(Document::DigestKey(key)) = transaction.get(&Key::digest_key()) {
         return Ok(key.0.clone());

@@ -1,8 +1,8 @@
-//! [`StoredDocument`]: a document as a store keeps it, opaque. Its JSON is made and read here and nowhere else.
+//! [`StoredDocument`]: a document as a store keeps it, opaque. Only this file writes and reads its JSON.
 //!
-//! [`Document`] is what it means to this library. Documents of older versions are read by the rules in
-//! `docs/src/store.md`: an added member is optional and is not written while it is not set; anything else needs a new
-//! version of the database, with a migration.
+//! [`Document`] is its meaning to this library. `docs/src/store.md` has the rules for documents of older versions: an
+//! added member is optional and is not written while it is unset; any other change needs a new version of the database,
+//! with a migration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +23,10 @@ use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 use crate::tool::Hash;
 
-/// A document as a store keeps it: under its key, with the time from which it is due, as text that the store does not
-/// read.
+/// A document as a store keeps it: a key, the time from which it is due, and text that the store does not interpret.
 ///
-/// A store keeps the text where clients cannot change it, because the frozen arguments of calls are in it. `Debug` shows
-/// the key alone.
+/// The text contains the frozen arguments of calls, so a store must keep it where clients cannot change it. `Debug`
+/// shows only the key.
 ///
 /// ```
 /// use tool_runtime::store::{Key, StoredDocument};
@@ -40,7 +39,7 @@ use crate::tool::Hash;
 /// ```
 #[derive(Clone)]
 pub struct StoredDocument {
-    /// Where it is kept.
+    /// The key under which it is stored.
     pub key: Key,
     /// Its position among all documents of the store that listed it, for [`Query::after`](crate::store::Query::after);
     /// 0 otherwise.
@@ -48,7 +47,7 @@ pub struct StoredDocument {
     pub(crate) document: Document,
 }
 
-/// The length of a text, in bytes, from which on [`StoredDocument::split`] takes it out of the JSON.
+/// The length of a text, in bytes, from which [`StoredDocument::split`] takes it out of the JSON.
 const LONG: usize = 2048;
 
 impl StoredDocument {
@@ -59,7 +58,7 @@ impl StoredDocument {
     /// Reads a document from the text that [`to_json`](Self::to_json) or [`split`](Self::split) wrote.
     ///
     /// # Errors
-    /// The text is not that of a document ([`StoreError::Corrupt`]), or a later version of this library wrote it
+    /// The text is not a document ([`StoreError::Corrupt`]), or a later version of this library wrote it
     /// ([`StoreError::Newer`]).
     pub fn from_json(key: Key, json: &str) -> Result<Self, StoreError> {
         match serde_json::from_str(json) {
@@ -93,8 +92,8 @@ impl StoredDocument {
     }
 
     /// Writes the document as its JSON and, if it has one of more than 2,048 bytes, a long text: the conversation of a
-    /// run, of which each step changes a small part. A store that cuts the long text into parts and writes those that
-    /// changed saves most of each write. [`to_json`](Self::to_json) is enough for any other store.
+    /// run, of which each step changes a small part. A store that splits the long text into parts and writes only the
+    /// changed ones saves most of each write. For any other store, [`to_json`](Self::to_json) is enough.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
@@ -108,46 +107,47 @@ impl StoredDocument {
         }
     }
 
-    /// The time from which on the document is due: a caller that lists due documents has something to do with it. `None`
-    /// if it never is.
+    /// Returns the time from which the document is due, so that a caller that lists due documents acts on it. `None` if
+    /// it is never due.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.document.due()
     }
 
-    /// The time from which on the document has no meaning, so that a bounded store may drop it. `None` if that never
-    /// happens by itself.
+    /// Returns the time from which the document has no meaning, so that a bounded store may drop it. `None` if it does
+    /// not expire.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.document.over()
     }
 
-    /// Whether the document only answers questions about the past, so that a bounded store may drop it, oldest first.
+    /// Whether the document only records the past, so that a bounded store may drop it, oldest first.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.document.is_settled()
     }
 
-    /// The run, if this is the document of one that workers share.
+    /// Returns the run, if this is the document of a run that workers share.
     #[must_use]
     pub fn as_run(&self) -> Option<&StoredRun> {
         if let Document::Run(run) = &self.document { Some(run) } else { None }
     }
 
-    /// The grant, if this is the document of one.
+    /// Returns the grant, if this is the document of one.
     #[must_use]
     pub fn as_grant(&self) -> Option<&Grant> {
         if let Document::Grant(grant) = &self.document { Some(grant) } else { None }
     }
 
-    /// The anchor, if this is the document of one. The copy that marks the end of their chain is not.
+    /// Returns the anchor, if this is the document of one. The copy that marks the end of the chain of anchors returns
+    /// `None`.
     #[must_use]
     pub fn as_anchor(&self) -> Option<&Anchor> {
         if let Document::Anchor(anchor) = &self.document { Some(anchor) } else { None }
     }
 }
 
-// Arguments of calls and conversations are in it.
+// The text holds arguments of calls and conversations, so `Debug` leaves it out.
 impl fmt::Debug for StoredDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredDocument").field("key", &self.key).finish_non_exhaustive()
@@ -158,7 +158,7 @@ fn text(document: &Document) -> Result<String, StoreError> {
     serde_json::to_string(document).map_err(|error| StoreError::Corrupt(Box::new(error)))
 }
 
-/// The error of a text that cannot be read, if a later version of this library wrote it.
+/// Returns [`StoreError::Newer`] for an unreadable text that a later version of this library wrote.
 fn newer(json: &str) -> Option<StoreError> {
     let document: serde_json::Value = serde_json::from_str(json).ok()?;
     let found = document.get("waiting")?.get("call")?.get("version")?.as_i64()?;
@@ -172,30 +172,30 @@ fn newer(json: &str) -> Option<StoreError> {
 pub(crate) enum Document {
     /// A call in the ledger.
     Call(Box<LedgerEntry>),
-    /// A call that waits.
+    /// A suspended call.
     Waiting(Box<Waiting>),
-    /// A call that waited and was decided.
+    /// A suspended call that was decided.
     Decided {
-        /// When it would have expired. From then on nothing of it can run, and the document may be removed.
+        /// When the call would have expired. From then on no copy of it can run, and the document may be removed.
         until: Timestamp,
     },
     /// A run that workers share.
     Run(Box<StoredRun>),
-    /// What somebody decided for calls that come later.
+    /// A decision that applies to later calls.
     Grant(Box<Grant>),
-    /// What was posted to such a run.
+    /// A message that was posted to a shared run.
     Post(Box<Post>),
-    /// What a principal or a tenant has used in a window.
+    /// The amounts that a principal or a tenant has used in a window.
     Account(Box<StoredAccount>),
     /// An anchor over the chains of all runs.
     Anchor(Box<Anchor>),
-    /// The last anchor, once more, as the end of the chain of anchors.
+    /// A copy of the last anchor, which marks the end of the chain of anchors.
     LastAnchor(Box<Anchor>),
     /// The key for digests of arguments.
     DigestKey(StoredDigestKey),
 }
 
-/// A call that waits, with the record that it would have now.
+/// A suspended call, with the record that it would have now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Waiting {
@@ -203,32 +203,32 @@ pub(crate) struct Waiting {
     pub call: PendingCall,
     /// Its record, open.
     pub record: ToolInvocationRecord,
-    /// Its idempotency key, under which the ledger keeps how it ended. `None` if it is not known.
+    /// The idempotency key under which the ledger stores its end. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Hash>,
 }
 
 impl Waiting {
-    /// Where the ledger keeps the call as it was suspended.
+    /// Returns the ledger's key of the call as it was suspended.
     pub(crate) fn ledger_key(&self) -> Option<Key> {
         self.idempotency_key.map(|key| Key::call(Arc::clone(&self.call.run_id), key))
     }
 }
 
 impl Document {
-    /// The time from which on it is due. `None` if it never is.
+    /// Returns the time from which the document is due. `None` if it is never due.
     pub(crate) fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
-            // A post is not due: its run is.
+            // A post is never due itself; posting makes its run due.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
         }
     }
 
-    /// The time from which on it has no meaning, so that it may be removed. `None` if that never happens by itself.
+    /// Returns the time from which the document has no meaning and may be removed. `None` if it does not expire.
     pub(super) fn over(&self) -> Option<Timestamp> {
         match self {
             Self::Account(account) => Some(account.until),
@@ -244,7 +244,7 @@ impl Document {
         }
     }
 
-    /// Whether it is only kept to answer a question about the past, so that a bounded store may drop it.
+    /// Whether the document only records the past, so that a bounded store may drop it.
     fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),

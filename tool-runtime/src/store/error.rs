@@ -1,26 +1,26 @@
-//! [`StoreError`]: why a store could not do what it was asked to.
+//! [`StoreError`]: why an operation of a store failed.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::error::chain;
 
-/// Why a store could not do what it was asked to.
+/// Why an operation of a store failed.
 #[non_exhaustive]
 pub enum StoreError {
-    /// A bounded store holds as much as it may.
+    /// A bounded store has reached its limit.
     Full,
-    /// A call with the same run and id waits already.
+    /// A call with the same run and id is already suspended.
     Duplicate,
-    /// The store was closed before it kept the record.
+    /// The store was closed before it wrote the record.
     Lost,
-    /// Somebody else has the run or the call: what was to be written was not.
+    /// Another owner has the run or the call; nothing was written.
     Fenced,
-    /// A change wrote what it had not named; nothing was written.
+    /// A change wrote a key that it had not named; nothing was written.
     NotLocked,
-    /// The store panicked; the message reaches the runner's sink of failures.
+    /// The store panicked; the message goes to the runner's failure sink.
     Panicked,
-    /// More writes wait than may; nothing of this one was written.
+    /// The queue of writes is full; nothing of this one was written.
     Busy,
     /// The database was made by a newer version of this library.
     Newer {
@@ -37,40 +37,41 @@ pub enum StoreError {
         /// The version that this library reads and writes.
         known: i64,
     },
-    /// The database cannot be opened as it is set up: its address, its rights, its certificate, its tables.
+    /// The database cannot be opened with these settings: a wrong address, missing rights, a bad certificate or missing
+    /// tables.
     Misconfigured {
         /// The mistake, its place, and the correction to make. It contains no secret of an address.
         problem: String,
         /// The cause, if there is one.
         source: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// The database could not be opened because it is not there: the server does not answer, or the folder of the file
-    /// is missing. Its code is that of [`Unavailable`](Self::Unavailable).
+    /// The database cannot be reached: the server does not answer, or the folder of the file is missing. The code is
+    /// that of [`Unavailable`](Self::Unavailable).
     Unreachable {
         /// The missing part, its place, and where to look. It contains no secret of an address.
         problem: String,
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The server's settings let a crash lose what was committed.
+    /// The server's settings allow a crash to lose committed data.
     MayLose {
         /// The setting that is off.
         setting: String,
     },
-    /// Somebody else holds a lock of the database for too long; nothing was written.
+    /// Another connection held a lock of the database for too long; nothing was written.
     Locked(Box<dyn Error + Send + Sync>),
     /// The database cannot be written to.
     ReadOnly(Box<dyn Error + Send + Sync>),
     /// The disk of the database is full; nothing was written.
     DiskFull(Box<dyn Error + Send + Sync>),
-    /// What the store holds cannot be read.
+    /// The contents of the store cannot be read.
     Corrupt(Box<dyn Error + Send + Sync>),
     /// The database or the disk failed.
     Unavailable(Box<dyn Error + Send + Sync>),
 }
 
 impl StoreError {
-    /// A stable word for each case.
+    /// Returns a stable code for each case.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -93,14 +94,14 @@ impl StoreError {
         }
     }
 
-    /// Whether the store failed. `false` if it did what it should and refused: a bounded store is full, or the change
-    /// returned the error.
+    /// Whether the store failed. `false` if it refused as designed: a bounded store is full, or the change returned the
+    /// error.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked)
     }
 
-    /// The error and its causes, for operators. The causes can quote what was stored.
+    /// Returns the error and its causes, for operators. The causes can quote stored data.
     #[must_use]
     pub fn detail(&self) -> String {
         chain(self)
@@ -151,7 +152,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-// The sources of a store's errors can quote what was stored, so they stay out of `Debug`.
+// The sources of a store's errors can quote stored data, so `Debug` leaves them out.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::call::{CallId, Decider, ToolInvocationRecord};
 use crate::store::audit::{AuditKind, AuditRecord};
 
-/// Which records to read. The default is all of them; each condition that is set narrows it.
+/// Conditions on the records to read. The default reads all of them; each condition that is set narrows the selection.
 ///
 /// ```
 /// use tool_runtime::store::{AuditKind, MemoryStore, RecordFilter, Store};
@@ -31,46 +31,46 @@ use crate::store::audit::{AuditKind, AuditRecord};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordFilter {
-    /// Of this run.
+    /// Records of this run.
     pub run_id: Option<Arc<str>>,
-    /// Of this call, and of what was decided on it.
+    /// The record of this call, and the decisions on it.
     pub call_id: Option<CallId>,
-    /// Of calls, or of decisions.
+    /// Records of this kind: calls or decisions.
     pub kind: Option<AuditKind>,
-    /// Of calls of this tool, and of what was decided on them.
+    /// Records of this tool's calls, and the decisions on them.
     pub tool: Option<Arc<str>>,
-    /// With this [`AuditRecord::code`]: an outcome or a decision.
+    /// Records with this [`AuditRecord::code`]: an outcome or a decision.
     pub code: Option<Arc<str>>,
-    /// Of runs that act for this principal.
+    /// Records of runs that act for this principal.
     pub principal: Option<Arc<str>>,
-    /// Of runs of this tenant.
+    /// Records of runs of this tenant.
     pub tenant: Option<Arc<str>>,
-    /// Of decisions by this principal.
+    /// Decisions by this principal.
     pub decider: Option<Arc<str>>,
-    /// With an [`AuditRecord::at`] from this moment on. Moments are compared in whole microseconds.
+    /// Records with an [`AuditRecord::at`] from this moment on. Moments are compared in whole microseconds.
     pub since: Option<Timestamp>,
-    /// With an [`AuditRecord::at`] before this moment.
+    /// Records with an [`AuditRecord::at`] before this moment.
     pub until: Option<Timestamp>,
-    /// Behind this [`SealedRecord::position`](crate::store::SealedRecord::position).
+    /// Records after this [`SealedRecord::position`](crate::store::SealedRecord::position).
     pub after: u64,
-    /// How many at most; `None` for all.
+    /// The maximum number of records; `None` for all.
     pub limit: Option<usize>,
 }
 
 impl RecordFilter {
-    /// The records of one call.
+    /// Selects the records of one call.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, call_id: CallId) -> Self {
         Self { run_id: Some(run_id.into()), call_id: Some(call_id), ..Self::default() }
     }
 
-    /// The records of one run.
+    /// Selects the records of one run.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { run_id: Some(run_id.into()), ..Self::default() }
     }
 
-    /// Whether a record meets every condition but those on the page, `after` and `limit`.
+    /// Whether a record meets every condition except the paging ones, `after` and `limit`.
     #[must_use]
     pub fn matches(&self, record: &AuditRecord) -> bool {
         let kind = self.kind.is_none_or(|kind| kind == record.kind());
@@ -87,7 +87,7 @@ impl RecordFilter {
         }
     }
 
-    /// The same for the record of a call, open or not.
+    /// Whether the record of a call, open or closed, meets every condition except the paging ones.
     pub(super) fn matches_call(&self, record: &ToolInvocationRecord) -> bool {
         self.is_of(&record.run_id, &record.tool_call_id)
             && self.kind.is_none_or(|kind| kind == AuditKind::Call)

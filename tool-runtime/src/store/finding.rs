@@ -1,24 +1,24 @@
-//! [`Finding`]: what is wrong with chains and anchors.
+//! [`Finding`]: a defect of a chain or an anchor.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::store::chain::Broken;
 
-/// What is wrong with a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
+/// A defect of a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding(Wrong);
 
 /// The kinds of findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// A record of a run.
+    /// A record of a run is broken.
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
-    /// The record in this place is not the anchored one.
+    /// The record at this place differs from the anchored one.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The record in this place is gone, the first of those that are, up to one that the anchor holds.
+    /// The records from this place up to an anchored one are gone.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// An anchor, with what is wrong with it.
+    /// An anchor is broken.
     Anchor { number: u64, wrong: &'static str },
 }
 
@@ -40,7 +40,7 @@ impl Finding {
         }
     }
 
-    /// Returns the number of the anchor that shows it; `None` if the chain alone shows it.
+    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
         match &self.0 {
@@ -50,7 +50,7 @@ impl Finding {
         }
     }
 
-    /// Returns a stable word for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
+    /// Returns a stable code for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
     /// `record_misfiled`, `record_unreadable`, `record_not_anchored`, `records_cut` or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! [`Grant`]: what somebody decided for calls that come later, as data.
+//! [`Grant`]: a decision that applies to later calls, as data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,48 +16,48 @@ use crate::store::{
 };
 use crate::tool::{Hash, ToolEffect, ToolName};
 
-/// What somebody decided for calls that come later. It answers where the policy requires an approval, and nowhere else:
-/// what the policy denies stays denied.
+/// A decision that applies to later calls. It takes effect only where the policy requires an approval: a call that the
+/// policy denies stays denied.
 ///
-/// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was looked at, for runs
-/// of the same tenant that have no label which the call's run did not have, and never for repaired arguments. An
-/// allowance holds for the caller whose call was looked at, never for a script, and only while its decider may decide on
-/// such a call under the policy of the run that uses it. A denial holds for every caller, stays until it is taken back,
+/// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was reviewed, for runs
+/// of the same tenant without any label that the reviewed call's run lacked, and never for repaired arguments. An
+/// allowance holds for the caller of the reviewed call, never for a script, and only while its decider may decide on
+/// such a call under the policy of the run that uses it. A denial holds for every caller, stays until it is revoked,
 /// and wins over any number of allowances. Its `Debug` shows no arguments.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Its id. A call that it let run has the rule `grant:ID` in its record.
+    /// Its id. A call that it allowed has the rule `grant:ID` in its record.
     pub id: Arc<str>,
     /// The tool.
     pub tool: ToolName,
-    /// The definition that was looked at.
+    /// The definition that was reviewed.
     pub definition_hash: Hash,
-    /// For which runs it holds.
+    /// The runs to which it applies.
     pub scope: GrantScope,
     /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
-    /// The principal of the run. Of other principals' runs only the scope [`GrantScope::Tenant`] covers any.
+    /// The principal of the run. Only the scope [`GrantScope::Tenant`] includes runs of other principals.
     pub principal: Option<Arc<str>>,
-    /// Who made the call.
+    /// The caller of the reviewed call.
     pub caller: GrantCaller,
-    /// The labels that the run had.
+    /// The labels that the run had when the call was reviewed.
     pub labels: Vec<Arc<str>>,
-    /// Whether such calls run. Never [`Verdict::RequireApproval`].
+    /// The decision. Never [`Verdict::RequireApproval`].
     pub verdict: Verdict,
     pub(crate) covers: Covered,
-    /// How many more calls may run; `None` for any number.
+    /// How many more calls may run; `None` for no limit.
     pub uses: Option<u32>,
-    /// From when on it does not hold; `None` for never.
+    /// When it stops applying; `None` for never.
     pub expires_at: Option<Timestamp>,
-    /// Who decided, and why.
+    /// The decider, with the reason.
     pub decider: Decider,
-    /// When.
+    /// When it was made.
     pub created_at: Timestamp,
 }
 
-/// For which runs a grant holds.
+/// The runs to which a grant applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,18 +68,18 @@ pub enum GrantScope {
     Conversation(Arc<str>),
     /// Runs of the principal.
     Principal,
-    /// Runs of everybody in the tenant.
+    /// Runs of all principals of the tenant.
     Tenant,
 }
 
-/// Whose calls an allowance covers.
+/// The caller whose calls an allowance covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GrantCaller {
-    /// Those of the agent loop or the application.
+    /// The agent loop or the application.
     Direct,
-    /// Those of the graph of this name.
+    /// The graph of this name.
     Graph(Arc<str>),
 }
 
@@ -92,13 +92,13 @@ impl From<&Caller> for GrantCaller {
     }
 }
 
-/// Which arguments a grant covers.
+/// The arguments that a grant covers.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Covered {
-    /// These, by their digest.
+    /// Exactly these arguments, by their digest.
     Exactly(Hash),
-    /// Those that none of these rules refuses.
+    /// Arguments that satisfy all of these rules.
     Matching(Vec<ArgumentRule>),
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Grant {
-    /// Returns the grants of a tenant that hold now, oldest first.
+    /// Returns the grants of a tenant that are in force, oldest first.
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
@@ -133,7 +133,7 @@ impl Grant {
         Ok(found)
     }
 
-    /// Takes the grant back: later calls are asked about again. Returns whether it was there.
+    /// Revokes the grant: later calls require an approval again. Returns whether the grant existed.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -145,7 +145,7 @@ impl Grant {
         found()
     }
 
-    /// Where it is kept.
+    /// Returns the key of the grant's document.
     pub(crate) fn key(&self) -> Key {
         Key::grant(self.tool.as_str(), self.tenant.as_deref(), Arc::clone(&self.id))
     }
@@ -154,14 +154,14 @@ impl Grant {
         self.expires_at.is_some_and(|end| now >= end)
     }
 
-    /// Whether it holds by the clock of a run, which is the one that it was made by. If that clock jumped back, an
-    /// allowance could hold for longer than it was given for.
+    /// Whether the grant is in force by the clock of a run. `false` if that clock is behind the time when the grant was
+    /// made: after a jump back, an allowance could last longer than it was given for.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early && self.uses != Some(0)
     }
 
-    /// Whether it covers a call.
+    /// Whether the grant covers a call.
     pub(crate) fn is_for(&self, asked: &Asked<'_>) -> bool {
         let same_principal = self.principal.as_deref() == asked.principal;
         let in_scope = match &self.scope {
@@ -170,12 +170,12 @@ impl Grant {
             GrantScope::Principal => same_principal && self.principal.is_some(),
             GrantScope::Tenant => true,
         };
-        // The policy may have raised the effect of the tool since.
+        // The policy may have raised the effect of the tool since the decision.
         let bounded = self.uses.is_some() && self.expires_at.is_some();
         let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
         let holds = self.is_in_force(asked.now) && bounded;
         let known = asked.labels.iter().all(|label| self.labels.contains(label)) || self.verdict == Verdict::Deny;
-        // Each call of a script waits for a person, whatever the decision on another call was.
+        // Every call of a script needs its own approval, whatever the decision on another call was.
         let same_caller = !asked.is_script && self.caller == GrantCaller::from(asked.caller);
         let same_caller = same_caller || self.verdict == Verdict::Deny;
         in_scope
@@ -189,7 +189,7 @@ impl Grant {
 }
 
 impl Covered {
-    /// The pointer of the first condition that these arguments do not meet. `None` if they meet all.
+    /// Returns the pointer of the first condition that these arguments do not meet. `None` if they meet all.
     pub(crate) fn unmet(&self, arguments: &str) -> Option<String> {
         let Self::Matching(rules) = self else { return None };
         match json::parse(arguments, &Limits::UNBOUNDED) {
@@ -207,13 +207,13 @@ impl Covered {
     }
 }
 
-/// Whether a grant is there, with a use left, and has not expired.
+/// Whether a grant exists, has a use left, and has not expired.
 pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
     !grant.is_expired(transaction.now()) && grant.uses != Some(0)
 }
 
-/// Keeps a grant that was made of a call, with its record, while the call still waits. Returns whether it does.
+/// Stores a grant that was made from a call, with its record, if the call is still suspended. Returns whether it is.
 pub(crate) fn give(
     transaction: &mut Transaction,
     grant: &Grant,
@@ -228,17 +228,18 @@ pub(crate) fn give(
     transaction.append(record.clone()).map(|()| true)
 }
 
-/// Takes a grant back. Returns whether there was one.
+/// Removes a grant. Returns whether it existed.
 pub(crate) fn revoke(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
     let found = transaction.get(key).is_some();
     transaction.remove(key).map(|()| found)
 }
 
-/// Takes one use of a grant that [`holds`].
+/// Consumes one use of a grant that [`holds`].
 pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), StoreError> {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(()) };
     match grant.uses {
         None => Ok(()),
+        // The last use removes the grant.
         Some(0 | 1) => transaction.remove(key),
         Some(uses) => {
             let mut grant = grant.clone();

@@ -1,4 +1,4 @@
-//! [`Store`]: what must outlive a process.
+//! [`Store`]: the data that must outlive a process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,15 @@ use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
 
-/// Keeps documents that change in transactions, and records that never do.
+/// Keeps documents, which change in transactions, and records, which never change.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this library
-/// hands over decide its meaning: a store locks, reads, runs the change and writes. `tool_runtime::testing::conformance` checks whether a store does.
+/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this
+/// library hands over decide its meaning: a store locks, reads, runs the change and writes.
+/// `tool_runtime::testing::conformance` checks an implementation against these rules.
 ///
-/// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
-/// waits for the handle of its record before its result is returned, so a store sets its own timeouts.
-/// [`MemoryStore`](crate::store::MemoryStore) is one to start from.
+/// The runner contains panics of every method and reports them. It does not limit how long a method takes: a call waits
+/// for the handle of its record before its result is returned, so a store sets its own timeouts.
+/// [`MemoryStore`](crate::store::MemoryStore) is an implementation to start from.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -36,47 +37,47 @@ use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, S
 /// ```
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Appends a record to the chain of its run. It must return without waiting, because it is also called while a
-    /// future is dropped; the handle resolves once the record is kept, or could not be.
+    /// Appends a record to the chain of its run. It must return without blocking, because it is also called while a
+    /// future is dropped; the handle resolves once the record is stored, or could not be.
     fn append(&self, record: AuditRecord) -> WriteHandle;
 
     /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
-    /// what it made of them together with the records that it appended: all of it or nothing.
+    /// its documents and records atomically.
     ///
-    /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the handle is dropped.
-    /// Changes that this process hands over happen in their order if they have a lock in common.
+    /// Like [`append`](Self::append), it returns without blocking, and the change happens even if the handle is
+    /// dropped. Changes of one process that have a lock in common happen in the order in which they were handed over.
     /// The handle resolves to the error of the change, if it returned one.
     fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle;
 
     /// Reads documents, in the order of the keys.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError>;
 
     /// Lists documents, in the order in which they were first written.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
     ///
-    /// With a [`RecordFilter::limit`] it may return fewer than that, so that a page of large records is bounded, too: the
-    /// records end with the first page that is empty.
+    /// With a [`RecordFilter::limit`] it may return fewer records than the limit, so that a page of large records is
+    /// bounded, too: only an empty page marks the end of the records.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError>;
 
-    /// Resolves once everything that was handed over before is kept. Call it before the process ends.
+    /// Resolves once every write handed over before is stored. Call it before the process ends.
     ///
     /// # Errors
     /// The store cannot be reached.
     async fn flush(&self) -> Result<(), StoreError>;
 
-    /// Returns the store's time, which its transactions use too. It decides which documents are due or have expired and
-    /// which leases have ended, whatever the clocks of the processes show.
+    /// Returns the store's time, which its transactions use too. This time alone decides which documents are due or
+    /// have expired and which leases have ended; the clocks of the processes play no part.
     ///
     /// By default it runs a transaction that changes nothing; a store with a cheaper request overrides this.
     ///
@@ -88,16 +89,16 @@ pub trait Store: Send + Sync {
         returned()
     }
 
-    /// Resolves when a document that is due may have been written, and in a second at the latest. It may resolve without
-    /// a reason, so the caller lists what is due again.
+    /// Resolves when a document that is due may have been written, and after a second at the latest. It may resolve
+    /// spuriously, so the caller lists the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
 
-    /// Returns the records of calls, without what was decided on them.
+    /// Returns the records of calls, without the decisions on them.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
         let records = self.records(filter).await?;
         Ok(records
@@ -109,28 +110,28 @@ pub trait Store: Send + Sync {
             .collect())
     }
 
-    /// Returns the open records of calls that wait, oldest first.
+    /// Returns the open records of suspended calls, oldest first.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
         let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches_call(&waiting.record)).await?;
         Ok(waiting.into_iter().map(|waiting| waiting.record).collect())
     }
 
-    /// Returns calls that wait, oldest first.
+    /// Returns suspended calls, oldest first.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn pending_calls(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
         let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches(&waiting.call)).await?;
         Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
     }
 
-    /// Returns the call that waits under this key, which [`Key::waiting`] makes. `None` if there is none.
+    /// Returns the suspended call under this key, which [`Key::waiting`] makes. `None` if there is none.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its contents cannot be read.
     async fn pending(&self, key: &Key) -> Result<Option<PendingCall>, StoreError> {
         let document = self.read(std::slice::from_ref(key)).await?.pop().flatten();
         Ok(match document.map(|stored| stored.document) {
@@ -140,10 +141,10 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// How long nobody looks at what is due when no store says that something changed.
+/// The interval at which due documents are listed when no store reports a change.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
-/// Pages through the calls that wait.
+/// Pages through suspended calls.
 async fn waiting<S: Store + ?Sized>(
     store: &S,
     scope: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! [`Key`]: where a document is kept, and what is locked while it changes.
+//! [`Key`]: where a document is stored, and the lock that a change of it takes.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::policy::{Holder, Window};
 use crate::store::PendingCall;
 use crate::tool::Hash;
 
-/// What a document is about.
+/// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DocumentKind {
     /// A call in the ledger.
     Call,
-    /// A call that waits for a person or a client.
+    /// A call that is suspended for a person or a client.
     Waiting,
-    /// A call that waited and was decided.
+    /// A suspended call that was decided.
     Decided,
     /// A run that workers share.
     Run,
-    /// What somebody decided for calls that come later.
+    /// A decision that applies to later calls.
     Grant,
-    /// What was posted to such a run.
+    /// A message that was posted to a shared run.
     Post,
-    /// What a principal or a tenant has used in a window.
+    /// The amounts that a principal or a tenant has used in a window.
     Account,
     /// An anchor over the chains of all runs.
     Anchor,
@@ -36,7 +36,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// A stable word for each case, for stores to write.
+    /// Returns a stable code for each kind, for stores to write.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -52,16 +52,17 @@ impl DocumentKind {
         }
     }
 
-    /// Whether documents of this kind can have a long text ([`StoredDocument::split`](crate::store::StoredDocument::split)).
+    /// Whether documents of this kind can have a long text
+    /// ([`StoredDocument::split`](crate::store::StoredDocument::split)).
     #[must_use]
     pub const fn has_long_text(self) -> bool {
         matches!(self, Self::Run)
     }
 }
 
-/// Where a document is kept.
+/// The place of a document in a store.
 ///
-/// Documents whose [`lock`](Key::lock) is the same are changed one after the other, in any number of processes.
+/// Changes of documents with the same [`lock`](Key::lock) run one after the other, across all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     kind: DocumentKind,
@@ -70,14 +71,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// A call in the ledger of a run, by its idempotency key.
+    /// Returns the key of a call in the ledger of a run, by its idempotency key.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, idempotency_key: Hash) -> Self {
         Self { kind: DocumentKind::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
     }
 
-    /// A call of a run that waits. Run ids and call ids can be guessed, so calls of other principals and tenants under the
-    /// same ids have keys of their own.
+    /// Returns the key of a suspended call of a run. Run ids and call ids can be guessed, so calls of other principals
+    /// and tenants under the same ids have different keys.
     #[must_use]
     pub fn waiting(
         run_id: impl Into<Arc<str>>,
@@ -88,13 +89,13 @@ impl Key {
         Self { kind: DocumentKind::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
     }
 
-    /// The key under which a call waits.
+    /// Returns the key of this suspended call.
     pub(crate) fn of_waiting(call: &PendingCall) -> Self {
         Self::waiting(Arc::clone(&call.run_id), call.tenant.as_deref(), call.principal.as_deref(), &call.call_id)
     }
 
-    /// That this call was decided, and no other one that waited under its id. A graph waits again and again, each time
-    /// with another document.
+    /// Returns the key of the mark that this very call was decided, and no other one that was suspended under its id. A
+    /// graph is suspended repeatedly, each time with another document.
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
@@ -102,24 +103,25 @@ impl Key {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
-    /// That a person replaced the arguments of the call with this key in the ledger: it began with others.
+    /// Returns the key of the mark that a person replaced the arguments of a call, given by its ledger key, so that it
+    /// began with others.
     pub(crate) fn replaced(call: &Self) -> Self {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
     }
 
-    /// A run that workers share.
+    /// Returns the key of a run that workers share.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Run, scope: run_id.into(), id: "".into() }
     }
 
-    /// A grant for calls of a tool in a tenant.
+    /// Returns the key of a grant for calls of a tool in a tenant.
     #[must_use]
     pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
     }
 
-    /// The scope of a tool's grants in a tenant. No tool has an `@` in its name.
+    /// Returns the scope of a tool's grants in a tenant. No tool has an `@` in its name.
     pub(crate) fn grants_of(tool: &str, tenant: Option<&str>) -> Arc<str> {
         match tenant {
             None => tool.into(),
@@ -127,50 +129,51 @@ impl Key {
         }
     }
 
-    /// What was posted to a run, by an id of its own.
+    /// Returns the key of a message to a run, by the message's own id.
     #[must_use]
     pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self { kind: DocumentKind::Post, scope: run_id.into(), id: id.into() }
     }
 
-    /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
+    /// Returns the key of the account of a holder in a window. Ids from outside can be long and contain any character,
+    /// so the scope is a digest.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
         let scope = digest(&(holder, tenant, principal));
         Self { kind: DocumentKind::Account, scope, id: window.to_string().into() }
     }
 
-    /// An anchor, by its number.
+    /// Returns the key of an anchor, by its number.
     #[must_use]
     pub fn anchor(number: u64) -> Self {
         Self { kind: DocumentKind::Anchor, scope: "".into(), id: format!("{number:020}").into() }
     }
 
-    /// The end of the chain of anchors.
+    /// Returns the key of the end of the chain of anchors.
     #[must_use]
     pub fn last_anchor() -> Self {
         Self { kind: DocumentKind::Anchor, scope: "".into(), id: "last".into() }
     }
 
-    /// The key for digests of arguments. A store has one.
+    /// Returns the key of the document with the key for digests of arguments. A store has one.
     #[must_use]
     pub fn digest_key() -> Self {
         Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }
     }
 
-    /// The key that [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
+    /// Rebuilds a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), for stores to read.
     #[must_use]
     pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self { kind, scope: scope.into(), id: id.into() }
     }
 
-    /// Returns what the document is about.
+    /// Returns the kind of the document.
     #[must_use]
     pub const fn kind(&self) -> DocumentKind {
         self.kind
     }
 
-    /// Returns what the document belongs to: a run, for calls and runs; a tool and a tenant, for
-    /// grants; a digest of who holds it, for an account.
+    /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
+    /// holder, for an account.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -182,8 +185,8 @@ impl Key {
         &self.id
     }
 
-    /// Returns the name of what has to be locked while the document changes. A run's calls, its records and the run
-    /// itself have one lock; so do the accounts of one holder.
+    /// Returns the name of the lock that a change of the document takes. A run's calls, its records and the run itself
+    /// have one lock; so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.kind {
@@ -210,30 +213,30 @@ impl Key {
     }
 }
 
-/// What stands for ids from outside in a key: they can be long and can hold anything.
+/// Returns the digest that stands for ids from outside in a key: they can be long and contain any character.
 fn digest(parts: &impl Serialize) -> Arc<str> {
-    // They cannot fail to be written; if they did, all would share one document.
+    // Strings always serialize. The fallback to an empty input would make all ids share one document.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 
-/// Which documents to list, oldest first. [`new`](Self::new) sets what is not narrowed:
+/// The documents to list, oldest first. [`new`](Self::new) sets the defaults:
 /// `Query { limit: 16, ..Query::new(DocumentKind::Run) }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Of this kind.
+    /// Documents of this kind.
     pub kind: DocumentKind,
-    /// Of this scope; `None` for all.
+    /// Documents of this scope; `None` for all.
     pub scope: Option<Arc<str>>,
-    /// Due at this moment; `None` for all. A document without a time is never due.
+    /// Documents that are due at this moment; `None` for all. A document without a time is never due.
     pub due: Option<Timestamp>,
-    /// Behind this position.
+    /// Documents after this position.
     pub after: u64,
-    /// How many at most.
+    /// The maximum number of documents.
     pub limit: usize,
 }
 
 impl Query {
-    /// The first 256 documents of a kind.
+    /// Selects the first 256 documents of a kind.
     #[must_use]
     pub const fn new(kind: DocumentKind) -> Self {
         Self { kind, scope: None, due: None, after: 0, limit: 256 }

@@ -1,4 +1,4 @@
-//! The ledger: what began, and what was seen to end. An effect is written here before it begins.
+//! The ledger: the calls that began, and the ends that were recorded. An entry is written before the effect begins.
 
 mod closing;
 
@@ -17,38 +17,38 @@ use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{close_left, close_orphan, close_unseen, is_abandoned, is_left};
 
-/// A call in the ledger. It began; whether it ended is known once it is finished.
+/// A call in the ledger. It began; it has an end only once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LedgerEntry {
-    /// Who runs it: one attempt of one process.
+    /// The attempt that runs it, in one process.
     pub(crate) owner: Arc<str>,
-    /// How often it was begun or taken over.
+    /// How many times it was begun or taken over.
     pub(crate) epoch: u64,
-    /// When the owner counts as gone.
+    /// When the owner's lease ends.
     pub(crate) until: Timestamp,
-    /// How often a worker had taken the run when the call began. `None` if no worker had it.
+    /// How many times workers had taken the run when the call began. `None` if no worker had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worker: Option<u64>,
-    /// Its run is continued by nobody once the process is gone.
+    /// No other process continues its run once this one is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_process: bool,
     /// The tool may reconcile or repeat the call, so only the gate closes it while its run can continue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) recoverable: bool,
     /// The call as it began, while it is open, so that another process can continue it. `None` if it was not approved
-    /// and its tool neither reconciles nor repeats it.
+    /// and its tool can neither reconcile nor repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// The run in which its graph works, while it is open. `None` for any other tool.
+    /// The id of the run that its graph works in, while it is open. `None` for any other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
-    /// Its record, which is in the chain too; until it is finished, the one that it gets if nobody sees its end.
+    /// Its record, which is in the chain too. Until the call is finished, the record to write if its end is lost.
     pub(crate) record: Box<ToolInvocationRecord>,
 }
 
 impl LedgerEntry {
-    /// A call that has its record.
+    /// Creates the entry of a call whose record is final.
     const fn closed(owner: Arc<str>, epoch: u64, until: Timestamp, record: Box<ToolInvocationRecord>) -> Self {
         let (worker, waited, graph) = (None, None, None);
         Self { owner, epoch, until, worker, ends_with_process: false, recoverable: false, waited, graph, record }
@@ -64,12 +64,12 @@ impl LedgerEntry {
         self.ends_with_process
     }
 
-    /// The record that it gets if nobody sees its end. `None` once it is finished.
+    /// Returns the record to write if the call's end is lost. `None` once it is finished.
     pub(crate) fn unseen(&self) -> Option<&ToolInvocationRecord> {
         (!self.is_finished()).then_some(&*self.record)
     }
 
-    /// Whether the process that began it can no longer write: its time is over, or the run has another worker since.
+    /// Whether the process that began it can no longer write: its lease has ended, or another worker has taken the run.
     fn is_deserted(&self, now: Timestamp, worker: Option<u64>) -> bool {
         now >= self.until || self.worker.zip(worker).is_some_and(|(before, now)| before < now)
     }
@@ -79,41 +79,41 @@ impl LedgerEntry {
     }
 }
 
-/// What is written before an effect begins.
+/// The intent to run a call, written before its effect begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Intent {
     /// The ledger's key.
     pub(crate) key: Key,
-    /// This attempt.
+    /// The id of this attempt.
     pub(crate) owner: Arc<str>,
-    /// How long the attempt counts as alive without being renewed.
+    /// How long the attempt counts as alive without a renewal.
     pub(crate) lease: Duration,
-    /// The record of the call if nobody sees its end.
+    /// The record to write if the call's end is lost.
     pub(crate) unseen: ToolInvocationRecord,
-    /// The grant that lets it run, of which it takes one use. `None` if the policy does, or a person.
+    /// The grant that allows it, of which it consumes one use. `None` if the policy or a person allowed it.
     pub(crate) grant: Option<Key>,
-    /// The call may be run again when nobody saw its end.
+    /// The call may run again if its end was not recorded.
     pub(crate) repeatable: bool,
     /// The tool may look up the outcome of the call if its end was not recorded.
     pub(crate) reconciles: bool,
-    /// How often a worker took the run; `None` if no worker has it.
+    /// How many times workers took the run; `None` if no worker has it.
     pub(crate) worker: Option<u64>,
     /// No process continues the run once this process is gone.
     pub(crate) ends_with_process: bool,
     /// The call as it begins, for a process that takes it over. `None` if it was not approved and its tool neither
     /// reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// The run in which its graph works if it has none yet. `None` for any other tool.
+    /// The id of the run that its graph works in, unless an earlier attempt chose one. `None` for any other tool.
     pub(crate) graph: Option<Arc<str>>,
-    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    /// The amounts to book on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
-    /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
-    /// have had it.
+    /// The key under which another process may have suspended the call for an approval. `None` if it was approved, or
+    /// no other process can have had it.
     pub(crate) waits: Option<Key>,
 }
 
 impl Intent {
-    /// The keys that have to be locked in addition to the run's.
+    /// Returns the keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
         let waits = self.waits.iter().flat_map(|key| [key.clone(), Key::replaced(&self.key)]);
@@ -121,24 +121,24 @@ impl Intent {
     }
 }
 
-/// What the ledger says to an intent.
+/// The ledger's answer to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// It may begin, and has booked this. Its graph works in this run.
+    /// The call may begin, with these bookings and, for a graph, in the run of this id.
     Now(Option<Booked>, Option<Arc<str>>),
-    /// It has ended, with this record.
+    /// The call has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
-    /// It runs elsewhere.
+    /// Another process runs the call.
     Elsewhere,
-    /// It began, and its owner is gone. This attempt owns it now, to find out what became of it.
+    /// The call began, and its owner's lease ended. This attempt owns it now and reconciles it.
     Unseen,
-    /// The grant that was to let it run is gone or used up. It did not begin.
+    /// The grant that allowed the call was revoked or used up. The call did not begin.
     Ungranted,
-    /// An account has not enough left. It never began.
+    /// An account has too little left. The call never began.
     Exhausted(BudgetExceeded),
-    /// It waits for a person, whom another process has asked.
+    /// Another process has suspended the call for an approval.
     Waits(Box<PendingCall>),
-    /// A person let it run with other arguments.
+    /// A person approved the call with other arguments.
     Replaced,
 }
 
@@ -165,26 +165,27 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
     };
-    // A clock that jumped back shortens no lease.
+    // Keep the later end: a clock that jumped back must not shorten the lease.
     let until = earlier.filter(|entry| entry.owner == intent.owner).map_or(until, |entry| until.max(entry.until));
     let (epoch, anew) = match earlier {
         None => (1, true),
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished(entry.record.clone())),
-        // The same attempt asks again: the answer to its first question was lost.
+        // The same attempt retries: the answer to its first request was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if !entry.is_deserted(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
         Some(entry) => (entry.epoch + 1, intent.repeatable),
     };
     let is_first = earlier.is_none();
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
-    // An earlier attempt may have had effects in its run. The id would be another one if the key of the digests was lost.
+    // Keep the run of an earlier attempt, which may have had effects there. A new id would differ if the digest key was
+    // lost.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
         Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone()),
         None if anew => Begun::Now(None, graph.clone()),
         Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
-        // What began before is not reported as refused.
+        // A call that has begun before must not be reported as refused, even if the budget is exhausted now.
         Some(Err(_)) | None => Begun::Unseen,
     };
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
@@ -198,12 +199,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     Ok(begun)
 }
 
-/// The entry of a call that is about to wait, if a process that asked nobody has begun it.
+/// Returns the entry of a call about to be suspended, if another process has begun it without an approval.
 pub(crate) fn begun<'t>(transaction: &'t Transaction, key: &Key) -> Option<&'t LedgerEntry> {
     if let Some(Document::Call(entry)) = transaction.get(key) { Some(entry) } else { None }
 }
 
-/// Keeps how a call ended that waited and did not begin, so that no other process begins it.
+/// Records a suspended call that ended without running, so that no other process begins it.
 pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvocationRecord) -> Result<(), StoreError> {
     if transaction.get(key).is_some() {
         return Ok(());
@@ -219,7 +220,7 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
     match transaction.get(key) {
         Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished() => {
             let mut entry = entry.clone();
-            // A clock that jumped back shortens no lease.
+            // Keep the later end: a clock that jumped back must not shorten the lease.
             entry.until = entry.until.max(until);
             transaction.set(key, Document::Call(entry))
         }
@@ -227,10 +228,10 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
     }
 }
 
-/// Closes a call that this attempt began, or began to begin, with its record.
+/// Closes a call with its record, if this attempt began it or may still be about to.
 ///
-/// An attempt that took the call over from another one and did not run says nothing about what that one did: then the
-/// record says that nobody saw its end. Returns whether the ledger knew the attempt.
+/// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
+/// It therefore closes the call with the record of a lost end. Returns whether the ledger knew the attempt.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
@@ -240,11 +241,11 @@ pub(crate) fn finish(
     let until = transaction.now();
     let mut record = record.clone();
     let (epoch, is_known) = match transaction.get(key) {
-        // The intent may still be on its way: it must find that the call has ended.
+        // The intent may still be queued: once it arrives, it must find that the call has ended.
         None => (1, false),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
-                // Written before; only the answer was lost.
+                // Written before; only the acknowledgement was lost.
                 return Ok(true);
             }
             if entry.epoch > 1 && !record.executed && record.cause != Some(Cause::Prevented) {
@@ -260,12 +261,12 @@ pub(crate) fn finish(
     Ok(is_known)
 }
 
-/// Whether this attempt began a call, and nobody has closed it.
+/// Whether this attempt began the call and the call is still open.
 pub(crate) fn has_begun(transaction: &Transaction, key: &Key, owner: &str) -> bool {
     matches!(transaction.get(key), Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished())
 }
 
-/// Takes an attempt back that had no effect.
+/// Withdraws an attempt that had no effect.
 pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) -> Result<(), StoreError> {
     match transaction.get(key) {
         Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished() => transaction.remove(key),
@@ -273,7 +274,7 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// A call of a run that workers share ended without a worker: one has to look.
+/// Wakes a worker: a call of a shared run ended outside any worker.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,
@@ -282,7 +283,7 @@ pub(crate) fn ended_outside(
     if held.is_some() { Ok(()) } else { runs::wake(transaction, run_id) }
 }
 
-/// Checks that a worker still has its run, if the run is held by one.
+/// Checks that a worker still holds its run. Without a lease there is nothing to check.
 pub(crate) fn check(transaction: &Transaction, held: Option<&RunLease>) -> Result<(), StoreError> {
     held.map_or(Ok(()), |lease| runs::check(transaction, lease))
 }

@@ -1,25 +1,25 @@
-//! Runs whose process outlives its requests: others post decisions to them, and no worker takes them.
+//! Runs of long-lived servers: other processes post decisions to them; workers ignore them.
 
 use jiff::Timestamp;
 
 use crate::store::StoredRun;
 
-/// The state of such a run.
+/// The state of a run that a server continues.
 const SERVED: &str = "served";
 
 impl StoredRun {
-    /// Whether an MCP server continues the run, and no worker does.
+    /// Whether an MCP server continues the run, instead of a worker.
     #[must_use]
     pub fn is_served(&self) -> bool {
         *self.state == *SERVED
     }
 
-    /// Whether an engine for durable execution drives the run, and keeps its conversation.
+    /// Whether an engine for durable execution drives the run and keeps its conversation.
     pub(crate) fn is_driven(&self) -> bool {
         self.document.is_empty()
     }
 
-    /// Something happened to it that a worker should look at.
+    /// Makes the run due, because of an event that a worker should look at.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.news += 1;
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
@@ -32,7 +32,7 @@ impl StoredRun {
     }
 }
 
-/// What a server writes.
+/// The writes of a server.
 #[cfg(feature = "mcp-server")]
 pub(crate) mod served {
     use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) mod served {
     use crate::store::runs::Holder;
     use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 
-    /// Keeps a run with its document, or another document of the same run. What was posted to it stays.
+    /// Stores a run with its document, or a new document of the same run. Its posted messages stay.
     pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(&run.run_id));
         let mut kept = run.clone();
@@ -58,12 +58,12 @@ pub(crate) mod served {
             None => {}
         }
         kept.state = SERVED.into();
-        // For ever, so that it is due for no worker.
+        // The lease never ends, so the run never becomes due for a worker.
         kept.holder = Some(Holder { owner: SERVED.into(), until: Timestamp::MAX });
         transaction.set(&key, Document::Run(Box::new(kept)))
     }
 
-    /// Keeps a document, unless the same party has one under this id. Returns that one then.
+    /// Stores a document, unless the same party has one under this id. Returns the existing one in that case.
     pub(crate) fn claim(transaction: &mut Transaction, run: &StoredRun) -> Result<Option<Arc<str>>, StoreError> {
         match transaction.get(&Key::run(Arc::clone(&run.run_id))) {
             Some(Document::Run(before))
@@ -75,8 +75,8 @@ pub(crate) mod served {
         }
     }
 
-    /// Keeps a run that its server does not keep yet, and the id under which a call of it is found. `false` if another call
-    /// has that id; nothing is written then.
+    /// Stores a run that its server does not store yet, and an id by which one of its calls is found. Returns `false`
+    /// and writes nothing if another call has that id.
     pub(crate) fn enter(
         transaction: &mut Transaction,
         run: &StoredRun,
@@ -91,7 +91,7 @@ pub(crate) mod served {
         claim(transaction, run).map(|_| true)
     }
 
-    /// Removes what was posted, once it has had its effect.
+    /// Removes a message that was posted, once it has had its effect.
     pub(crate) fn taken(transaction: &mut Transaction, post: &Key) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
         let answered = kept.answers.clone();
@@ -104,7 +104,7 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(run))
     }
 
-    /// Removes a run whose calls have ended, unless something was posted to it or another document was kept since.
+    /// Removes a run whose calls have ended, unless a message was posted to it or another document was stored since.
     pub(crate) fn forget(transaction: &mut Transaction, run_id: &Arc<str>, document: &str) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(run_id));
         match transaction.get(&key) {
@@ -139,7 +139,7 @@ pub(crate) mod served {
             assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept);
             let worker = runs::lease(&mut transaction, &"run".into(), &"worker".into(), Duration::from_secs(1));
             assert!(worker.unwrap().is_none());
-            // A later document keeps the post; another party's run is not replaced.
+            // Storing a later document keeps the post; a run of another party is not replaced.
             keep(&mut transaction, &of("ada", "two")).unwrap();
             assert!(matches!(keep(&mut transaction, &of("bob", "three")), Err(StoreError::Duplicate)));
             forget(&mut transaction, &"run".into(), "two").unwrap();

@@ -1,4 +1,4 @@
-//! [`MemoryStore`]: everything in this process, bounded.
+//! [`MemoryStore`]: a store in the memory of this process, bounded.
 
 mod seals;
 mod state;
@@ -20,7 +20,7 @@ use crate::store::{
 /// A store in memory: bounded, shared by its clones, lost with the process.
 ///
 /// Records are sealed when they are first read, not when they are appended: a hash costs more than a small tool. The
-/// chain of a run continues as long as one of its records is kept.
+/// chain of a run continues as long as one of its records is present.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
@@ -45,25 +45,27 @@ impl Default for Shared {
 }
 
 impl MemoryStore {
-    /// A store with the default limits: 4,096 records, and 4,096 documents.
+    /// Creates a store with the default limits: 4,096 records, and 4,096 documents.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A store with other limits; each counts at least 1.
+    /// Creates a store with other limits; each counts as at least 1.
     ///
-    /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
-    /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
-    /// `open` is refused, unless accounts whose window is over and grants that expired can make room. That a call was
-    /// decided is kept until the call would have expired, of up to 16 times `open` calls; one more cannot be decided.
+    /// Above `records`, the oldest records make room for new ones, and the oldest entries of ended calls leave the
+    /// ledger in the same way. Open and suspended calls, and other documents in use, are never dropped: a document
+    /// beyond `open` is refused, unless accounts whose window is over and expired grants can make room. The mark that a
+    /// call was decided stays until the call would have expired. Up to 16 times `open` marks are stored; beyond that,
+    /// decisions are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
         Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
-    /// A store with the default limits and a clock of its own, by which leases and the windows of accounts end: for tests and replays.
+    /// Creates a store with the default limits and the given clock, which decides when leases and the windows of
+    /// accounts end: for tests and replays.
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
@@ -75,7 +77,7 @@ impl MemoryStore {
         Self(Arc::new(Shared { clock: Box::new(clock), limits, ..Shared::default() }))
     }
 
-    /// How many records were dropped to make room.
+    /// Returns how many records were dropped to make room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.state().dropped
@@ -90,13 +92,13 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn append(&self, record: AuditRecord) -> WriteHandle {
         let displaced = self.state().append(record, self.0.limits.records);
-        // What made room is freed outside the lock.
+        // Dropped records are freed outside the lock.
         drop(displaced);
         WriteHandle::ready(Ok(()))
     }
 
     fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
-        // Asked before the lock is taken: it is the application's code.
+        // The clock is application code, so it is called before the lock is taken.
         let now = self.0.clock.now();
         let mut state = self.state();
         let documents = keys.into_iter().map(|key| {
@@ -112,7 +114,7 @@ impl Store for MemoryStore {
         if let Ok((true, _)) = written {
             self.0.changed.wake();
         }
-        // What made room is freed outside the lock.
+        // Dropped documents are freed outside the lock.
         WriteHandle::ready(written.map(drop))
     }
 
@@ -140,7 +142,7 @@ impl Store for MemoryStore {
             seals.seal(|| self.state())?;
             seals.matching(&self.state(), filter)
         };
-        // Copied outside of the locks.
+        // Cloned outside the locks.
         Ok(found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect())
     }
 

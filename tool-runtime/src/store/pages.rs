@@ -9,7 +9,7 @@ pub struct Pages<'s, S: ?Sized> {
     rest: Rest,
 }
 
-/// Pages through the documents that a query lists, oldest first, as many at a time as [`Query::limit`] says.
+/// Pages through the documents that a query lists, oldest first, with [`Query::limit`] documents a page.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, Query, DocumentKind, pages};
@@ -34,7 +34,7 @@ impl<S: Store + ?Sized> Pages<'_, S> {
     /// Returns the next page, which has at least one document. `None` at the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read. The same page is asked for again by the next call.
+    /// The store cannot be reached, or its contents cannot be read. The next call requests the same page again.
     pub async fn next(&mut self) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let Some(query) = self.rest.query() else { return Ok(None) };
         let page = self.store.list(query).await?;
@@ -51,12 +51,12 @@ impl Rest {
         Self(Some(query))
     }
 
-    /// The query of the next page. `None` at the end.
+    /// Returns the query of the next page. `None` at the end.
     pub(crate) const fn query(&self) -> Option<&Query> {
         self.0.as_ref()
     }
 
-    /// Moves behind a page. A page that is shorter than its limit is the last one.
+    /// Moves past a page. A page that is shorter than its limit is the last one.
     pub(crate) fn after(&mut self, page: Vec<StoredDocument>) -> Option<Vec<StoredDocument>> {
         let query = self.0.as_mut()?;
         match page.last() {

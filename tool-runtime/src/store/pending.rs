@@ -1,4 +1,4 @@
-//! [`PendingCall`]: a call that waits for a person or a client, as a versioned document.
+//! [`PendingCall`]: a call that is suspended for a person or a client, as a versioned document.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,37 +13,39 @@ use crate::call::{
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
-/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles,
+/// A suspended call. Before it continues, everything in it is compared with the present: principal, tenant, roles,
 /// attributes, tools, the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
-    /// [`PendingCall::VERSION`]. First, so that a document of another version says so before anything else.
+    /// [`PendingCall::VERSION`]. The first member, so that a reader detects another version before it reads anything
+    /// else.
     #[serde(deserialize_with = "version")]
     pub version: u32,
     /// The id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The definition the model saw.
+    /// The definition that the model saw.
     pub definition_hash: Hash,
-    /// What the call would do, exactly.
+    /// The exact arguments that the tool would receive.
     pub arguments: FrozenArguments,
-    /// SHA-256 of the frozen arguments. A decision is bound to it; it leaves the document for no record.
+    /// SHA-256 of the frozen arguments. A decision is bound to it; it never appears in a record.
     pub argument_digest: Hash,
-    /// Stands for the frozen arguments in records and lists. `None` if the call was suspended before digests had keys.
+    /// The digest of the frozen arguments for records and lists. `None` if the call was suspended before digests had
+    /// keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_digest: Option<ArgumentDigest>,
-    /// The arguments as a person may see them: sensitive ones are masked.
+    /// The arguments for a person to read, with sensitive ones masked.
     pub shown_arguments: JsonText,
-    /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
-    /// no sentence.
+    /// The effect of the call, as a sentence of the tool's author with the shown arguments in it. `None` if the tool
+    /// has no such sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that were looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
+    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
@@ -56,11 +58,11 @@ pub struct PendingCall {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools of the run; `None` if the run does not narrow them.
     pub tools: Option<RunTools>,
-    /// The policy that asked.
+    /// The policy that required the decision.
     pub policy_revision: Hash,
-    /// Its rule that asked.
+    /// The policy's rule that required it.
     pub rule: Option<String>,
-    /// The labels that the run had.
+    /// The labels of the run when it was suspended.
     pub labels: Vec<Arc<str>>,
     /// The run.
     pub run_id: Arc<str>,
@@ -68,7 +70,7 @@ pub struct PendingCall {
     pub session_id: Option<Arc<str>>,
     /// The conversation.
     pub conversation_id: Option<Arc<str>>,
-    /// Who made the call.
+    /// The caller.
     pub caller: Caller,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<RecordedRepair>,
@@ -78,9 +80,9 @@ pub struct PendingCall {
     pub created_at: Timestamp,
     /// The moment from which it can no longer be resumed.
     pub expires_at: Timestamp,
-    /// What it waits for.
+    /// The reason for which it is suspended.
     pub suspension: Suspension,
-    /// What a client executes: projected by the tool's `prepare` list.
+    /// The arguments for the client that executes the call: a projection by the tool's `prepare` list.
     pub prepared: Option<JsonText>,
     /// The call that a graph waits for; `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,13 +93,13 @@ impl PendingCall {
     /// The version of the document that this library writes, and the only one that it reads.
     pub const VERSION: u32 = 1;
 
-    /// Whether it has expired.
+    /// Whether the call has expired.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
-    /// The question that the call asks as it waits now. A decision on the call carries it.
+    /// Returns the question that the call poses as it is suspended now. A decision on the call carries it.
     #[must_use]
     pub fn question(&self) -> Question {
         let inner = self.graph.as_ref().map(|graph| &graph.question);
@@ -106,18 +108,18 @@ impl PendingCall {
         Question::of(&self.call_id, &(party, self.suspension, self.created_at, shown, inner))
     }
 
-    /// Whether both are the same call of the model, suspended for the same reason, whenever that was.
+    /// Whether both are the same call of the model, suspended for the same reason, at any time.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
         self.is_same(&Self { created_at: self.created_at, ..earlier.clone() }) && self.tool == earlier.tool
     }
 
-    /// The tool that a decision is about: for a graph that waits with a call, the tool of that call.
+    /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
     pub(crate) fn decided(&self) -> &str {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 
-    /// What a person reads of the call that a decision is about: the sentence, what differs from what the model wrote,
-    /// names.
+    /// Returns the explanation of the call that a decision is about: the sentence, the differences from the model's
+    /// arguments, and the names.
     pub(crate) fn decided_explanation(&self) -> (Option<&str>, &[ArgumentChange], &[NamedArgument]) {
         match &self.graph {
             Some(graph) => (graph.summary.as_deref(), &graph.changes, &graph.names),
@@ -145,19 +147,19 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     }
 }
 
-/// Frozen arguments as canonical JSON text, digit for digit. `Debug` is blank: sensitive arguments are in it.
+/// Frozen arguments as canonical JSON text, which keeps every digit. `Debug` is blank, because they can be sensitive.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FrozenArguments(Arc<str>);
 
 impl FrozenArguments {
-    /// Takes canonical text.
+    /// Wraps canonical text.
     #[must_use]
     pub fn new(canonical: impl Into<Arc<str>>) -> Self {
         Self(canonical.into())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -170,18 +172,18 @@ impl fmt::Debug for FrozenArguments {
     }
 }
 
-/// Which calls to list. The default is all of them.
+/// Conditions on the suspended calls to list. The default lists all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PendingFilter {
-    /// Of this run.
+    /// Calls of this run.
     pub run_id: Option<Arc<str>>,
-    /// Of this conversation.
+    /// Calls of this conversation.
     pub conversation_id: Option<Arc<str>>,
-    /// With this call id, in any run.
+    /// Calls with this id, in any run.
     pub call_id: Option<CallId>,
-    /// Of this suspension.
+    /// Calls that are suspended for this reason.
     pub suspension: Option<Suspension>,
-    /// Expired at this moment.
+    /// Calls that have expired at this moment.
     pub expired_at: Option<Timestamp>,
 }
 

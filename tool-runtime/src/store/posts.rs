@@ -1,4 +1,4 @@
-//! What is posted to runs: by any process, and taken once, in order, by the worker that has the run.
+//! Messages that any process posts to a run. The worker that has the run takes each of them once, in order.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::call::Question;
 use crate::store::{Document, Key, StoreError, Transaction};
 
-/// How much may wait in the post of a run.
+/// The maximum number of messages that wait in the post of a run.
 const MOST: u32 = 256;
 
-/// What was posted to a run: a message, decisions, answers of the client.
+/// A message to a run: input, decisions, or answers of the client.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Post {
-    /// What it brings, as text that the store does not read.
+    /// Its contents, as text that the store does not interpret.
     pub(crate) body: Arc<str>,
     /// When it was posted.
     pub(crate) at: Timestamp,
@@ -24,25 +24,25 @@ pub(crate) struct Post {
     pub(crate) answers: Vec<Question>,
 }
 
-// What people wrote is in it.
+// The body holds people's messages, so `Debug` leaves it out.
 impl std::fmt::Debug for Post {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Post").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
-/// What became of a post.
+/// The result of posting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Posted {
     Kept,
     /// The tenant has no such run.
     NoRun,
-    /// Something in the run's post answers one of its questions already: this one.
+    /// A message in the run's post already answers this question.
     Answered(Question),
 }
 
-/// Posts something to a run that answers these questions. It counts whole or not at all; an error if something else waits
-/// under the key.
+/// Posts a message to a run, with the questions that it answers. It takes effect as a whole or not at all. Another
+/// message under the same key is an error.
 pub(crate) fn post(
     transaction: &mut Transaction,
     key: &Key,
@@ -57,7 +57,7 @@ pub(crate) fn post(
     };
     match transaction.get(key) {
         None => {}
-        // The answer to the first attempt was lost.
+        // A retry: the acknowledgement of the first attempt was lost.
         Some(Document::Post(kept)) if kept.body == *body => return Ok(Posted::Kept),
         Some(_) => return Err(StoreError::Duplicate),
     }

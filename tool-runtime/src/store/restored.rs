@@ -1,4 +1,5 @@
-//! A store that was put back from a backup: the runs that went on after it are found by exported anchors, and held back.
+//! A store that was restored from a backup: exported anchors identify the runs that had gone on after the backup, and
+//! those are held back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,22 +10,21 @@ use crate::tool::Hash;
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// A run that has fewer records than an exported anchor, or other ones.
+/// A run whose records are fewer than in an exported anchor, or differ from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunBehind {
     /// The run.
     pub run_id: Arc<str>,
-    /// How many records it had when the last of the anchors was made, at least.
+    /// The smallest number of records that it had when the last of the anchors was made.
     pub anchored: u64,
-    /// How many records the store has of it.
+    /// How many of its records the store has.
     pub found: u64,
-    /// Whether the store has the run itself, so that it was held back. Otherwise there is nothing that a worker could
-    /// continue.
+    /// Whether the store has the run itself and held it back. If `false`, no worker could continue it anyway.
     pub held_back: bool,
 }
 
-/// Where a chain has to have got to.
+/// The end that a chain must have reached.
 struct Expected {
     sequence: u64,
     hash: Hash,
@@ -32,12 +32,12 @@ struct Expected {
     found: u64,
 }
 
-/// Compares a store that was put back from a backup with anchors that were exported from it before, and holds back each
-/// run that is behind: no worker continues it until [`release_run`] says so. Call it before workers start.
+/// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
+/// behind: no worker continues it before [`release_run`]. Call it before workers start.
 ///
-/// Calls of such a run since the backup may have taken effect, and the store does not know of them: a worker would ask
-/// the model again, and the calls would get new ids and new idempotency keys. Runs whose records after the backup no
-/// anchor holds cannot be found, so the interval of the anchors is how many that are.
+/// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query the
+/// model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no anchor
+/// cannot be found, so a shorter interval between anchors finds more of them.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, anchor, hold_back};
@@ -54,7 +54,7 @@ struct Expected {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its documents
-/// cannot be read. Runs that were held back before stay so.
+/// cannot be read. Runs that were held back before the error stay held back.
 pub async fn hold_back(store: &dyn Store, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
     let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
     for anchor in anchors {
@@ -64,6 +64,7 @@ pub async fn hold_back(store: &dyn Store, anchors: &[Anchor]) -> Result<Vec<RunB
         for head in &anchor.heads {
             let entry = expected.entry(Arc::clone(&head.run_id));
             let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
+            // A run can be in several anchors; its last head decides.
             if head.sequence >= last.sequence {
                 (last.sequence, last.hash) = (head.sequence, head.hash);
             }

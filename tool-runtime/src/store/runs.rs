@@ -27,29 +27,30 @@ pub struct StoredRun {
     pub tenant: Option<Arc<str>>,
     /// The saved conversation. Empty if an engine drives the run and keeps it.
     pub(crate) document: Arc<str>,
-    /// What its last step did, as a stable word; empty before the first.
+    /// The result of its last step, as a stable code; empty before the first.
     pub state: Arc<str>,
-    /// When a worker should look at it; `None` if there is nothing to do until somebody posts something.
+    /// When a worker should look at it; `None` if the run waits for a post.
     pub due: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) holder: Option<Holder>,
-    /// How often a worker took it.
+    /// How many times workers took it.
     pub(crate) epoch: u64,
-    /// How often something from outside happened to it.
+    /// How many events from outside it has had.
     pub(crate) news: u64,
-    /// How much was posted to it and not taken yet.
+    /// How many posted messages are not taken yet.
     pub(crate) posts: u32,
-    /// The questions that something in its post answers, so that nothing else does.
+    /// The questions that messages in its post answer; no other message may answer them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Question>,
-    /// How often in a row it could not be continued.
+    /// How many times in a row it could not be continued.
     pub(crate) failures: u32,
-    /// The store was put back from a backup that does not have all of it: no worker takes it until a person says so.
+    /// The store was restored from a backup that lacks a part of the run: no worker takes it until a person releases
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held_back: bool,
 }
 
-// The conversation is in it.
+// The document holds the conversation, so `Debug` leaves it out.
 impl std::fmt::Debug for StoredRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StoredRun").field("run_id", &self.run_id).field("due", &self.due).finish_non_exhaustive()
@@ -65,7 +66,7 @@ pub(crate) struct Holder {
 }
 
 impl StoredRun {
-    /// A run that nobody has.
+    /// Creates a run without a holder.
     pub(crate) fn new(run_id: impl Into<Arc<str>>, document: impl Into<Arc<str>>) -> Self {
         let (run_id, document) = (run_id.into(), document.into());
         Self {
@@ -85,33 +86,33 @@ impl StoredRun {
         }
     }
 
-    /// How many messages were posted to it and not taken yet.
+    /// Returns how many posted messages are not taken yet.
     #[must_use]
     pub const fn posts(&self) -> u32 {
         self.posts
     }
 
-    /// Whether a message in its post answers this question, so that no other message does.
+    /// Whether a message in its post answers this question, so that no other message may.
     #[must_use]
     pub fn is_answered(&self, question: &Question) -> bool {
         self.answers.contains(question)
     }
 
-    /// Whether the store was put back from a backup that lacks records of the run. No worker takes it until
+    /// Whether the store was restored from a backup that lacks records of the run. No worker takes it until
     /// [`release_run`](crate::store::release_run).
     #[must_use]
     pub const fn is_held_back(&self) -> bool {
         self.held_back
     }
 
-    /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
+    /// Returns when a worker may take it: when it is due and no holder's lease is running.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
         self.due.filter(|_| !self.held_back).map(|due| due.max(until))
     }
 }
 
-/// The right to write to a run, until somebody else has it. Each write is checked against the store's own account, in
+/// The right to write to a run, until another owner takes it. Each write is checked against the store's own entry, in
 /// the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunLease {
@@ -120,7 +121,7 @@ pub(crate) struct RunLease {
     pub(crate) epoch: u64,
 }
 
-/// Keeps a run for the workers.
+/// Stores a run for the workers.
 pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
     let key = Key::run(Arc::clone(&run.run_id));
     if transaction.get(&key).is_some() {
@@ -129,7 +130,7 @@ pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<
     transaction.set(&key, Document::Run(Box::new(run.clone())))
 }
 
-/// Keeps a run that its maker continues itself.
+/// Stores a run that its creator continues itself.
 pub(crate) fn enqueue_held(
     transaction: &mut Transaction,
     run: &StoredRun,
@@ -143,16 +144,16 @@ pub(crate) fn enqueue_held(
     Ok(RunLease { run_id: run.run_id, owner: Arc::clone(owner), epoch: run.epoch })
 }
 
-/// What somebody gets who wants to continue a run, due or not.
+/// The answer to a request to continue a run, due or not.
 #[derive(Debug)]
 pub(crate) enum Taking {
     /// The principal has no such run in this tenant.
     Unknown,
     /// Another process has it.
     Held,
-    /// It is behind an anchor, and was not released.
+    /// The run is behind an anchor, and was not released.
     HeldBack,
-    /// It is theirs.
+    /// The caller has it now.
     Taken(RunLease, Box<StoredRun>),
 }
 
@@ -177,7 +178,7 @@ pub(crate) fn take(
     if let Some(holder) = &run.holder
         && now < holder.until
     {
-        // The answer to a first attempt was lost.
+        // A retry by the same owner: the acknowledgement of the first attempt was lost.
         return Ok(if holder.owner == *owner {
             let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
             Taking::Taken(held, Box::new(run))
@@ -187,14 +188,14 @@ pub(crate) fn take(
     }
     run.epoch += 1;
     run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, by) });
-    // If this process dies, a worker continues.
+    // Due at once, so that a worker continues if this process dies.
     run.due = Some(now);
     let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
     transaction.set(&key, Document::Run(Box::new(run.clone())))?;
     Ok(Taking::Taken(held, Box::new(run)))
 }
 
-/// A call of the run ended outside of its worker.
+/// Wakes a worker: a call of the run ended outside any worker.
 pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), StoreError> {
     let (key, now) = (Key::run(run_id), transaction.now());
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
@@ -203,7 +204,7 @@ pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), St
     transaction.set(&key, Document::Run(run))
 }
 
-/// Takes a run that is due and that nobody has.
+/// Takes a run that is due and has no holder.
 pub(crate) fn lease(
     transaction: &mut Transaction,
     run_id: &Arc<str>,
@@ -223,7 +224,7 @@ pub(crate) fn lease(
     Ok(Some((held, run)))
 }
 
-/// Checks that a worker still has its run.
+/// Checks that a worker still holds its run.
 pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), StoreError> {
     held(transaction, lease).map(drop)
 }
@@ -232,7 +233,7 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
 pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duration) -> Result<(), StoreError> {
     let until = after(transaction.now(), by);
     write(transaction, lease, |run| {
-        // A clock that jumped back shortens no lease.
+        // Keep the later end: a clock that jumped back must not shorten the lease.
         let until = run.holder.as_ref().map_or(until, |holder| holder.until.max(until));
         run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until });
     })
@@ -243,7 +244,8 @@ fn held<'t>(transaction: &'t Transaction, lease: &RunLease) -> Result<&'t Stored
         Some(Document::Run(run))
             if run.epoch == lease.epoch
                 && run.holder.as_ref().is_some_and(|holder| {
-                    // A worker that was stopped past its lease must not write, even when nobody took its run yet.
+                    // A worker that was paused past its lease must not write, even if no other worker has taken its run
+                    // yet.
                     holder.owner == lease.owner && transaction.now() < holder.until
                 }) =>
         {

@@ -1,4 +1,4 @@
-//! [`SealedRecord`]: a record in its place in the chain of its run.
+//! [`SealedRecord`]: a record and its place in the chain of its run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::store::AuditRecord;
 use crate::store::chain::{Broken, ChainError, is_as_written};
 use crate::tool::Hash;
 
-/// A record in its place in the chain of its run.
+/// A record and its place in the chain of its run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SealedRecord {
@@ -14,19 +14,19 @@ pub struct SealedRecord {
     pub sequence: u64,
     /// The record.
     pub record: AuditRecord,
-    /// The hash of the record before it; zeros for the first.
+    /// The hash of the previous record; zeros for the first.
     pub previous: Hash,
     /// SHA-256 over `previous`, `sequence` and the canonical JSON of the record.
     pub hash: Hash,
     /// Its position among all records of the store that it was read from, for
-    /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor written.
+    /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor serialized.
     #[serde(skip)]
     pub position: u64,
 }
 
 impl SealedRecord {
-    /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps of it, with the
-    /// hashes as [`Hash`] displays them.
+    /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps for it, with
+    /// the hashes as [`Hash`] displays them.
     ///
     /// ```
     /// use tool_runtime::store::SealedRecord;
@@ -45,8 +45,9 @@ impl SealedRecord {
     /// ```
     ///
     /// # Errors
-    /// The text or a hash cannot be read, or it holds more than was sealed: the chain covers only what is read of it.
-    /// The chain itself is not checked. [`StoreError::Corrupt`](crate::store::StoreError::Corrupt) takes the error.
+    /// The text or a hash cannot be read, or the text has members that were not sealed: the chain covers only the
+    /// members that are read. The chain itself is not checked.
+    /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt) takes the error.
     pub fn from_json(
         run_id: &str,
         (sequence, position): (u64, u64),
@@ -57,12 +58,12 @@ impl SealedRecord {
         let record = serde_json::from_str(json).map_err(|_| wrong(Broken::Unreadable))?;
         let hash_of = |text: &str| text.parse::<Hash>().map_err(|_| wrong(Broken::Unreadable));
         let read = Self { sequence, record, previous: hash_of(previous)?, hash: hash_of(hash)?, position };
-        // Upper-case digits are another text of the same hash.
+        // Upper-case digits would parse to the same hash but are another text.
         let same_hashes = read.previous.to_string() == previous && read.hash.to_string() == hash;
         if same_hashes && is_as_written(json, &read.record) { Ok(read) } else { Err(wrong(Broken::Changed)) }
     }
 
-    /// The error of a record whose text differs from the parsed record.
+    /// Creates the error of a record whose text differs from the parsed record.
     pub(super) fn changed(&self) -> ChainError {
         ChainError::of(self.record.run_id(), self.sequence, Broken::Changed, None)
     }

@@ -1,4 +1,5 @@
-//! [`sweep`]: removes what means nothing any more, so that a store does not grow with everybody who ever came by.
+//! [`sweep`]: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
+//! had.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +12,17 @@ use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger, pages,
 };
 
-/// How long a document is kept after it stopped to mean anything: a clock that jumps back by less finds it as it was.
+/// How long a document stays after it has lost its meaning: a clock that jumps back by less still finds it.
 pub(in crate::store) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
-/// How many documents one transaction removes at most, so that nobody waits long for their locks.
+/// The maximum number of documents that one transaction removes, which bounds how long their locks are held.
 const BATCH: usize = 64;
 
-/// Closes `wanted` calls whose lease is over and that no process continues ([`ledger::close_left`]). Returns how many
-/// it closed.
+/// Closes the calls that `wanted` selects whose lease has ended and that no process continues ([`ledger::close_left`]).
+/// Returns how many it closed.
 ///
 /// # Errors
-/// The store cannot be reached, or what it holds cannot be read. What was closed before stays closed.
+/// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
 pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
     let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
     let (mut pages, mut closed) = (pages(store, query), 0);
@@ -39,20 +40,21 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
     Ok(closed)
 }
 
-/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
-/// have expired a week ago. Returns how many it removed.
+/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
+/// would have expired a week ago. Returns how many it removed.
 ///
-/// Calls that began and whose lease is over are closed as `outcome_unknown`, with the cause `lost`, if no process continues
-/// their run: a service that let them run and died, or an MCP server. One whose tool may reconcile or repeat it is left for
-/// a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has the tool. A run whose conversation the store keeps becomes due
-/// instead, so that the worker that takes it lets the tools reconcile or repeat its calls; a run that a worker or an
-/// engine has is left to it. A service that restores its runs itself does so before their leases are over, or calls this
-/// after it did. [`unfinished_calls`](crate::store::unfinished_calls) lists what is open until then.
+/// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
+/// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
+/// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has
+/// the tool. A run whose conversation the store keeps becomes due instead, so that the worker that takes it lets the
+/// tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that restores its
+/// runs itself must do so before their leases end, or before it calls this.
+/// [`unfinished_calls`](crate::store::unfinished_calls) lists the calls that are still open.
 ///
-/// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
-/// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is
-/// kept: records and anchors because they are the history, calls of the ledger because none of them may begin again,
-/// calls that wait and runs because they belong to somebody.
+/// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process or
+/// in several. It removes up to 64 documents in a transaction and checks each again there. Everything else stays:
+/// records and anchors are the history, calls of the ledger must not begin again, and suspended calls and runs belong
+/// to their owners.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, sweep};
@@ -66,10 +68,11 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
 /// ```
 ///
 /// # Errors
-/// The store cannot be reached, or what it holds cannot be read. What was removed before stays removed.
+/// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
 pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     let now = store.now().await?;
     close_deserted(store, |_| true).await?;
+    // Documents of these kinds are due from the moment at which they lose their meaning.
     let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
     for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
@@ -85,7 +88,7 @@ pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     Ok(removed)
 }
 
-/// Removes those of the documents that have meant nothing for long enough. Returns how many.
+/// Removes the documents among `keys` that lost their meaning long enough ago. Returns how many.
 fn forget(transaction: &mut Transaction, keys: &[Key]) -> Result<u64, StoreError> {
     let (now, mut removed) = (transaction.now(), 0);
     for key in keys {

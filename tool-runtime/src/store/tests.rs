@@ -1,4 +1,4 @@
-//! Cases of the store in memory, of the chain and of the documents.
+//! Tests of the store in memory, of the chain and of the documents.
 
 mod accounts;
 mod chain;

@@ -1,4 +1,4 @@
-//! [`Transaction`]: the documents of one change, and what it writes.
+//! [`Transaction`]: the documents of one change, and the writes that result.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +9,18 @@ use crate::contain::attempted;
 use crate::store::audit::AuditRecord;
 use crate::store::{Document, Key, StoreError, StoredDocument};
 
-/// A change of documents. It may be run more than once, so it depends on the transaction only; an error writes nothing.
+/// A change of documents. It may be run more than once, so it must depend only on the transaction; an error writes
+/// nothing.
 pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
 
-/// A change that keeps what it returned last.
+/// Wraps a change so that the value that it returned last can be taken.
 pub(crate) fn returning<T: Send + 'static>(
     mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
 ) -> (ChangeFn, impl FnOnce() -> Result<T, StoreError>) {
     let answer = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&answer);
     let change = move |transaction: &mut Transaction| {
+        // A store may run the change again, so each run overwrites the value of the previous one.
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
         Ok(())
     };
@@ -26,10 +28,10 @@ pub(crate) fn returning<T: Send + 'static>(
     (Box::new(change), returned)
 }
 
-/// The documents that a [`ChangeFn`] named, as they are while it runs, and what it writes.
+/// The documents that a [`ChangeFn`] named, in their current state, and the writes of the change.
 ///
-/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it, and
-/// writes the result.
+/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it,
+/// and writes the result.
 #[derive(Debug)]
 pub struct Transaction {
     now: Timestamp,
@@ -43,7 +45,7 @@ struct Slot {
     changed: bool,
 }
 
-/// What a transaction writes.
+/// The writes of a transaction.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TransactionWrites {
@@ -54,7 +56,7 @@ pub struct TransactionWrites {
 }
 
 impl TransactionWrites {
-    /// Whether a document is due now, so that who waits in [`Store::changed`](crate::store::Store::changed) is woken.
+    /// Whether a document is due now, so that tasks in [`Store::changed`](crate::store::Store::changed) must be woken.
     #[must_use]
     pub fn wakes(&self, now: Timestamp) -> bool {
         let due = |document: &StoredDocument| document.due().is_some_and(|due| due <= now);
@@ -69,7 +71,7 @@ impl Transaction {
         Self::over(now, documents.into_iter().map(|(key, stored)| (key, stored.map(|stored| stored.document))))
     }
 
-    /// The same over what the documents mean.
+    /// Creates a transaction over the meanings of documents.
     pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
         let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
         Self { now, documents: slots.collect(), records: Vec::new() }
@@ -129,7 +131,7 @@ impl Transaction {
     /// Runs a change and returns what it writes.
     ///
     /// # Errors
-    /// The error of the change, or [`StoreError::Panicked`]. Nothing is to be written then.
+    /// The error of the change, or [`StoreError::Panicked`]. In either case the store must write nothing.
     pub fn run(mut self, change: &mut ChangeFn) -> Result<TransactionWrites, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
         Ok(self.into_writes())

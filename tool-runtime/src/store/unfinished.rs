@@ -1,4 +1,4 @@
-//! [`unfinished_calls`]: what began and has no end yet.
+//! [`unfinished_calls`]: the calls that began and have not ended.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ pub struct UnfinishedCall {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
-    /// When it came in.
+    /// When it arrived.
     pub since: Timestamp,
-    /// The attempt that has it, which begins with the id of its process's runner.
+    /// The id of the attempt that owns it, which begins with the id of its process's runner.
     pub owner: Arc<str>,
-    /// Until when the attempt counts as alive, unless it renews its lease.
+    /// When the attempt's lease ends, unless it is renewed.
     pub until: Timestamp,
-    /// The lease is over: a worker, a restore or a sweep continues the call or closes it.
+    /// The lease has ended: a worker, a restore or a sweep will continue the call or close it.
     pub is_abandoned: bool,
 }
 
-/// Returns the calls that began and have no end yet, oldest first: those of the filter's run, call, tool, principal and
-/// tenant, that came in between its times, and at most as many as it says. A call that waits for a person has not begun.
+/// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
+/// times of arrival and limit apply. A suspended call has not begun.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, unfinished_calls};
@@ -50,7 +50,7 @@ pub struct UnfinishedCall {
 /// The store cannot be reached, or its documents cannot be read.
 pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
     let now = store.now().await?;
-    // Only a call without an end is ever due.
+    // Only calls that have not ended have a due time, so this query finds just those.
     let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
     let mut pages = pages(store, query);
     let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());

@@ -1,7 +1,7 @@
-//! Checking all chains and the anchors over them, a page at a time.
+//! Verification of all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads and the findings, never a record. A finding does not end the
-//! check: one unreadable record would hide every other edit.
+//! It remembers the head of each run, the anchored heads and the findings, but no records. A finding does not stop the
+//! verification: otherwise one unreadable record would hide every other edit.
 
 mod anchored;
 mod page;
@@ -20,28 +20,28 @@ use crate::tool::Hash;
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// How many findings are kept. Of a store in which more is wrong, the rest is not read.
+/// The maximum number of findings. After that many, the verification stops reading.
 const MOST_FINDINGS: usize = 1000;
 
-/// How many ids of keys are distinguished.
+/// The maximum number of digest keys that are listed.
 const MOST_KEYS: usize = 16;
 
-/// What a check of records and anchors found.
+/// The result of verifying records and anchors.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
     /// How many records were checked.
     pub records: u64,
-    /// How many runs they are of.
+    /// How many runs the records are of.
     pub runs: u64,
     /// How many anchors were checked.
     pub anchors: u64,
-    /// How many runs have a last record that no anchor holds yet.
+    /// How many runs have a last record that is in no anchor yet.
     pub unanchored: u64,
-    /// The ids of the keys with which digests of arguments were made. Digests of two keys do not compare.
+    /// The ids of the keys with which digests of arguments were made. Digests of different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
-    /// Everything that is wrong, at most a thousand findings: lost records first, then records in their order, then lost
-    /// anchors. Empty if records and anchors are as they were written.
+    /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
+    /// if records and anchors are as they were written.
     pub findings: Vec<Finding>,
 }
 
@@ -51,12 +51,12 @@ impl From<ChainError> for Finding {
     }
 }
 
-/// Anchored heads of a run, by their place, with the number of an anchor.
+/// The anchored heads of a run: by place, the hash and the number of the anchor.
 type Heads = BTreeMap<u64, (Hash, u64)>;
 
-/// Checks the hash chains of records, each run's in their order, and the anchors over them.
+/// Verifies the hash chains of records, each run's records in order, and the anchors over them.
 ///
-/// [`verify`](Self::verify) checks a whole store. Records that were exported as JSON lines are checked with
+/// [`verify`](Self::verify) verifies a whole store. For records that were exported as JSON lines, use
 /// [`expect`](Self::expect), [`follow_line`](Self::follow_line) and [`finish`](Self::finish).
 ///
 /// ```
@@ -70,7 +70,7 @@ type Heads = BTreeMap<u64, (Hash, u64)>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Verifier {
-    /// The first record of a run may follow others that are not given.
+    /// Only a part of the records is verified: the first record of a run may follow records that are not passed.
     part: bool,
     chains: HashMap<Arc<str>, Followed>,
     heads: HashMap<Arc<str>, Heads>,
@@ -80,11 +80,11 @@ pub struct Verifier {
 
 struct Followed {
     chain: Chain,
-    /// The last place that an anchor holds.
+    /// The last place that an anchor covers.
     anchored: Option<u64>,
-    /// It was read on its own, so that records may come that were checked already.
+    /// The run was read on its own, so records that were verified already may come again.
     ahead: bool,
-    /// The record before the next one could not be read, so its hash is not known.
+    /// The previous record could not be read, so its hash is unknown.
     is_torn: bool,
 }
 
@@ -95,8 +95,8 @@ impl fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// Creates a verifier. With `part`, the first record of a run may follow others that are not given, and runs that
-    /// anchors hold may be missing.
+    /// Creates a verifier. With `part`, the first record of a run may follow records that are not passed, and anchored
+    /// runs may be missing.
     #[must_use]
     pub fn new(part: bool) -> Self {
         let (chains, heads) = (HashMap::new(), HashMap::new());
@@ -109,12 +109,12 @@ impl Verifier {
         }
     }
 
-    /// Whether no more is looked for.
+    /// Whether the maximum number of findings is reached.
     fn is_full(&self) -> bool {
         self.findings.len() >= MOST_FINDINGS
     }
 
-    /// Takes an anchor: the records that follow have to be those that it holds.
+    /// Adds an anchor: the records that follow must match its heads.
     pub fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
             self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
@@ -131,18 +131,18 @@ impl Verifier {
         }
     }
 
-    /// Takes the next record, and continues behind it whatever is wrong with it.
+    /// Verifies the next record, and continues after it even if it is broken.
     pub fn follow(&mut self, sealed: &SealedRecord) {
         if let Some(finding) = self.check(sealed) {
             self.note(finding);
         }
     }
 
-    /// Takes the next record from its JSON text, as it was exported. Text with other or repeated members is a finding: a
-    /// reader that takes the first of two members reads another value than the sealed one.
+    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding: a reader that
+    /// takes the first of two members reads another value than the sealed one.
     ///
     /// # Errors
-    /// The text is not a sealed record. Its `Display` can quote a value.
+    /// The text is not a sealed record. The error's `Display` can quote a value.
     pub fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let sealed: SealedRecord = serde_json::from_str(line)?;
         if is_as_written(line, &sealed) {
@@ -153,7 +153,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Takes a record that cannot be read, or is not what its row says.
+    /// Handles a record that cannot be read, or differs from its row.
     fn lost(&mut self, error: ChainError) {
         let followed = self.chains.entry(Arc::clone(&error.run_id)).or_insert_with(Followed::new);
         if followed.ahead && error.sequence < followed.chain.next() {
@@ -201,16 +201,17 @@ impl Verifier {
         None
     }
 
-    /// Ends the check: a record that an anchor holds behind the end of a chain is missing.
+    /// Ends the verification: an anchored record after the end of a chain is reported as missing.
     #[must_use]
     pub fn finish(mut self) -> Verification {
         let cut = self.heads.iter().filter_map(|(run_id, heads)| {
             let end = match self.chains.get(run_id) {
                 Some(followed) => followed.chain.next(),
-                // A part need not have every run.
+                // A part may lack whole runs.
                 None if self.part => return None,
                 None => 0,
             };
+            // Places from `end` on have no record, so the first anchored one among them was cut off.
             let (_, (_, anchor)) = heads.range(end..).next()?;
             Some((*anchor, Arc::clone(run_id), end))
         });
@@ -224,9 +225,9 @@ impl Verifier {
         Verification { findings: self.findings, ..self.checked }
     }
 
-    /// Checks everything that a store holds. Each exported anchor of `kept` has to be in the store as it was; where one is
-    /// not, the records that it holds are looked for first, because lost records say more than a lost anchor.
-    /// `progress` gets the number of records after each page.
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
+    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
+    /// `progress` receives the number of records after each page.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -255,8 +256,8 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// Reads a run on its own. While others write, a page can miss a record that a later page makes look removed; in the
-    /// pages of one run that cannot happen.
+    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
+    /// removed; that cannot happen in the pages of one run.
     async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
         let mut alone = Self::new(self.part);
         alone.heads.extend(self.heads.remove_entry(run_id));

@@ -1,4 +1,4 @@
-//! Calls that wait: suspended once, finished once.
+//! Suspended calls: each is suspended once and finished once.
 
 use jiff::Timestamp;
 
@@ -6,13 +6,13 @@ use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
 
-/// The keys that suspending a call locks.
+/// Returns the keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
     [Key::of_waiting(call), Key::decided(call)]
 }
 
-/// Keeps a call that waits. Returns whether it does so from now on: another process may have suspended it before, or
-/// somebody has decided on it.
+/// Stores a suspended call. Returns whether this suspended it: `false` if another process has suspended it before, or
+/// it has been decided.
 pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<bool, StoreError> {
     if transaction.get(&Key::decided(&waiting.call)).is_some() {
         return Ok(false);
@@ -25,7 +25,7 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     }
 }
 
-/// Takes back what this process suspended and nobody was told of. Returns whether it waited.
+/// Withdraws a suspension by this process that was not reported yet. Returns whether the call was suspended.
 pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -> Result<bool, StoreError> {
     let key = Key::of_waiting(suspended);
     match transaction.get(&key) {
@@ -34,26 +34,26 @@ pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -
     }
 }
 
-/// What becomes of a call that waits.
+/// The end of a suspension.
 #[derive(Clone)]
 pub(crate) struct Taken {
     /// The call as it was when the decision on it was compared.
     pub(crate) call: PendingCall,
     /// The decision.
     pub(crate) decision: DecisionRecord,
-    /// Where the ledger keeps how the call as it was suspended ends, if it does not begin.
+    /// The key under which the ledger records the end of the suspended call, if it does not begin.
     pub(crate) ledger: Option<Key>,
     pub(crate) then: Then,
 }
 
 impl Taken {
-    /// What has to be locked, in addition to the run.
+    /// Returns the keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let ledger = self.ledger.iter().flat_map(|key| [key.clone(), Key::replaced(key)]);
         keys(&self.call).into_iter().chain(ledger).chain(self.begins().into_iter().flat_map(Intent::keys))
     }
 
-    /// What is written in the ledger, if the call begins.
+    /// Returns the intent to write to the ledger, if the call begins.
     pub(crate) fn begins(&self) -> Option<&Intent> {
         match &self.then {
             Then::Begin(intent) => Some(intent),
@@ -62,18 +62,18 @@ impl Taken {
     }
 }
 
-/// What happens in the transaction that takes a call out of those that wait.
+/// The fate of the call after the suspension.
 #[derive(Clone)]
 pub(crate) enum Then {
     /// The call ends with this record.
     End(Box<ToolInvocationRecord>),
-    /// It begins.
+    /// The call begins.
     Begin(Box<Intent>),
 }
 
-/// Takes a call out of those that wait, records the decision, and begins or ends the call. `None` if it does not wait
-/// any more, or another call waits under its id: then a person's decision is recorded as refused. If an account is
-/// exhausted, it still waits.
+/// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
+/// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
+/// is exhausted, the call stays suspended.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
@@ -93,11 +93,11 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         },
     };
     transaction.remove(&key)?;
-    // So that no copy of the call, in a snapshot or in a token, brings it back, even to a store that has dropped the
-    // records of the run.
+    // The mark stops copies of the call, in a snapshot or in a token, from running it again, even against a store that
+    // has dropped the records of the run.
     transaction.set(&Key::decided(&taken.call), Document::Decided { until: taken.call.expires_at })?;
-    // The call began with the arguments of a person. A process that asks for no approval must not begin it with those of
-    // the model, however long it takes to come.
+    // The call began with the arguments of a person. A process that requires no approval must never begin it with the
+    // model's arguments, no matter how much later it arrives.
     if let (Some(intent), Some(key)) = (taken.begins(), &taken.ledger)
         && intent.key != *key
     {

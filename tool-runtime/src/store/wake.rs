@@ -1,11 +1,11 @@
-//! [`Wake`]: wakes the tasks of this process that wait for documents that are due.
+//! [`Wake`]: wakes the tasks of this process that wait for due documents.
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::store::interface::POLL;
 
-/// Wakes the tasks that wait in [`Store::changed`](crate::store::Store::changed), for stores to use.
+/// Wakes the tasks that wait in [`Store::changed`](crate::store::Store::changed). Implementations of stores use it.
 ///
 /// A store calls [`wake`](Self::wake) after each commit whose
 /// [`TransactionWrites::wakes`](crate::store::TransactionWrites::wakes), and its `changed` awaits [`wait`](Self::wait).
@@ -24,7 +24,7 @@ use crate::store::interface::POLL;
 pub struct Wake(Notify);
 
 impl Wake {
-    /// Creates one that no task waits for yet.
+    /// Creates a `Wake` without waiting tasks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -33,12 +33,13 @@ impl Wake {
     /// Wakes every task that waits, or the next one that begins to wait.
     pub fn wake(&self) {
         self.0.notify_waiters();
-        // A task that has just listed what is due, and does not wait yet, must not sleep through this.
+        // Stores a permit for a task that has just listed the due documents and does not wait yet: it must not miss
+        // this.
         self.0.notify_one();
     }
 
-    /// Resolves when woken, and after a second at the latest: documents also become due by time, and other processes
-    /// write some.
+    /// Resolves when woken, and after a second at the latest: documents also become due as time passes, and other
+    /// processes write some.
     pub async fn wait(&self) {
         drop(timeout(POLL, self.0.notified()).await);
     }

@@ -1,4 +1,4 @@
-//! [`WriteHandle`]: the promise that a record is kept.
+//! [`WriteHandle`]: a future that resolves when a record is stored.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// Resolves once a record is kept, or could not be. It may be dropped without waiting.
+/// Resolves once a record is stored, or could not be. It may be dropped without waiting.
 #[derive(Debug)]
 #[must_use = "await it, or drop it on purpose"]
 pub struct WriteHandle(State);
@@ -20,13 +20,13 @@ enum State {
 }
 
 impl WriteHandle {
-    /// A handle that has resolved already.
+    /// Creates a handle that has resolved already.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
         Self(State::Ready(Some(result)))
     }
 
-    /// A handle that resolves when the writer of the store sends through the channel. A sender that is dropped unused
-    /// is [`StoreError::Lost`].
+    /// Creates a handle that resolves when the store's writer sends through the channel. A sender that is dropped
+    /// unused resolves it to [`StoreError::Lost`].
     ///
     /// ```
     /// use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ impl WriteHandle {
         Self(State::Waiting(receiver))
     }
 
-    /// Whether the record is kept already, so that nobody has to wait.
+    /// Whether the record is stored already, so that no wait is needed.
     pub(crate) const fn is_kept(&self) -> bool {
         matches!(self.0, State::Ready(Some(Ok(()))))
     }

@@ -1,4 +1,4 @@
-//! One write inside an open transaction: read the documents, run the change, write what it made of them.
+//! One write inside an open transaction: reads the documents, runs the change, and writes the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::store::parts::{self, Found, Stored};
 use crate::store::statement::select;
 use crate::store::text::{clipped, columns, escaped, micros, micros_from};
 
-/// What is to be written.
+/// The write to execute.
 pub(super) enum Work {
-    /// A record.
+    /// Appends a record.
     Append(Box<AuditRecord>),
-    /// What a change makes of these documents.
+    /// Runs a change on these documents.
     Update(Vec<Key>, ChangeFn),
 }
 
 impl Work {
-    /// What has to be locked, in the order that everybody keeps.
+    /// Returns the locks to take, in the order that all processes keep.
     pub(super) fn locks(&self) -> BTreeSet<String> {
         match self {
             Self::Append(record) => BTreeSet::from([Key::run(Arc::clone(record.run_id())).lock()]),
@@ -30,11 +30,11 @@ impl Work {
     }
 }
 
-/// Why a write did not happen.
+/// Why a write was not executed.
 pub(super) enum Failed {
-    /// The change refused, and the transaction can continue without it.
+    /// The change returned an error, and the transaction can continue without it.
     Refused(StoreError),
-    /// The database failed: the transaction is void.
+    /// The database failed, and the transaction is void.
     Database(sqlx::Error),
 }
 
@@ -44,7 +44,7 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-/// What a write left in the database, by which it is found again when nobody knows whether it was committed.
+/// The rows that a write left in the database, by which to look it up when its commit was not acknowledged.
 #[derive(Default)]
 pub(super) struct Written {
     /// A document that is due was written.
@@ -55,7 +55,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Adds what was written after it, in the same transaction.
+    /// Adds a later write of the same transaction.
     pub(super) fn then(&mut self, later: Self) {
         self.wakes |= later.wakes;
         self.documents.retain(|(key, _)| later.documents.iter().all(|(again, _)| again != key));
@@ -63,13 +63,13 @@ impl Written {
         self.record = later.record.or_else(|| self.record.take());
     }
 
-    /// Whether it changes nothing.
+    /// Whether it wrote nothing.
     pub(super) const fn is_nothing(&self) -> bool {
         self.documents.is_empty() && self.record.is_none()
     }
 
-    /// Whether the database has it, asked under the same locks: a record tells for sure. Documents that are as they
-    /// were to be written need not be written again.
+    /// Whether the database has the write; the caller holds the same locks. A record is proof. Without one, documents
+    /// that equal the expected ones need no second write.
     pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
         if let Some((run, sequence, hash)) = &self.record {
             let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
@@ -82,7 +82,7 @@ impl Written {
     }
 }
 
-/// Writes in a transaction that holds the locks.
+/// Executes a write in a transaction that holds its locks.
 pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Timestamp) -> Result<Written, Failed> {
     let mut written = Written::default();
     let (keys, change) = match work {
@@ -105,7 +105,7 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// How many documents one statement reads, so that no database refuses the number of arguments.
+/// The maximum number of documents that one statement reads: databases limit the number of arguments.
 pub(super) const MOST_KEYS: usize = 100;
 
 /// Reads documents.
@@ -122,7 +122,7 @@ fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
     serde_json::to_string(value).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))
 }
 
-/// Returns the written document. `old` is the previous one.
+/// Writes or removes a document. Returns its new row; `None` if it was removed. `old` is the previous row.
 async fn set(
     connection: &mut Connection,
     key: &Key,
@@ -178,7 +178,8 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     Ok(Chain::after(sequence, hash.parse().map_err(|error| corrupt(Box::new(error)))?))
 }
 
-/// The texts that a record is found by: run, call, kind, tool, outcome or decision, principal, tenant, decider.
+/// Returns the texts by which a record is found: run, call, kind, tool, outcome or decision, principal, tenant,
+/// decider.
 pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);
     [

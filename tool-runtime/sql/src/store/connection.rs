@@ -21,7 +21,7 @@ pub(super) enum Connections {
     Postgres(Pool<Postgres>),
 }
 
-/// The connections of a store, and how its tables begin.
+/// The connections of a store, and the prefix of its tables.
 #[derive(Clone)]
 pub(super) struct Database {
     pub(super) connections: Connections,
@@ -39,7 +39,7 @@ impl Database {
         Ok(Connection { of, prefix: self.prefix.clone() })
     }
 
-    /// How many transactions may run at the same time.
+    /// Returns how many transactions may run at the same time.
     pub(super) fn writers(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
@@ -49,8 +49,8 @@ impl Database {
         }
     }
 
-    /// How many writes may share a transaction. One transaction of SQLite is one wait for the disk, and nobody else
-    /// could write meanwhile.
+    /// Returns how many writes may share a transaction. SQLite waits for the disk once a transaction, and has a single
+    /// writer, so larger batches cost no concurrency there.
     pub(super) const fn batch(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
@@ -70,7 +70,7 @@ impl Database {
     }
 }
 
-/// A connection. One on which anything failed is closed, so that no half transaction meets the next caller.
+/// A connection. After any failure it is closed, so that the next caller never gets a connection inside a transaction.
 pub(super) struct Connection {
     of: Of,
     prefix: Prefix,
@@ -108,7 +108,7 @@ impl From<&str> for Value {
     }
 }
 
-/// What a row of either database is read into.
+/// A type that a row of either database can be read into.
 pub(super) trait Row: Send + Unpin + OfSqlite + OfPostgres {}
 
 impl<T: Send + Unpin + OfSqlite + OfPostgres> Row for T {}
@@ -129,7 +129,7 @@ macro_rules! row_of {
 row_of!(OfSqlite, "sqlite", SqliteRow);
 row_of!(OfPostgres, "postgres", PgRow);
 
-/// The same with either connection.
+/// Runs the same expression on either connection.
 macro_rules! on {
     ($connection:expr, $of:ident => $work:expr) => {
         match $connection {
@@ -142,13 +142,13 @@ macro_rules! on {
 }
 
 impl Connection {
-    /// Runs statements without arguments. They are this library's own text.
+    /// Runs statements without arguments. Their text comes only from this library.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
         let sql = self.prefix.named(sql.into());
         on!(&mut self.of, of => raw_sql(sql).execute(&mut **of).await.map(drop))
     }
 
-    /// Runs statements without arguments and returns the last row. They are this library's own text.
+    /// Runs statements without arguments and returns the last row. Their text comes only from this library.
     pub(super) async fn last<T: Row>(&mut self, sql: impl Into<String>) -> Result<T, sqlx::Error> {
         let sql = self.prefix.named(sql.into());
         on!(&mut self.of, of => match raw_sql(sql).fetch_all(&mut **of).await?.last() {
@@ -157,7 +157,7 @@ impl Connection {
         })
     }
 
-    /// Runs a statement and returns its rows. It is this library's own text; what others write is in the arguments.
+    /// Runs a statement and returns its rows. Its text comes only from this library; values from outside are arguments.
     pub(super) async fn rows<T: Row>(
         &mut self,
         sql: impl Into<String>,
@@ -173,8 +173,8 @@ impl Connection {
         })
     }
 
-    /// The same, as long as the rows together are not larger than `most`; there is at least one, if there are any. Returns
-    /// whether there may be more, too: then the connection has to be discarded.
+    /// Runs a statement and returns its first rows, up to `most` bytes together but at least one row, if there are any.
+    /// Also returns whether rows may be left; in that case the connection has to be discarded.
     pub(super) async fn page<T: Row>(
         &mut self,
         sql: String,
@@ -216,8 +216,9 @@ impl Connection {
         })
     }
 
-    /// Closes the connection. What was not committed is rolled back.
+    /// Closes the connection, which rolls back uncommitted changes.
     pub(super) fn discard(self) {
+        // A detached connection does not return to the pool; dropping it closes it.
         on!(self.of, of => drop(of.detach()));
     }
 }

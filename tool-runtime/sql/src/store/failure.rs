@@ -1,17 +1,18 @@
-//! What a database's failures mean.
+//! The classification of a database's failures.
 
 use std::io::ErrorKind;
 
 use sqlx::Error;
 use tool_runtime::store::StoreError;
 
-/// Whether the same statement can succeed later without a change of the set-up: the server is restarted, also behind a
-/// proxy that takes connections meanwhile, or it broke the tie of two transactions.
+/// Whether the same statement can succeed later without a change of the settings: the server restarts, possibly behind
+/// a proxy that accepts connections meanwhile, or it resolved a deadlock or a conflict of two transactions.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error {
-        // A certificate that is refused is `InvalidData`; the files of a server that starts come with their names.
+        // A rejected certificate is `InvalidData`. `NotFound` is transient, because a starting server has no socket
+        // yet.
         Error::Io(error) => !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied),
-        // A proxy without a server closes the connection before an answer, or answers for itself.
+        // A proxy without a server closes the connection before an answer, or answers in the server's place.
         Error::Protocol(text) => !text.starts_with("unsupported authentication"),
         Error::WorkerCrashed | Error::PoolTimedOut => true,
         Error::Database(error) => error.code().is_some_and(|code| {
@@ -22,14 +23,14 @@ pub(super) fn is_transient(error: &Error) -> bool {
     }
 }
 
-/// The error of a store for a failure of its database.
+/// Converts a failure of the database to the error of the store.
 pub(super) fn failed(error: Error) -> StoreError {
     let code = match &error {
         Error::Database(error) => error.code().map(std::borrow::Cow::into_owned).unwrap_or_default(),
         Error::ColumnDecode { .. } | Error::Decode(_) => return StoreError::Corrupt(Box::new(error)),
         _ => return StoreError::Unavailable(Box::new(error)),
     };
-    // SQLite has numbers, whose lowest byte is the kind; PostgreSQL has five characters.
+    // SQLite has numeric codes, whose lowest byte is the kind; PostgreSQL has codes of five characters.
     let kind = if code.len() == 5 { code.as_str() } else { "" };
     let number = if code.len() < 5 { code.parse::<u32>().map_or(0, |code| code & 0xff) } else { 0 };
     match (kind, number) {

@@ -1,4 +1,4 @@
-//! The tables, by version. A database says which version it has; a newer one than this library knows is refused.
+//! The tables, by version. A database stores its version; a newer version than this library knows is refused.
 
 use tool_runtime::store::StoreError;
 
@@ -10,12 +10,12 @@ use crate::store::write::number;
 /// The version that this library reads and writes.
 pub(super) const VERSION: i64 = 3;
 
-/// What makes the tables of a new database: of SQLite, and of PostgreSQL.
+/// The statements that create the tables of a new database: for SQLite, and for PostgreSQL.
 const TABLES: [&str; 2] =
     [include_str!("migrations/tables.sqlite.sql"), include_str!("migrations/tables.postgres.sql")];
 
-/// What makes version 3 out of versions 1 and 2, which no release wrote: their tables have no prefix. A migration that
-/// was released never changes.
+/// The migration from versions 1 and 2 to version 3. No release wrote those versions; their tables have no prefix. A
+/// released migration never changes.
 const RENAMED: [&str; 2] =
     [include_str!("migrations/renamed.sqlite.sql"), include_str!("migrations/renamed.postgres.sql")];
 
@@ -32,11 +32,11 @@ const SHAPE: [(&str, &str); 3] = [
     ),
 ];
 
-/// Brings a database to this library's version if it `may`, and refuses it otherwise.
+/// Migrates a database to this library's version if it `may`, and refuses it otherwise.
 pub(super) async fn migrate(database: &Database, may: bool) -> Result<(), StoreError> {
     let mut connection = database.connection().await.map_err(failed)?;
     let migrated = match version(database, &mut connection).await {
-        // A database that needs nothing may be one that cannot be written to.
+        // A current database may be read-only, so no lock is taken on it.
         Ok(Some(VERSION)) => Ok(()),
         Ok(_) if may => under_lock(database, &mut connection).await,
         Ok(found) => Err(StoreError::Older { found: found.unwrap_or(0), known: VERSION }),
@@ -52,9 +52,9 @@ pub(super) async fn migrate(database: &Database, may: bool) -> Result<(), StoreE
     checked
 }
 
-/// The version of a database. `None` if it has no tables.
+/// Returns the version of a database. `None` if it has no tables.
 async fn version(database: &Database, connection: &mut Connection) -> Result<Option<i64>, StoreError> {
-    // A statement on a table that is missing would end the transaction.
+    // A statement on a missing table would abort the transaction.
     let exists = if database.is_sqlite() {
         "SELECT COUNT(*) FROM sqlite_master WHERE name = 'tool_runtime_schema'"
     } else {
@@ -66,7 +66,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     let table = database.prefix.name("tool_runtime_schema");
     let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
     let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
-    // A row that a newer library wrote counts, whatever else is there.
+    // A row that a newer library wrote takes precedence over all others.
     let oldest = if database.prefix.is_default() { 1 } else { VERSION };
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
@@ -78,7 +78,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     }
 }
 
-/// Makes or renames the tables. Of several processes that open the same database, one does.
+/// Creates or renames the tables. If several processes open the same database, one of them does it.
 async fn under_lock(database: &Database, connection: &mut Connection) -> Result<(), StoreError> {
     let which = usize::from(!database.is_sqlite());
     if database.is_sqlite() {
@@ -90,8 +90,9 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
         Some(VERSION) => return connection.run("ROLLBACK").await.map_err(failed),
         Some(_) => {
             if !database.is_sqlite() {
-                // The tables are where the version is, wherever new ones would be made. A process that read the version in a
-                // transaction ends that before, and one that reads it later sees the new one.
+                // The version row shows in which schema the tables are, even if new ones would be created elsewhere. A
+                // process that has read the version ends its transaction before the lock is granted; one that reads it
+                // later sees the new version.
                 connection
                     .run(
                         "SELECT set_config('search_path', quote_ident(nspname), true) FROM pg_class JOIN pg_namespace \
@@ -111,7 +112,7 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
     connection.run("COMMIT").await.map_err(failed)
 }
 
-/// Refuses tables that have the names of this library's and are something else.
+/// Refuses tables that have the names of this library's tables and other columns.
 async fn shape(connection: &mut Connection) -> Result<(), StoreError> {
     for (table, columns) in SHAPE {
         connection.run(format!("SELECT {columns} FROM {table} LIMIT 0")).await.map_err(unlike)?;

@@ -22,14 +22,14 @@ use crate::store::write::PAUSE;
 use crate::store::{Shared, SqlStore};
 
 impl SqlStore {
-    /// Opens a database file of SQLite, and makes it if there is none, for its owner alone. It belongs on a local disk:
-    /// several processes of one machine may share it.
+    /// Opens a database file of SQLite, and creates it if it is missing, readable by its owner alone. It must be on a
+    /// local disk; several processes of one machine may share it.
     ///
-    /// It is opened in WAL mode with `synchronous=FULL` and, for macOS, `fullfsync`, so that a commit survives a power cut.
-    /// A file that other users may open is left as it is, and named in a warning of the log.
+    /// It is opened in WAL mode with `synchronous=FULL` and, on macOS, `fullfsync`, so that a commit survives a power
+    /// cut. A file that other users may open keeps its mode, and the log has a warning that names it.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a database; it was made by a newer version of this library, or has to be
+    /// The file cannot be opened or is not a database; a newer version of this library made it; or it has to be
     /// migrated and [`SqlOptions::migrate`] forbids it.
     ///
     /// # Panics
@@ -44,7 +44,7 @@ impl SqlStore {
             .filename(path)
             .create_if_missing(true)
             .synchronous(SqliteSynchronous::Full)
-            // Frozen arguments of calls that were decided are overwritten, not left in free pages.
+            // Overwrite the frozen arguments of decided calls instead of leaving them in free pages.
             .pragma("secure_delete", "ON")
             .pragma("fullfsync", "ON")
             .pragma("checkpoint_fullfsync", "ON")
@@ -56,13 +56,14 @@ impl SqlStore {
         Self::open(database, &options).await
     }
 
-    /// Connects to a database of PostgreSQL, 13 or newer, by its URL. The tables are made in the first schema of its
-    /// `search_path`. A server that is started meanwhile is waited for as long as [`SqlOptions::patience`].
+    /// Connects to a database of PostgreSQL, 13 or newer, by its URL. The tables are created in the first schema of its
+    /// `search_path`. For a server that is just starting, it waits up to [`SqlOptions::patience`].
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the URL; the database belongs to a newer version of this library, has
-    /// to be migrated and [`SqlOptions::migrate`] forbids it, has other tables of the same names, or another encoding
-    /// than UTF-8; the server's settings let a crash lose committed data ([`SqlOptions::may_lose_commits`]).
+    /// to be migrated although [`SqlOptions::migrate`] forbids it, has other tables of the same names, or has another
+    /// encoding than UTF-8; or the server's settings allow a crash to lose committed data
+    /// ([`SqlOptions::may_lose_commits`]).
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -80,8 +81,8 @@ impl SqlStore {
         Self::open(database, &options).await
     }
 
-    /// Uses the connections of an application's own pool, whose size and time to wait for a connection stand in the place of
-    /// [`SqlOptions::connections`]. The store's transactions are its own: they share none with the application.
+    /// Uses the connections of an application's own pool. The pool's size and acquire timeout replace
+    /// [`SqlOptions::connections`]. The store shares no transaction with the application.
     ///
     /// ```no_run
     /// use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -92,7 +93,7 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// Those of [`postgres`](Self::postgres).
+    /// The same as those of [`postgres`](Self::postgres).
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -122,8 +123,8 @@ impl SqlStore {
     }
 }
 
-/// Makes the file for its owner alone, unless it exists. SQLite gives the files beside it the same mode. Returns the whole
-/// path: SQLite takes some relative names for something else than files.
+/// Creates the file for its owner alone, unless it exists. SQLite gives the files beside it the same mode. Returns the
+/// absolute path, because SQLite does not take every relative name for a file.
 #[cfg(feature = "sqlite")]
 fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     use crate::store::private_file;
@@ -149,7 +150,7 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
 
-/// Makes one connection, to find errors of the address, and waits for a server that starts.
+/// Makes one connection, to find errors of the address, and waits for a server that is starting.
 #[cfg(feature = "postgres")]
 async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOptions) -> Result<(), StoreError> {
     use crate::store::failure::is_transient;
@@ -159,7 +160,7 @@ async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOption
     loop {
         let error = match tokio::time::timeout_at(end, connect.connect()).await {
             Ok(Ok(connection)) => {
-                // Nothing was done on it that its end could undo.
+                // The connection made no changes, so a failed close loses nothing.
                 drop(sqlx::Connection::close(connection).await);
                 return Ok(());
             }
@@ -173,8 +174,8 @@ async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOption
     }
 }
 
-/// Refuses a database that cannot store every character, and a server that can lose committed data. Each transaction
-/// sets `synchronous_commit`.
+/// Refuses a database that cannot store every character, and a server that can lose committed data.
+/// `synchronous_commit` is not checked here, because each transaction sets it.
 #[cfg(feature = "postgres")]
 async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(), StoreError> {
     let sql = "SELECT name, setting FROM pg_settings WHERE name = 'server_encoding' AND setting <> 'UTF8' OR name IN \
@@ -195,7 +196,7 @@ async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(
     Ok(())
 }
 
-/// Switches a file to WAL mode. While another process does the same, SQLite refuses without waiting.
+/// Switches a file to WAL mode. It retries, because SQLite fails at once while another process does the same.
 #[cfg(feature = "sqlite")]
 async fn write_ahead(database: &Database, patience: Duration) -> Result<(), StoreError> {
     let end = Instant::now() + patience;
@@ -214,7 +215,7 @@ async fn write_ahead(database: &Database, patience: Duration) -> Result<(), Stor
     }
 }
 
-/// Starts to listen for what other processes change, once.
+/// Starts to listen for changes by other processes, once.
 #[cfg(feature = "postgres")]
 pub(super) fn listen(shared: &Arc<Shared>) {
     #[cfg_attr(not(feature = "sqlite"), expect(irrefutable_let_patterns, reason = "there is another database"))]
@@ -226,7 +227,7 @@ pub(super) fn listen(shared: &Arc<Shared>) {
     }
 }
 
-/// Wakes those who wait, at each notification and whenever one may have been lost.
+/// Wakes the waiting tasks, at each notification and whenever one may have been lost.
 #[cfg(feature = "postgres")]
 async fn hear(pool: sqlx::Pool<sqlx::Postgres>, channel: String, shared: std::sync::Weak<Shared>) {
     loop {

@@ -26,50 +26,52 @@ pub struct SqlOptions {
 }
 
 impl SqlOptions {
-    /// 16 connections, 10 seconds, tables that begin with `tool_runtime_` and are made and migrated, and no database that
-    /// may lose committed data.
+    /// Returns the defaults: 16 connections, 10 seconds of patience, tables with the prefix `tool_runtime_` that are
+    /// created and migrated, and no database that may lose committed data.
     #[must_use]
     pub const fn new() -> Self {
         Self { connections: 16, patience: Duration::from_secs(10), may_lose: false, migrate: true, prefix: None }
     }
 
-    /// How many connections are open at most; at least 1. PostgreSQL writes to as many runs at the same time. A store that
-    /// waits for what is due ([`Store::changed`](tool_runtime::store::Store::changed)) keeps one of them to listen.
+    /// Sets the maximum number of open connections, at least 1. PostgreSQL writes to as many runs at the same time. A
+    /// store that waits for due documents ([`Store::changed`](tool_runtime::store::Store::changed)) uses one of them to
+    /// listen.
     #[must_use]
     pub const fn connections(mut self, connections: u32) -> Self {
         self.connections = if connections == 0 { 1 } else { connections };
         self
     }
 
-    /// How long to wait for a connection, for a lock and for a statement, and how long to try again while the database
-    /// is restarted, before an error is returned. At least a millisecond.
+    /// Sets how long to wait for a connection, for a lock and for a statement, and how long to retry while the database
+    /// restarts, before an error is returned. At least a millisecond.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(86_400));
         self
     }
 
-    /// How the names of the tables begin, so that several applications can share a database: at most 32 of `a` to `z`,
-    /// `0` to `9` and `_`, with no digit first. Another prefix is another store. `tool_runtime_` by default.
+    /// Sets the prefix of the tables, so that several applications can share a database: at most 32 of `a` to `z`, `0`
+    /// to `9` and `_`, not starting with a digit. Another prefix is another store. The default is `tool_runtime_`.
     #[must_use]
     pub fn table_prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// Whether opening makes the tables of a new database, and brings one of an older version to this library's. `true` by
-    /// default. Otherwise such a database is refused ([`StoreError::Older`](tool_runtime::store::StoreError::Older)), so that
-    /// the tables can belong to another user than the one the application has.
+    /// Sets whether opening creates the tables of a new database and migrates those of an older version. The default is
+    /// `true`. With `false`, such a database is refused
+    /// ([`StoreError::Older`](tool_runtime::store::StoreError::Older)), so that the tables can belong to another user
+    /// than the application's.
     #[must_use]
     pub const fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
         self
     }
 
-    /// Whether a server may be opened whose settings let a crash lose committed data: `fsync` or `full_page_writes` is
-    /// off. By default it is refused ([`StoreError::MayLose`](tool_runtime::store::StoreError::MayLose)). Accept it where
-    /// nothing of value is stored, or where the storage below gives the guarantee, as a file system that never writes
-    /// half a page does for `full_page_writes`.
+    /// Sets whether to open a server whose settings allow a crash to lose committed data: `fsync` or `full_page_writes`
+    /// is off. By default it is refused ([`StoreError::MayLose`](tool_runtime::store::StoreError::MayLose)). Accept it
+    /// if the data has no value, or if the storage below gives the guarantee, such as a file system without torn pages
+    /// for `full_page_writes`.
     #[must_use]
     pub const fn may_lose_commits(mut self, may_lose: bool) -> Self {
         self.may_lose = may_lose;
@@ -81,7 +83,7 @@ impl SqlOptions {
     }
 
     pub(super) fn pool<DB: sqlx::Database>(&self) -> PoolOptions<DB> {
-        // A connection that broke is found when it is used, so that no use costs a question more.
+        // A broken connection shows when it is used, which saves a round trip for each use.
         PoolOptions::new().max_connections(self.connections).acquire_timeout(self.patience).test_before_acquire(false)
     }
 }

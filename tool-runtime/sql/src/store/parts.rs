@@ -1,4 +1,4 @@
-//! The long text of a document, in parts that are cut by their content. A write adds only new parts: unchanged text, such as the
+//! The long text of a document, cut into parts by its content. A write adds only new parts: unchanged text, such as the
 //! policies and earlier messages, is not written again. A renewed lease writes no part.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,27 +9,27 @@ use tool_runtime::tool::Hash;
 use crate::store::connection::{Connection, Value};
 use crate::store::text::columns;
 
-/// About how many parts a text has, if it is long enough for parts of the shortest length.
+/// The approximate number of parts of a text that is long enough for them.
 const PARTS: usize = 64;
 
-/// How long a part is on average at least.
+/// The smallest average length of a part, in bytes.
 const SHORTEST: usize = 512;
 
-/// The space of parts among documents.
+/// The name of the parts' space, next to the kinds of documents.
 pub(super) const SPACE: &str = "part";
 
-/// How many rows one statement names.
+/// The maximum number of rows in one statement.
 const MOST_ROWS: usize = 100;
 
-/// A document as the database has it.
+/// A document in the form of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) body: String,
-    /// The hashes of the parts that the long text is made of.
+    /// The hashes of the parts of the long text, in order.
     pub(super) parts: Option<String>,
 }
 
-/// A row: space, scope, id, body and parts. A part has its hash as its id.
+/// A row: space, scope, id, body and parts. The id of a part is its hash.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
 /// Documents by the columns that name them, and the parts of their long texts.
@@ -42,18 +42,18 @@ impl Found {
         self.0.extend(rows.into_iter().map(by_place));
     }
 
-    /// The row that the database has under a key.
+    /// Returns the row under a key.
     pub(super) fn stored(&self, key: &Key) -> Option<&Stored> {
         let (scope, id, _) = columns(key);
         self.0.get(&(key.kind().code().to_owned(), scope, id))
     }
 
-    /// The document under a key.
+    /// Returns the document under a key.
     pub(super) fn document(&self, key: &Key) -> Result<Option<StoredDocument>, StoreError> {
         self.stored(key).map(|stored| self.whole(key.clone(), stored, &columns(key).0)).transpose()
     }
 
-    /// Reads a document, with its long text put together.
+    /// Reads a document and reassembles its long text.
     pub(super) fn whole(&self, key: Key, stored: &Stored, scope: &str) -> Result<StoredDocument, StoreError> {
         let document = StoredDocument::from_json(key, &stored.body)?;
         let Some(parts) = &stored.parts else { return Ok(document) };
@@ -67,7 +67,7 @@ impl Found {
     }
 }
 
-/// The parts of a text by their hashes, and the list of their hashes.
+/// Returns the parts of a text by their hashes, and the list of the hashes in order.
 pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
     let hash = |part: &str| Hash::sha256(part).to_string().split_at(32).0.to_owned();
     let parts: Vec<_> = cut(text).into_iter().map(|part| (hash(part), part)).collect();
@@ -76,7 +76,7 @@ pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
     (parts.into_iter().collect(), hashes)
 }
 
-/// Writes new parts, and removes parts that the text no longer has.
+/// Writes new parts, and removes parts that are no longer in the text.
 pub(super) async fn write(
     connection: &mut Connection,
     scope: &str,
@@ -105,11 +105,11 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// A number for each byte, by which a place is chosen.
+/// A pseudo-random number for each byte: the table of the rolling hash that `cut` computes.
 const GEAR: [u64; 256] = {
     let (mut gear, mut byte, mut state) = ([0; 256], 0, 0_u64);
     while byte < 256 {
-        // SplitMix64.
+        // One step of the SplitMix64 generator.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -120,8 +120,9 @@ const GEAR: [u64; 256] = {
     gear
 };
 
-/// Cuts a text where the 64 bytes before a place say so, so that a change moves the cuts beside it only. Parts grow with the
-/// text, so that the list of them stays short; then every second cut is left out, and the others stay.
+/// Cuts a text at the places where a rolling hash of the 64 bytes before them ends a part, so that a change moves only
+/// the cuts next to it. For longer texts the average part is longer, so that the list of parts stays short: each
+/// doubling drops every second cut on average and keeps the others.
 fn cut(text: &str) -> Vec<&str> {
     let bits = (text.len() / PARTS).max(SHORTEST).ilog2();
     let (mask, least) = (u64::MAX << (64 - bits), 1_usize << (bits - 2));
@@ -142,7 +143,7 @@ fn cut(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Something like a conversation: what changes with each step is in front, in the middle and at the end.
+    /// Returns a text like a conversation's: each step changes something at its front, middle and end.
     fn conversation(turns: usize) -> String {
         let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"allowed\":{tool}}},");
         let policy: String = (0..60).map(rule).collect();

@@ -1,4 +1,4 @@
-//! [`Prefix`]: how the names of a store's tables begin.
+//! [`Prefix`]: the prefix of the names of a store's tables.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use tool_runtime::store::StoreError;
 
 use crate::store::problem::misconfigured;
 
-/// The prefix that statements are written with, and that tables have by default.
+/// The prefix in this library's statements, and the default prefix of tables.
 const DEFAULT: &str = "tool_runtime_";
 
-/// The longest prefix, in bytes. PostgreSQL cuts names at 63, and the longest name of an index adds 26.
+/// The longest prefix, in bytes. PostgreSQL truncates names to 63 bytes, and the longest name of an index adds 26.
 const MAX_BYTES: usize = 32;
 
-/// How the names of a store's tables begin. `None` is the default.
+/// The prefix of the names of a store's tables. `None` is the default.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Prefix(Option<Arc<str>>);
 
@@ -30,7 +30,7 @@ impl Prefix {
         self.0.as_deref().unwrap_or(DEFAULT)
     }
 
-    /// Refuses a prefix that is not a plain identifier: it becomes part of statements.
+    /// Refuses a prefix that is not a plain identifier, because it becomes part of statements.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let text = self.text();
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -44,7 +44,7 @@ impl Prefix {
         )))
     }
 
-    /// The name of a table, an index or a channel of this store.
+    /// Returns the name of a table, an index or a channel of this store.
     pub(super) fn name(&self, default: &str) -> String {
         match &self.0 {
             Some(prefix) => default.replace(DEFAULT, prefix),
@@ -52,7 +52,7 @@ impl Prefix {
         }
     }
 
-    /// A statement of this library with the names of this store. What others write is in its arguments.
+    /// Puts the names of this store into a statement of this library. Values from outside are only in its arguments.
     pub(super) fn named(&self, sql: String) -> AssertSqlSafe<String> {
         AssertSqlSafe(match &self.0 {
             Some(prefix) => sql.replace(DEFAULT, prefix),

@@ -1,10 +1,10 @@
-//! The mode of a database file: what it holds belongs to its owner alone.
+//! The mode of a database file: only its owner may read it.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a file for its owner alone, whatever the umask of the process is. A file that exists keeps its mode.
+/// Creates a file for its owner alone, regardless of the umask of the process. An existing file keeps its mode.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -13,7 +13,8 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// The mode of a file that other users may read or write. `None` where files have no modes.
+/// Returns the mode of a file that other users may read or write. `None` if only the owner may, or where files have no
+/// modes.
 pub(super) fn shared_mode(path: &Path) -> Option<u32> {
     #[cfg(unix)]
     {

@@ -6,16 +6,16 @@ use tool_runtime::store::StoreError;
 
 use crate::store::failure::failed;
 
-/// The error of a database that cannot be opened with its settings.
+/// Creates the error of a database that cannot be opened with its settings.
 pub(super) const fn misconfigured(problem: String) -> StoreError {
     StoreError::Misconfigured { problem, source: None }
 }
 
-/// The error for tables that differ from those of this library. The database's own text quotes names only.
+/// Creates the error for tables that differ from those of this library. The database's own text quotes only names.
 pub(super) fn unlike(error: Error) -> StoreError {
     let Some((code, text)) = of_database(&error) else { return failed(error) };
     let problem = match code.as_str() {
-        // SQLite has one number for all of them.
+        // SQLite has one code for all of these.
         "1" | "42P01" | "42P07" | "42703" | "42704" | "42P16" => format!(
             "the tables of the database are not those of this library ({text}): choose another prefix \
              (`SqlOptions::table_prefix`) if they are another application's, or restore the database"
@@ -61,12 +61,13 @@ impl Address {
         Self { place, host, user, database, is_socket }
     }
 
-    /// Whether a file that the URL names does not exist. The socket of a server that starts does not exist either.
+    /// Whether a file that the URL names is missing. The socket of a starting server can be missing, too, and does not
+    /// count.
     pub(super) fn lacks_file(&self, error: &Error) -> bool {
         matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound) && !self.is_socket
     }
 
-    /// Says why no connection was made.
+    /// Returns the error for a refused connection, with its reason.
     pub(super) fn refused(&self, error: Error) -> StoreError {
         let Self { place, host, user, database, .. } = self;
         let problem = match &error {
@@ -133,7 +134,7 @@ impl Address {
     }
 }
 
-/// The error of a malformed URL. The parser's own error can quote the URL.
+/// Creates the error of a malformed URL. The parser's own error can quote the URL, so its text is left out.
 #[cfg(feature = "postgres")]
 pub(super) fn address(error: &Error) -> StoreError {
     let text = error.to_string();

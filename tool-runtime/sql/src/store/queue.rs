@@ -1,4 +1,4 @@
-//! [`Queue`]: writes that were handed over, in order under each lock, bounded.
+//! [`Queue`]: the bounded queue of writes, in order under each lock.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use tool_runtime::store::StoreError;
 
 use crate::store::apply::Work;
 
-/// How many writes may wait or run.
+/// The maximum number of writes that wait or run.
 const MAX_OPEN: usize = 4096;
 
-/// A write that was handed over.
+/// A queued write.
 pub(super) struct Job {
     number: u64,
     locks: BTreeSet<String>,
@@ -19,7 +19,7 @@ pub(super) struct Job {
     sender: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Writes that were handed over.
+/// The queue of writes.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -29,13 +29,13 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
-    /// The locks of what runs.
+    /// The locks of running writes.
     held: BTreeSet<String>,
-    /// The numbers of what waits or runs.
+    /// The numbers of the writes that wait or run.
     open: BTreeSet<u64>,
     next: u64,
     workers: usize,
-    /// The failure of a write that nobody waited for.
+    /// The failure of a write whose handle was dropped.
     lost: Option<StoreError>,
 }
 
@@ -44,7 +44,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a write. Returns it if too many are open.
+    /// Queues a write. Returns it as an error if too many are open.
     pub(super) fn push(&self, work: Work, sender: oneshot::Sender<Result<(), StoreError>>) -> Result<(), Work> {
         let locks = work.locks();
         let mut state = self.state();
@@ -58,7 +58,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether one more worker has something to do. It counts as working from now on.
+    /// Whether there is a write for one more worker. That worker is counted from now on.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
         let hires = state.workers < most && !state.waiting.is_empty();
@@ -66,12 +66,13 @@ impl Queue {
         hires
     }
 
-    /// Takes the first writes that nothing before them or running locks out. A worker that gets none is dismissed.
+    /// Takes the first writes whose locks no earlier or running write needs. Without any, it returns `None` and the
+    /// worker is no longer counted.
     pub(super) fn take(&self, most: usize) -> Option<Batch<'_>> {
         let mut state = self.state();
         let State { waiting, held, workers, .. } = &mut *state;
         let (mut taken, mut locks, mut place) = (Vec::new(), BTreeSet::new(), 0);
-        // Locks of writes that are left waiting: what comes behind them waits, too.
+        // The locks of skipped writes block the writes behind them, so that the order under each lock stays.
         let mut before = held.clone();
         while taken.len() < most
             && let Some(job) = waiting.get(place)
@@ -94,7 +95,8 @@ impl Queue {
         Some(Batch { queue: self, jobs: taken, locks, numbers })
     }
 
-    /// A worker ended in the middle: with its runtime, or by a panic. Nobody may be left to do what waits.
+    /// Handles a worker that ended early, with its runtime or by a panic. If it was the last one, the waiting writes
+    /// are lost.
     pub(super) fn abandoned(&self) {
         let mut state = self.state();
         state.workers -= 1;
@@ -103,12 +105,12 @@ impl Queue {
             state.open.remove(&job.number);
         }
         drop(state);
-        // Their receipts resolve outside the lock.
+        // Dropping them resolves their handles, which must happen outside the lock.
         drop(lost);
         self.ended.notify_waiters();
     }
 
-    /// Resolves once everything that was taken before has ended.
+    /// Resolves once every write that was queued before has ended.
     pub(super) async fn drained(&self) -> Result<(), StoreError> {
         let last = self.state().next;
         loop {
@@ -130,7 +132,7 @@ impl Queue {
     }
 }
 
-/// Writes that one worker does. Their locks are free again when it is dropped.
+/// The writes that one worker executes. Dropping it releases their locks.
 pub(super) struct Batch<'q> {
     queue: &'q Queue,
     pub(super) jobs: Vec<Job>,
@@ -139,10 +141,10 @@ pub(super) struct Batch<'q> {
 }
 
 impl Batch<'_> {
-    /// Resolves the receipts.
+    /// Resolves the handles of the writes.
     pub(super) fn end(mut self, results: impl IntoIterator<Item = Result<(), StoreError>>) {
         for (job, result) in std::mem::take(&mut self.jobs).into_iter().zip(results) {
-            // A change that refused is an answer; a database that failed is a loss.
+            // The error of a change is its result; only a failure of the database is kept as a loss.
             if let Err(Err(error)) = job.sender.send(result)
                 && error.is_failure()
             {

@@ -1,4 +1,4 @@
-//! Reading, and reading again when a connection broke.
+//! Reads, repeated when a connection breaks.
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -15,14 +15,14 @@ use crate::store::statement;
 use crate::store::text::{key, micros};
 use crate::store::write::PAUSE;
 
-/// How many bytes the records of a page have, apart from the last one.
+/// The maximum number of bytes in a page of records, apart from its last record.
 const PAGE_BYTES: usize = 8 << 20;
 
 async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Result<Vec<T>, StoreError> {
     page(shared, sql, arguments, (usize::MAX, |_| 0)).await
 }
 
-/// Reads, again and again while the connection breaks.
+/// Reads a page, and repeats the read while the connection breaks.
 async fn page<T: Row>(
     shared: &Shared,
     sql: String,
@@ -35,7 +35,7 @@ async fn page<T: Row>(
             Ok(mut connection) => match connection.page(sql.clone(), arguments.clone(), (most, bytes)).await {
                 Ok((rows, false)) => return Ok(rows),
                 Ok((rows, true)) => {
-                    // The server would continue to send.
+                    // Without this the server would continue to send the remaining rows.
                     connection.discard();
                     return Ok(rows);
                 }
@@ -64,7 +64,7 @@ pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Optio
 
 type Text = Option<String>;
 
-/// A row: number, scope, id, name, body and parts. A part of a run has no number, and its hash as its id.
+/// A row: number, scope, id, name, body and parts. The row of a part has no number, and its hash as its id.
 type Item = (i64, String, String, Text, String, Text);
 
 pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
@@ -84,7 +84,8 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
 
 type Kept = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
 
-/// A row of a record. One that cannot be read is named like one that was edited, so it does not fail its whole page.
+/// The row of a record. An unreadable row becomes an error in its place, like an edited one, so that it does not fail
+/// its whole page.
 enum Record {
     Whole(Box<Kept>),
     Unreadable { number: i64, sequence: Option<i64>, run: Option<String> },
@@ -104,8 +105,8 @@ where
     }
 }
 
-/// Reads a record, and checks that it is what its row says and that its text says no more: rows are found by their
-/// columns, and the chain covers what is read of the text.
+/// Reads a record, and checks it against the columns of its row and its text for unknown members: rows are found by
+/// their columns, and the chain covers only the members that are read.
 fn sealed(record: Record) -> Result<SealedRecord, StoreError> {
     let kept = match record {
         Record::Whole(kept) => kept,
@@ -138,7 +139,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
         None => false,
     };
     let (sql, arguments) = statement::recorded(filter, are_few);
-    // A caller that asks for a page asks for the next one; a caller that asks for all records gets them.
+    // With a limit, the caller requests the next page; without one, this call must return all records.
     let most = if filter.limit.is_some() { PAGE_BYTES } else { usize::MAX };
     let bytes = |record: &Record| match record {
         Record::Whole(kept) => kept.13.len(),
@@ -147,7 +148,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
     page::<Record>(shared, sql, arguments, (most, bytes)).await?.into_iter().map(sealed).collect()
 }
 
-/// The time of the transactions: the server's, or the machine's for a file.
+/// Returns the time of the transactions: the server's, or the machine's for a file.
 pub(super) async fn now(shared: &Shared) -> Result<Timestamp, StoreError> {
     if shared.database.is_sqlite() {
         return Ok(shared.clock.at_least(SystemClock.now()));

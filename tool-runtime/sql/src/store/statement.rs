@@ -1,7 +1,7 @@
-//! The statements that read, each made for an index.
+//! The statements that read, each written for a certain index.
 //!
-//! SQLite plans without statistics, and rather walks through a table in the order that is asked for than sort what
-//! another index finds. `+ 0` keeps a condition or an order away from the index of its column, in both databases.
+//! SQLite plans without statistics. It prefers to scan a table in the requested order over sorting the rows that
+//! another index finds. In both databases, `+ 0` keeps a condition or an order from using the index of its column.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::store::connection::Value;
 use crate::store::parts::SPACE;
 use crate::store::text::{clipped, columns, escaped, micros};
 
-/// Up to so many records of a time are sorted for each page; more are looked for in the order of the table.
+/// Up to this many records of a time range are sorted for each page; larger ranges are read in the order of the table.
 pub(super) const FEW: i64 = 20_000;
 
 type Statement = (String, Vec<Value>);
@@ -42,7 +42,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     (sql, arguments.collect())
 }
 
-/// Lists documents, and the parts of runs. Parts have no number, and come in no order.
+/// Lists documents, and the parts of runs. Parts have no number, and come in any order.
 pub(super) fn listing(query: &Query) -> Statement {
     let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
     sql.and("space =", query.kind.code());
@@ -66,7 +66,8 @@ pub(super) fn listing(query: &Query) -> Statement {
     (sql, arguments)
 }
 
-/// Counts the records of a time, up to one more than [`FEW`]. `None` if nothing but their time narrows them.
+/// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or selects
+/// a run or a call, whose index is the better one.
 pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
     if filter.run_id.is_some() || filter.call_id.is_some() || (filter.since, filter.until) == (None, None) {
         return None;
@@ -80,7 +81,7 @@ pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
 const RECORD: &str = "SELECT number, sequence, previous, hash, run_id, call_id, kind, tool, outcome, principal, tenant, \
                       decider, at, body FROM tool_runtime_records";
 
-/// Reads records. `are_few` are found by their time.
+/// Reads records. With `are_few`, it finds them by their time.
 pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
     let mut sql = Select::new(if are_few { "SELECT number FROM tool_runtime_records" } else { RECORD });
     let texts = [
@@ -106,7 +107,7 @@ pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
         return (format!("{RECORD} WHERE number IN ({sql}) ORDER BY number"), arguments);
     }
     sql.and("number >", position(filter.after));
-    // A run's own order is that of its chain; its index finds the page.
+    // The records of a run are ordered by the chain, so the index of the run finds the page.
     sql.page(if filter.run_id.is_some() { "sequence" } else { "number" }, limit)
 }
 
@@ -114,7 +115,7 @@ fn position(after: u64) -> i64 {
     i64::try_from(after).unwrap_or(i64::MAX)
 }
 
-/// A statement whose conditions are added one by one.
+/// A statement that is extended condition by condition.
 struct Select(String, Vec<Value>);
 
 impl Select {
@@ -130,7 +131,7 @@ impl Select {
         }
     }
 
-    /// Those of the time that a filter names.
+    /// Restricts it to the time range of a filter.
     fn within(&mut self, filter: &RecordFilter) {
         let mut and = |condition, time: Option<Timestamp>| {
             if let Some(time) = time {

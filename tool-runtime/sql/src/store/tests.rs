@@ -1,4 +1,4 @@
-//! SQLite, with real files and what goes wrong with them. The server's cases are in `tests/tests/postgres.rs`.
+//! SQLite, with real files and their failures. The tests with a PostgreSQL server are in `tests/tests/postgres.rs`.
 
 #![cfg(feature = "sqlite")]
 
@@ -24,19 +24,19 @@ use tool_runtime::testing::conformance;
 
 use crate::store::{SqlOptions, SqlStore};
 
-/// A store in a file, with little patience.
+/// Opens a store in a file, with a short patience.
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {
     SqlStore::sqlite(path, SqlOptions::new().patience(Duration::from_millis(300))).await
 }
 
-/// A store in a new file.
+/// Creates a store in a new file.
 async fn new() -> (TempDir, SqlStore) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("store.db")).await.unwrap();
     (folder, store)
 }
 
-/// Runs statements on a connection of its own, as an operator could.
+/// Runs statements on a separate connection, as an operator could.
 async fn edit(store: &SqlStore, sql: &str) {
     store.0.database.connection().await.unwrap().run(sql).await.unwrap();
 }
@@ -45,13 +45,13 @@ async fn put(store: &SqlStore, call: &str) -> Result<(), &'static str> {
     store.append(conformance::record("run", call).into()).await.map_err(|error| error.code())
 }
 
-/// The text of a run.
+/// Returns the text of a run.
 fn text(document: &StoredDocument) -> String {
     let json: serde_json::Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
     json["run"]["document"].as_str().unwrap().to_owned()
 }
 
-/// The text that the store has of a run.
+/// Returns the stored text of a run.
 async fn text_of(store: &SqlStore, run: &str) -> Option<String> {
     store.read(&[Key::run(run)]).await.unwrap()[0].as_ref().map(text)
 }

@@ -1,4 +1,4 @@
-//! How keys are written: without the character that PostgreSQL does not take, and no longer than an index takes.
+//! The encoding of keys: without the character that PostgreSQL rejects, and within the length limit of an index.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use jiff::Timestamp;
 use tool_runtime::store::{DocumentKind, Key, StoreError};
 use tool_runtime::tool::Hash;
 
-/// The longest text of a key, in bytes. An index of PostgreSQL takes 2,704 bytes for all its columns.
+/// The longest text of a key, in bytes. An index entry of PostgreSQL has at most 2,704 bytes for all its columns.
 const MAX_BYTES: usize = 512;
 
-/// How much of a longer key stays readable, in bytes.
+/// The length of the readable beginning of a longer key, in bytes.
 const SHOWN_BYTES: usize = 256;
 
-/// Writes a text so that no two texts are written alike: U+0000 as `\0`, a backslash as two.
+/// Encodes a text so that different texts stay different: U+0000 as `\0`, a backslash as two.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\0', "\\0")
 }
 
-/// Writes a text of a key. Of a long one it is the beginning, and after `\#`, which escaping never makes, its hash.
+/// Encodes a text of a key. A long text becomes its beginning, `\#`, which escaping never produces, and its hash.
 pub(super) fn clipped(text: &str) -> String {
     clip(text).0
 }
 
-/// Returns whether it is the whole text, too.
+/// Encodes a text of a key, and returns whether the result contains the whole text.
 fn clip(text: &str) -> (String, bool) {
     let whole = escaped(text);
     if whole.len() <= MAX_BYTES {
@@ -31,7 +31,7 @@ fn clip(text: &str) -> (String, bool) {
     (format!("{}\\#{}", escaped(&text[..text.floor_char_boundary(SHOWN_BYTES)]), Hash::sha256(text)), false)
 }
 
-/// The columns that name a document: `scope`, `id`, and `name` if they do not hold the whole key.
+/// Returns the columns that name a document: `scope`, `id`, and `name` if the first two do not contain the whole key.
 pub(super) fn columns(key: &Key) -> (String, String, Option<String>) {
     let ((scope, is_whole), (id, is_whole_too)) = (clip(key.scope()), clip(key.id()));
     let name = (!is_whole || !is_whole_too).then(|| serde_json::json!([**key.scope(), **key.id()]).to_string());
@@ -49,7 +49,7 @@ pub(super) fn key(space: DocumentKind, scope: &str, id: &str, name: Option<&str>
     Ok(Key::from_parts(space, scope, id))
 }
 
-/// Reads what [`escaped`] wrote.
+/// Decodes the output of [`escaped`].
 fn whole(column: &str) -> Arc<str> {
     let mut text = String::with_capacity(column.len());
     let mut characters = column.chars();
@@ -62,12 +62,12 @@ fn whole(column: &str) -> Arc<str> {
     text.into()
 }
 
-/// The microsecond in which a moment is.
+/// Returns the microsecond that contains a moment.
 pub(super) fn micros(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-/// The first microsecond that is not before a moment.
+/// Returns the first microsecond that is not before a moment.
 pub(super) fn micros_from(time: Timestamp) -> i64 {
     let micros = time.as_microsecond();
     let is_before = Timestamp::from_microsecond(micros).is_ok_and(|whole| whole < time);

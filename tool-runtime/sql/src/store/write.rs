@@ -1,7 +1,8 @@
-//! Transactions: what a worker does with the writes that it took, and what is repeated.
+//! Transactions: how a worker executes the writes that it took, and when it repeats one.
 //!
-//! A transaction is repeated when the server ended it without a commit, or when the connection broke: under the same
-//! locks, what it would have written is looked for first, so that nothing is written twice.
+//! A transaction is repeated when the server ended it without a commit, or when the connection broke. Before the
+//! repetition, the rows of an unacknowledged commit are looked up under the same locks, so that nothing is written
+//! twice.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -20,17 +21,17 @@ use crate::store::migrate::VERSION;
 use crate::store::queue::Job;
 use crate::store::{CHANNEL, Shared};
 
-/// How long to wait before something is tried again.
+/// How long to wait before a retry.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Does what waits. It is dismissed when nothing is left for it, and when its runtime ends.
+/// Executes queued writes. It ends when no write is left for it, and when its runtime ends.
 pub(super) struct Worker {
     shared: Arc<Shared>,
     is_dismissed: bool,
 }
 
 impl Worker {
-    /// A worker that the queue counts.
+    /// Creates a worker that the queue has counted already.
     pub(super) const fn new(shared: Arc<Shared>) -> Self {
         Self { shared, is_dismissed: false }
     }
@@ -39,7 +40,7 @@ impl Worker {
         while let Some(mut batch) = self.shared.queue.take(self.shared.database.batch()) {
             let results = write(&self.shared, &mut batch.jobs).await;
             batch.end(results);
-            // Others may have waited for the same locks.
+            // The released locks may allow other writes to run.
             Shared::hire(&self.shared);
         }
         self.is_dismissed = true;
@@ -54,7 +55,8 @@ impl Drop for Worker {
     }
 }
 
-/// Writes all of it in one transaction; if that fails, each in its own, so that none fails for another.
+/// Executes the writes in one transaction; if that fails, each in its own, so that one failure does not fail the
+/// others.
 async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
     if jobs.len() > 1
         && let Some(results) = together(shared, jobs).await
@@ -68,7 +70,7 @@ async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>>
     results
 }
 
-/// Writes all of it in one transaction. `None` if nothing was written, and each may be tried by itself.
+/// Executes the writes in one transaction. `None` if nothing was written, so that each may be tried on its own.
 async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
     let (mut results, mut unsure) = (Vec::with_capacity(jobs.len()), None);
     let mut connection = shared.database.connection().await.ok()?;
@@ -76,8 +78,8 @@ async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), St
         return Some(results);
     }
     connection.discard();
-    // Nobody answered the commit. It has all of the writes or none, so one look is enough; without it, nothing may be
-    // repeated.
+    // The commit was not acknowledged. It wrote everything or nothing, so one lookup decides; if the lookup fails,
+    // nothing may be repeated.
     match kept(shared, &unsure?).await {
         Ok(true) => Some(results),
         Ok(false) => None,
@@ -114,12 +116,12 @@ async fn in_one(
         });
     }
     let wakes = all.wakes;
-    // From here on nobody knows, until the database has answered.
+    // The outcome of the commit is unknown until the database acknowledges it.
     *unsure = Some(all).filter(|all| !all.is_nothing());
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// Looks whether what was written is in the database, again and again while the connection breaks.
+/// Looks up whether a write is in the database. It retries while the connection breaks.
 pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, StoreError> {
     let end = Instant::now() + shared.patience;
     loop {
@@ -154,7 +156,7 @@ async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
     }
 }
 
-/// Tries a write. `unsure` is what an earlier attempt wrote whose commit nobody answered.
+/// Attempts a write. `unsure` is the write of an earlier attempt whose commit was not acknowledged.
 async fn once(shared: &Shared, work: &mut Work, unsure: &mut Option<Written>) -> Result<(), Failed> {
     let mut connection = shared.database.connection().await?;
     let tried = attempt(shared, &mut connection, work, unsure).await;
@@ -183,13 +185,13 @@ async fn attempt(
         return Ok(connection.run("ROLLBACK").await?);
     }
     let wakes = written.wakes;
-    // From here on nobody knows, until the database has answered.
+    // The outcome of the commit is unknown until the database acknowledges it.
     *unsure = Some(written);
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// Begins a transaction, locks, and returns its time. The version is read in it: while another process migrates, nothing
-/// is written, and nothing afterwards.
+/// Begins a transaction, takes the locks, and returns the transaction's time. It also reads the version, so that no
+/// write happens while another process migrates, or afterwards.
 async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> Result<Timestamp, Failed> {
     const SCHEMA: &str = "SELECT max(version) FROM tool_runtime_schema";
     if shared.database.is_sqlite() {
@@ -198,10 +200,10 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
         return Ok(shared.clock.at_least(SystemClock.now()));
     }
     let patience = shared.patience.as_millis();
-    // A statement that waits for a lock ends by the limit of the lock, which says why.
+    // Longer than the lock timeout, so that a statement that waits for a lock fails with the lock's own error.
     let longest = 2 * patience;
-    // What the server is set to may be stricter, not laxer. A worker that is stopped in the middle loses its
-    // transaction, so that nobody waits for it longer than this.
+    // The server's own settings may be stricter, but not laxer. The server ends the transaction of a stopped worker, so
+    // that other transactions wait for it no longer than this.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
@@ -217,7 +219,7 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
     Ok(shared.clock.at_least(now))
 }
 
-/// Refuses to write to a database that was migrated, or put back, since it was opened.
+/// Refuses to write to a database that was migrated, or restored from a backup, since it was opened.
 fn is_known(found: i64) -> Result<(), Failed> {
     match found.cmp(&VERSION) {
         Ordering::Equal => Ok(()),
@@ -230,7 +232,7 @@ async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Re
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.before_commit(connection).await?;
     if wakes && !shared.database.is_sqlite() {
-        // One round trip for both, since others wait for the locks meanwhile.
+        // One round trip for both, since other transactions wait for the locks meanwhile.
         connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
     } else {
         connection.run("COMMIT").await?;
@@ -243,12 +245,13 @@ async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Re
     Ok(())
 }
 
-/// The statements that lock, for PostgreSQL: SQLite has one lock, which its transactions take when they begin.
+/// Returns the statements that take the locks of PostgreSQL. SQLite has one lock, which its transactions take at their
+/// beginning.
 fn locked(shared: &Shared, work: &Work) -> String {
     if shared.database.is_sqlite() {
         return String::new();
     }
-    // Everybody locks in the same order.
+    // All processes lock in the same order, which prevents deadlocks.
     let numbers: std::collections::BTreeSet<_> = work.locks().iter().map(|lock| number(lock)).collect();
     numbers.into_iter().fold(String::new(), |mut sql, number| {
         let _infallible = write!(sql, "SELECT pg_advisory_xact_lock({number}); ");
@@ -256,7 +259,7 @@ fn locked(shared: &Shared, work: &Work) -> String {
     })
 }
 
-/// The number of an advisory lock.
+/// Returns the number of an advisory lock.
 pub(super) fn number(lock: &str) -> i64 {
     let hash = Hash::sha256(format!("tool-runtime/{lock}"));
     hash.as_ref().first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))

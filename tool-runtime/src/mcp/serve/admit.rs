@@ -1,4 +1,4 @@
-//! [`Admit`]: whom a request acts for.
+//! [`Admit`]: authenticates a request, by naming the party that it acts for.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use rmcp::model::Extensions;
 use crate::mcp::serve::auth::Verified;
 use crate::runner::RunOptions;
 
-/// Says whom a request acts for: the principal, tenant, roles, session and connections of its run.
+/// Decides on whose behalf a request acts: the principal, tenant, roles, session and connections of its run.
 ///
-/// It is asked for every list and every call, also within a session, and a session stays with whom it began: a request
-/// for another principal, tenant or role is refused. What a client says of itself is not its identity, so it is not shown
-/// here. Nothing that came with a request is passed to another service.
+/// The server calls it for every list and every call, even within a session. A session belongs to the party that began
+/// it: a request for another principal, tenant or role is refused. A client's description of itself is not an identity,
+/// so [`Peer`] does not contain it. Credentials of a request are never passed to another service.
 ///
-/// Implementations need `#[async_trait]`. A closure will do for a server with one principal.
+/// Implementations need `#[async_trait]`. For a server with one principal, a closure is enough.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -38,7 +38,7 @@ use crate::runner::RunOptions;
 /// ```
 #[async_trait]
 pub trait Admit: Send + Sync {
-    /// Returns the options of the run that the request belongs to; `None` refuses it.
+    /// Returns the options of the run for the request; `None` refuses the request.
     async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions>;
 }
 
@@ -51,7 +51,7 @@ impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Admit for F {
 
 /// The client behind one request, as its connection shows it.
 pub struct Peer<'a> {
-    /// `None` for a client that is not at the other end of HTTP.
+    /// `None` for a client that is not connected over HTTP.
     request: Option<&'a Parts>,
 }
 
@@ -60,34 +60,35 @@ impl<'a> Peer<'a> {
         Self { request: extensions.get() }
     }
 
-    /// Whether the request came over HTTP. Otherwise the client is at the other end of a pipe, which this process or its
+    /// Whether the request came over HTTP. Otherwise the client is at the other end of a pipe that this process or its
     /// parent opened.
     #[must_use]
     pub const fn is_http(&self) -> bool {
         self.request.is_some()
     }
 
-    /// Returns a header of the request. `None` if it came over no HTTP, has no such header, or the value is no text.
+    /// Returns a header of the request. `None` if the request did not come over HTTP, has no such header, or the value
+    /// is not text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.request?.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns what the bearer token of the request stands for. `None` if the server asks for none
+    /// Returns the result of verifying the bearer token of the request. `None` if the server requires no token
     /// ([`HttpOptions::authorization`](crate::mcp::serve::HttpOptions::authorization)).
     #[must_use]
     pub fn verified(&self) -> Option<&'a Verified> {
         self.extension()
     }
 
-    /// Returns what a layer in front of the server put into the extensions of the HTTP request.
+    /// Returns a value that a layer in front of the server put into the extensions of the HTTP request.
     #[must_use]
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
         self.request?.extensions.get()
     }
 }
 
-// Headers hold credentials.
+// Headers contain credentials.
 impl fmt::Debug for Peer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("is_http", &self.is_http()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! A result of the gate as an answer of the protocol.
+//! Converts a result of the gate to an answer of the protocol.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use crate::mcp::serve::handler::broken;
 use crate::mcp::serve::listing::{Offered, Shape};
 use crate::media::{Media, Source, files};
 
-/// What the caller reads of a result. A name that is unknown and one that the caller may not see read alike.
+/// Returns the caller's view of a result. An unknown name and one that the caller may not see give the same answer.
 pub(super) fn answer(
     result: &ToolExecResult,
     name: &str,
@@ -23,8 +23,8 @@ pub(super) fn answer(
         _ if result.is_concealed() => Err(unknown(name)),
         (Outcome::Ok, _) | (_, None) => success(result, offered, objects_only),
         (Outcome::Panicked | Outcome::InstantiateFailed, _) => Err(broken()),
-        // The author's sentence goes out unchanged. The remarks and codes beside it are the same as for the
-        // application's model.
+        // The tool author's sentence goes out unchanged. The remarks and codes beside it are the same as for the
+        // application's own model.
         (Outcome::ExecutionError, Some(SafeError { safe_message, .. })) => {
             let said = if safe_message.is_empty() { outcome.safe_message() } else { safe_message };
             let mut failure = failure(said);
@@ -35,7 +35,7 @@ pub(super) fn answer(
     }
 }
 
-/// The text of an error for a model, without its sentences.
+/// Returns the text of an error for a model, without the author's sentences.
 fn codes(result: &ToolExecResult) -> Option<String> {
     let mut codes: Map<String, Value> = serde_json::from_str(&result.to_model()).ok()?;
     codes.remove("message");
@@ -43,7 +43,7 @@ fn codes(result: &ToolExecResult) -> Option<String> {
     Some(Value::Object(codes).to_string())
 }
 
-/// Returns the answer to the request of a waiting call that is not held any longer.
+/// Returns the answer to the request of a suspended call, once its hold is over.
 pub(super) fn waits() -> CallToolResult {
     let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
                 to get its result: that is not a second call.";
@@ -54,7 +54,8 @@ pub(super) fn unknown(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("Unknown tool: {}", crate::call::shown(name)), None)
 }
 
-/// An error that the caller's model reads. It has no structured content: a client would hold it to the output schema.
+/// Returns an error for the caller's model. It has no structured content, which a client would check against the output
+/// schema.
 fn failure(text: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
@@ -90,20 +91,20 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     Ok(answer)
 }
 
-/// The same text as for any other result of this outcome.
+/// Returns the same text as for any other result of this outcome.
 fn result_too_large() -> String {
     let outcome = Outcome::ResultTooLarge;
     json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()
 }
 
-/// A file as a block of content: what has a URI is a resource, what a URL leads to is a link.
+/// Returns a file as a content block: a resource if it has a URI, a link if it has a URL.
 fn block(media: &Media) -> ContentBlock {
     let media_type = media.media_type();
     match (media.source(), media.uri()) {
         (Source::Base64(data), None) if media_type.starts_with("image/") => ContentBlock::image(&**data, media_type),
         (Source::Base64(data), None) if media_type.starts_with("audio/") => ContentBlock::audio(&**data, media_type),
         (Source::Base64(data), uri) => {
-            // RFC 6920 has a name for content that has no other.
+            // RFC 6920 names contents by their hash, for files without another name.
             let uri =
                 uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
             let contents = match media.text() {

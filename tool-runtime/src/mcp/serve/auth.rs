@@ -1,7 +1,9 @@
-//! [`Authorization`]: bearer tokens of requests over HTTP (RFC 6750), and where clients get them (RFC 9728).
+//! [`Authorization`]: bearer tokens of requests over HTTP (RFC 6750), and the metadata that tells clients where to get
+//! them (RFC 9728).
 //!
-//! The application verifies a token and says whom it stands for; this decides by what it said, and answers 401 or 403 as
-//! clients of the protocol expect. The token is taken out of the request before anything else sees it.
+//! The application verifies a token and returns its party, audience, expiry and scopes. This module checks those, and
+//! answers 401 or 403 as clients of the protocol expect. The token is removed from the request before other code sees
+//! it.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -20,23 +22,23 @@ use crate::mcp::serve::{McpServer, McpServerError};
 use crate::runner::RunOptions;
 use crate::runner::ServedRuns;
 
-/// Where a resource says how it is protected, before the path of the resource itself.
+/// The path prefix of the metadata of a protected resource, before the path of the resource itself.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The longest time that is waited for the end of a token; timers end somewhere.
+/// The longest wait for the expiry of a token, because timers have a maximum.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Verifies bearer tokens: their signature, or with the server that issued them.
+/// Verifies bearer tokens, by their signature or with the server that issued them.
 ///
-/// Implementations need `#[async_trait]`. It is asked for every request, so that a token that was revoked stops at the
-/// next one. A token is for this server alone: it is passed to no other service.
+/// Implementations need `#[async_trait]`. It is called for every request, so that a revoked token is refused from the
+/// next request on. A token is for this server alone: it is passed to no other service.
 #[async_trait]
 pub trait VerifyToken: Send + Sync {
-    /// Returns what the token stands for. `None` if it is not one: it is unknown, was revoked, or has a wrong signature.
+    /// Returns the verified token. `None` if the token is unknown, was revoked, or has a wrong signature.
     async fn verify(&self, token: &Secret<String>) -> Option<Verified>;
 }
 
-/// What a token stands for, as its issuer says.
+/// A verified token: its party, audience, expiry and scopes, as its issuer states them.
 ///
 /// ```
 /// use tool_runtime::RunOptions;
@@ -57,12 +59,12 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// A token for this party, for one resource (its audience), until a time. It has no scopes.
+    /// Creates a token for this party and one resource (its audience), until it expires. It has no scopes.
     pub fn new(run: RunOptions, audience: impl Into<String>, expires: Timestamp) -> Self {
         Self { run, audience: vec![audience.into()], expires, scopes: Vec::new() }
     }
 
-    /// Adds another resource that the token is for.
+    /// Adds another resource to the token's audience.
     pub fn audience(mut self, resource: impl Into<String>) -> Self {
         self.audience.push(resource.into());
         self
@@ -85,14 +87,15 @@ impl Verified {
     }
 }
 
-/// Lets in requests with a bearer token only.
+/// Accepts only requests with a bearer token.
 ///
-/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata), one whose
-/// token lacks a scope 403. Tokens that have expired or are for another resource are not valid, whatever verifies them.
+/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata); a
+/// request whose token lacks a scope gets 403. Tokens that have expired or are for another resource are invalid, even
+/// if `VerifyToken` returns them.
 ///
-/// What a request gets ends when its token expires: the stream of an answer, and one that waits for notifications, ends as
-/// if the client had closed it. In the revision 2026-07-28 that cancels the call; in a session the call runs within its
-/// own limits, and a request with a new token gets its answer.
+/// Responses end when the token of their request expires: the stream of an answer, and a stream of notifications, end
+/// as if the client had closed them. In the revision 2026-07-28 that cancels the call. In a session the call runs on
+/// within its own limits, and a request with a new token gets its answer.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -123,7 +126,7 @@ impl Verified {
 #[must_use]
 pub struct Authorization {
     resource: String,
-    /// Where the metadata is, as an address and as the path of it.
+    /// The location of the metadata, as an address and as its path.
     described: (String, String),
     issuers: Vec<String>,
     scopes: Vec<String>,
@@ -131,10 +134,10 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Protects the server whose address clients know as `resource`, such as `https://tools.example.org/mcp`.
+    /// Protects the server that clients know under the address `resource`, such as `https://tools.example.org/mcp`.
     ///
     /// # Errors
-    /// The address is not one with `http` or `https` and a host, or has a query or a fragment.
+    /// The address does not have `http` or `https` and a host, or has a query or a fragment.
     pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, McpServerError> {
         let resource = resource.into();
         let described = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
@@ -147,11 +150,11 @@ impl Authorization {
         self
     }
 
-    /// Adds a scope that every token needs. A scope that only some tools need is a role: `VerifyToken` gives it to the
-    /// run, and the policy says what a role may use.
+    /// Adds a scope that every token needs. Treat a scope that only some tools need as a role: `VerifyToken` adds it to
+    /// the run, and the policy sets the rights of the role.
     ///
     /// # Errors
-    /// It is not a scope as RFC 6749 has them: printable ASCII without spaces, `"` and `\\`.
+    /// The scope violates RFC 6749: it must be printable ASCII without spaces, `"` and `\\`.
     pub fn scope(mut self, scope: impl Into<String>) -> Result<Self, McpServerError> {
         let scope = scope.into();
         if !is_scope(&scope) {
@@ -161,9 +164,9 @@ impl Authorization {
         Ok(self)
     }
 
-    /// Returns the document that says who issues tokens for the server, as JSON (RFC 9728).
+    /// Returns the document that names the token issuers of the server, as JSON (RFC 9728).
     ///
-    /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. A router of the application serves it under
+    /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. With a router of your own, serve it under
     /// [`resource_metadata_path`](Self::resource_metadata_path).
     #[must_use]
     pub fn resource_metadata(&self) -> String {
@@ -176,14 +179,15 @@ impl Authorization {
         .to_string()
     }
 
-    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example `/.well-known/oauth-protected-resource/mcp`.
+    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example
+    /// `/.well-known/oauth-protected-resource/mcp`.
     #[must_use]
     pub fn resource_metadata_path(&self) -> &str {
         &self.described.1
     }
 
-    /// Takes the token out of the headers of a request, and says whom it stands for and for how long, or how the request
-    /// is answered.
+    /// Removes the token from the headers of a request and verifies it. Returns its party and its remaining time, or
+    /// the answer that refuses the request.
     pub(super) async fn check(
         &self,
         server: &McpServer,
@@ -208,7 +212,7 @@ impl Authorization {
         Err(Box::new(self.refuse(StatusCode::FORBIDDEN, Some("insufficient_scope"))))
     }
 
-    /// The answer to a request whose token expired before there was another.
+    /// Returns the answer to a request whose token expired before the answer was ready.
     pub(super) fn expired(&self) -> Response<Body> {
         self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))
     }
@@ -232,12 +236,12 @@ impl Authorization {
     }
 }
 
-/// Whether a text is a scope (RFC 6749, section 3.3).
+/// Whether a text is a valid scope (RFC 6749, section 3.3).
 fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
 }
 
-/// Reads the one bearer token of a request. `None` if there is none, or anything else.
+/// Reads the bearer token of a request. `None` unless there is exactly one credential and it is a bearer token.
 fn token(headers: &HeaderMap) -> Option<Secret<String>> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (all.next(), all.next()) else { return None };
@@ -247,7 +251,7 @@ fn token(headers: &HeaderMap) -> Option<Secret<String>> {
     is_token.then(|| Secret::new(token.to_owned()))
 }
 
-/// The address and the path of the metadata of a resource. `None` if the address of the resource is not one.
+/// Returns the address and the path of the metadata of a resource. `None` if the address of the resource is invalid.
 fn metadata_of(resource: &str) -> Option<(String, String)> {
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\<>?#@".contains(&byte));
     let (scheme, rest) = resource.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
@@ -259,7 +263,7 @@ fn metadata_of(resource: &str) -> Option<(String, String)> {
     Some((format!("{scheme}://{host}{path}"), path))
 }
 
-// The application's own part may hold keys.
+// The application's verifier may contain keys.
 impl fmt::Debug for Authorization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authorization").field("resource", &self.resource).finish_non_exhaustive()

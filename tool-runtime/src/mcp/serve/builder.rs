@@ -1,4 +1,4 @@
-//! [`McpServerBuilder`]: what a server is called and which names its tools have.
+//! [`McpServerBuilder`]: the name of a server, the names of its tools, and its limits.
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
 use std::collections::BTreeMap;
@@ -19,19 +19,19 @@ use crate::policy::Window;
 use crate::runner::ServedRuns;
 use crate::runner::ToolRunner;
 
-/// How many calls run at a time, unless the application says otherwise.
+/// The default limit of concurrent calls.
 const MAX_CALLS: usize = 1024;
 
-/// How many of them one principal may have.
+/// The default limit of concurrent calls of one principal.
 const MAX_CALLS_EACH: usize = 512;
 
-/// How many calls wait as tasks at a time, unless the application says otherwise.
+/// The default limit of calls that are suspended as tasks.
 const MAX_TASKS: usize = 1024;
 
-/// How long the run of a session lasts, unless the policy says otherwise.
+/// The default duration of a session's run.
 const WINDOW: Duration = Duration::from_secs(60 * 60);
 
-/// How many of them one principal has, unless the application says otherwise.
+/// The default limit of tasks of one principal.
 const MAX_TASKS_EACH: usize = 64;
 
 /// Collects the parts of a server. Made by [`McpServer::builder`].
@@ -66,7 +66,7 @@ impl McpServerBuilder {
         }
     }
 
-    /// Sets the name and the version that clients are told; those of this library by default.
+    /// Sets the name and the version that clients see; those of this library by default.
     pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.name = (name.into(), version.into());
         self
@@ -79,56 +79,58 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets the name under which clients know a tool; its name in the catalog by default.
+    /// Sets the name of a tool for clients; its name in the catalog by default.
     pub fn expose(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
         self.exposed.insert(tool.into(), name.into());
         self
     }
 
-    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, at least one. One more is
-    /// refused with the error -32000 and `"code": "busy"`, before it reaches the gate.
+    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, at least one. A call beyond
+    /// the limit is refused with the error -32000 and `"code": "busy"`, before it reaches the gate.
     pub fn max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls.max(1);
         self
     }
 
-    /// Sets how many calls one principal of a tenant may run at a time, and how many changes of the list it may listen to;
-    /// 512 of each by default, at least one. One more is refused like one more of all clients.
+    /// Sets how many calls one principal of a tenant may run at a time, and how many subscriptions to changes of the
+    /// list it may have; 512 of each by default, at least one. One more is refused like a call beyond
+    /// [`max_calls`](Self::max_calls).
     pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
         self.max_calls_each = calls.max(1);
         self
     }
 
-    /// Sets how many calls may wait at a time, of all clients together; 1,024 by default. One more is withdrawn, and
-    /// refused with the error -32000, `"code": "too_many_tasks"` and the limit. With 0 the server has no tasks, and 1,024
-    /// calls may wait all the same.
+    /// Sets how many calls may be suspended at a time, of all clients together; 1,024 by default. A call beyond the
+    /// limit is withdrawn, and refused with the error -32000, `"code": "too_many_tasks"` and the limit. With 0 the
+    /// server has no tasks, but 1,024 calls may still be suspended.
     pub fn max_tasks(mut self, tasks: usize) -> Self {
         self.max_tasks = tasks;
         self
     }
 
-    /// Sets how many calls of one principal of a tenant may wait at a time; 64 by default. Tasks that ended less than ten
-    /// minutes ago count too, and so do results that their client has not fetched. A call beyond the limit is withdrawn
-    /// and refused, as one beyond the limit of all clients is.
+    /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. Tasks that ended
+    /// less than ten minutes ago count too, and so do results that their client has not fetched. A call beyond the
+    /// limit is withdrawn and refused, like one beyond the limit of all clients.
     pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
         self.max_tasks_each = tasks;
         self
     }
 
-    /// Says whether a client that fills in forms is asked to decide on a call of its own principal, where the policy lets
-    /// the principal decide (`own_calls`); `false` by default. The client says that it asks its person, and nobody can
-    /// check whether it does.
+    /// Sets whether the server asks a client that fills in forms to decide on a call of its own principal, where the
+    /// policy lets the principal decide (`own_calls`); `false` by default. The client claims to ask a person; the
+    /// server cannot check that it does.
     pub fn ask_clients(mut self, ask: bool) -> Self {
         self.ask_clients = ask;
         self
     }
 
-    /// Builds the server. Tools that a client of the application executes are left out.
-    ///
+    /// Builds the server. Tools that the application's own clients execute are left out.
     /// # Errors
-    /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
-    /// two tools have one name; or calls can wait for a person, the runner has no store that was set, and the client is
-    /// not asked ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide.
+    /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; or
+    /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
+    /// the runner has no store that was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the
+    /// policy does not let its principal decide.
+    /// principal decide.
     pub fn build(self) -> Result<McpServer, McpServerError> {
         let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
@@ -139,7 +141,7 @@ impl McpServerBuilder {
         }
         let rule = &runner.policy().data().mcp;
         let (hold, window) = (rule.hold.map(Window::length), rule.window.map_or(WINDOW, Window::length));
-        // Logging is deprecated in 2026-07-28, and still part of it.
+        // Logging is deprecated in 2026-07-28, but still a part of it.
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging();
         let may_change = runner.catalog().may_change();
         let capabilities = if may_change { capabilities.enable_tool_list_changed() } else { capabilities };

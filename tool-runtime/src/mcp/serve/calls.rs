@@ -22,11 +22,12 @@ use crate::mcp::serve::tasks::{Answered, Entered, Entering, Guest, Held, Running
 use crate::runner::ServedRun;
 use crate::runner::{CallClient, KeepsCall, RunOptions};
 
-/// How many times a call is attempted while another process runs the same call first and ends it meanwhile.
+/// How many times a call is attempted if another process runs the same call first and ends it meanwhile.
 const ATTEMPTS: usize = 3;
 
 impl Handler {
-    /// Answers a request to call a tool: a new call, one that waits already, or answers that one asked for.
+    /// Answers a request to call a tool: a new call, a call that is suspended already, or answers to a call's
+    /// questions.
     pub(super) async fn exec(
         &self,
         request: CallToolRequestParams,
@@ -80,14 +81,14 @@ impl Handler {
                 Entered::Nothing => {
                     return answer(&result, name, offered, objects_only(context)).map(CallToolResponse::from);
                 }
-                // Another process, or another request, was faster.
+                // Another process, or another request, suspended the same call first: try again to join it.
                 Entered::Taken => {}
             }
         }
         Err(broken())
     }
 
-    /// Takes a call through the gate.
+    /// Passes a call through the gate.
     async fn begin(
         &self,
         (name, offered, arguments): (&str, Option<&Offered>, String),
@@ -112,7 +113,7 @@ impl Handler {
         let server = entering.map(|entering| -> Arc<dyn KeepsCall> { Arc::clone(entering) as _ });
         let cancelled = Arc::clone(&cancellation);
         let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancelled, server };
-        // On the heap: a connection has as many of these as its client makes calls.
+        // Boxed: a connection has as many of these futures as its client makes calls.
         let result = Box::pin(run.exec_for(client, call));
         let result = match questions {
             None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
@@ -120,7 +121,7 @@ impl Handler {
                 let (quiet, server, token) =
                     (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
                 let ended = tokio::spawn(async move {
-                    // It counts until it ends, whatever became of its request.
+                    // The call counts until it ends, even after its request has been answered.
                     let (_running, calls) = (running, &server.0.calls);
                     outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
                 });
@@ -136,7 +137,7 @@ impl Handler {
         Ok(Begun::Ended(result))
     }
 
-    /// Answers the request of a call that has not ended, so that its client comes back to it.
+    /// Answers the request of a call that has not ended, so that its client returns to it.
     async fn comes_back(
         &self,
         ticket: &Ticket,
@@ -150,7 +151,7 @@ impl Handler {
         self.hold(ticket, name, HashSet::new(), context).await
     }
 
-    /// Holds a request until its call ends or asks its client something, for no longer than the policy says.
+    /// Holds a request until its call ends or has a question for its client, for at most as long as the policy allows.
     async fn hold(
         &self,
         ticket: &Ticket,
@@ -175,7 +176,7 @@ impl Handler {
         }
     }
 
-    /// Takes a call that cannot be read through the gate, which refuses and records it.
+    /// Passes a call that cannot be read through the gate, which refuses and records it.
     pub(super) async fn refuse(&self, params: Value, context: &RequestContext<RoleServer>) -> ErrorData {
         let refused = ErrorData::invalid_params(
             "The parameters of a call are `name`, a text, and `arguments`, one object; each once.",
@@ -188,7 +189,7 @@ impl Handler {
         };
         let offered = self.server.0.listing.get(name);
         let offered = offered.as_deref();
-        // In a list it is no object, whatever it is.
+        // Wrapped in a list, so that the gate never takes it for an object of arguments.
         let arguments = Value::Array(params.get("arguments").cloned().into_iter().collect()).to_string();
         let party = match self.party(context).await {
             Ok(party) => party,
@@ -199,7 +200,7 @@ impl Handler {
             Err(why) => return full(why),
         };
         match self.begin((name, offered, arguments), &party, running, None, context).await {
-            // One that the caller may not see reads like one that does not exist.
+            // A tool that the caller may not see gets the same error as one that does not exist.
             Ok(Begun::Ended(result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {
                 unknown(name)
             }
@@ -214,14 +215,14 @@ impl Handler {
     }
 }
 
-/// What became of a call that began.
+/// The state of a call that began.
 enum Begun {
     Ended(ToolExecResult),
-    /// It asks its client.
+    /// It has a question for its client.
     Asks(Ticket),
 }
 
-/// Takes a call to its end. One that is cancelled still ends by itself, with its record.
+/// Runs a call to its end. A cancelled call still ends by itself, with its record.
 async fn unless(
     mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
     cancellation: &CancellationToken,

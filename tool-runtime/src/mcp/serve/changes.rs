@@ -1,4 +1,4 @@
-//! Changes of the list, for clients that have a session or ask to hear of them (`subscriptions/listen`).
+//! Changes of the tool list, for clients with a session and clients that subscribe to them (`subscriptions/listen`).
 //!
 //! A party's tool list changes only if the catalog has tools of servers: a tool is added with its server's first list,
 //! and a changed tool is denied.
@@ -14,7 +14,7 @@ use crate::mcp::serve::{McpServer, Served};
 use crate::runner::RunOptions;
 use crate::tool::ToolName;
 
-/// How often is looked.
+/// The interval at which the list is compared.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a party's tool list for changes.
@@ -27,7 +27,7 @@ struct Watch<'s> {
 
 impl<'s> Watch<'s> {
     fn new(served: &'s Served, party: &'s RunOptions) -> Self {
-        // Counted first, so that a change in between is one.
+        // Count before the list is read, so that a change in between counts as one.
         let changes = served.runner.catalog().changes();
         let mut watch = Self { served, party, changes, known: Vec::new() };
         watch.known = watch.seen();
@@ -63,7 +63,7 @@ pub(super) async fn listen(
             () = served.calls.closing().cancelled() => return Ok(()),
             () = sleep(INTERVAL) => {}
         }
-        // A client that is gone cancels it.
+        // A client that went away cancels `context`.
         if let Some(seen) = watch.changed()
             && context.sink().notify_tool_list_changed().await.is_ok()
         {
@@ -72,7 +72,7 @@ pub(super) async fn listen(
     }
 }
 
-/// Says it to a client with a session, until the session ends or the server closes.
+/// Notifies a client with a session of changes, until the session ends or the server closes.
 pub(super) async fn announce(server: McpServer, party: RunOptions, peer: Peer<RoleServer>) {
     let served = &server.0;
     let mut watch = Watch::new(served, &party);

@@ -1,4 +1,4 @@
-//! What one call may ask of its client, and the messages that it sends meanwhile.
+//! The capabilities of a call's client, and the messages that the call sends meanwhile.
 #![expect(deprecated, reason = "logging and sampling are part of every revision that is spoken here")]
 
 use std::collections::VecDeque;
@@ -31,17 +31,17 @@ type Peer = rmcp::service::Peer<RoleServer>;
 /// The shortest time between two reports of progress.
 const REPORTS: Duration = Duration::from_millis(20);
 
-/// The most messages that wait to be sent; later ones are left out.
+/// How many messages may wait to be sent; later ones are dropped.
 const WAITING: usize = 64;
 
-/// How long the last messages of a call may hold up its answer.
+/// How long the last messages of a call may delay its answer.
 const LAST: Duration = Duration::from_secs(1);
 
 /// The capabilities that the client of a request offers to its call.
 #[derive(Default)]
 pub(super) struct Offers {
     pub(super) all: Capabilities,
-    /// Two of them, for the server itself.
+    /// Progress and elicitation once more, for the server itself.
     pub(super) progress: Option<Arc<dyn Progress>>,
     pub(super) elicit: Option<Arc<dyn Elicit>>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// What the client of a request offers to the call, and where its messages wait.
+    /// Returns the capabilities that the client of a request offers to its call, and the outbox of the call's messages.
     pub(super) fn of(
         run: &Run,
         session: &Session,
@@ -63,7 +63,7 @@ impl Outbox {
     ) -> (Offers, Self) {
         let modern =
             context.protocol_version().is_some_and(|one| one.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        // Since 2026-07-28 each request says which lines it wants; none if it says nothing.
+        // Since 2026-07-28 each request sets its log level; without one it gets no log messages.
         let wanted = if modern { context.meta.log_level().map(rank) } else { Some(session.level()) };
         let queue = Arc::new(Queue::default());
         let mut offers = Offers::default();
@@ -75,7 +75,7 @@ impl Outbox {
         if let Some(wanted) = wanted {
             offers.all = offers.all.with::<dyn Notices>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
         }
-        // Since 2026-07-28 a server asks nothing while a call runs.
+        // Since 2026-07-28 a server sends no requests while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
             let asks = || Asks { peer: context.peer.clone(), run: run.clone() };
             if fills_in_forms(&declared) {
@@ -94,7 +94,7 @@ impl Outbox {
         Quiet(Arc::clone(&self.queue))
     }
 
-    /// Sends messages while `work` runs, and those that are left once it ended. Nothing is sent after that.
+    /// Sends messages while `work` runs, and the remaining ones once it has ended. Later messages are not sent.
     pub(super) async fn during<T>(self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut sending = pin!(self.send());
@@ -104,7 +104,7 @@ impl Outbox {
             () = &mut sending => return work.await,
         };
         self.queue.close();
-        // A client that does not read gets its answer no later for that.
+        // A client that does not read must not delay its own answer for longer.
         let _ = tokio::time::timeout(LAST, sending).await;
         ended
     }
@@ -152,9 +152,9 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     messages: VecDeque<Message>,
-    /// The last report, and when one was last sent.
+    /// The last report, and when a report was last sent.
     reported: Option<(f64, Instant)>,
-    /// A report that came too early.
+    /// A report that came too early, to be sent later.
     held: Option<Message>,
     closed: bool,
 }
@@ -182,7 +182,7 @@ impl Queue {
         });
     }
 
-    /// The next message; `None` once the queue is closed and empty.
+    /// Returns the next message; `None` once the queue is closed and empty.
     async fn next(&self) -> Option<Message> {
         loop {
             {
@@ -215,6 +215,7 @@ impl Progress for Reports {
             let (now, report) = (Instant::now(), Message::Report { token: self.token.clone(), done, total });
             match before {
                 Some((_, sent)) if now.duration_since(sent) < REPORTS => {
+                    // Too soon after the last one sent: hold this report, in place of an earlier held one.
                     waiting.reported = Some((done, sent));
                     waiting.held = Some(report);
                 }

@@ -1,4 +1,4 @@
-//! [`Delivery`]: whether the answer to a request left for its client, to the transport's knowledge.
+//! [`Delivery`]: whether the answer to a request was sent to its client, as far as its transport can tell.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp::serve::http::Body;
 
-/// The answer of one request on its way. Cheap to clone; the transport and the request's handler have it.
+/// The delivery of one request's answer. Cheap to clone; the transport and the request's handler share it.
 #[derive(Clone, Default)]
 pub(super) struct Delivery(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Fires when the client goes away before its answer left.
+    /// Fires when the client goes away before its answer was sent.
     gone: CancellationToken,
     state: Mutex<State>,
 }
@@ -34,18 +34,18 @@ struct State {
 type Then = Box<dyn FnOnce(bool) + Send>;
 
 impl Delivery {
-    /// That of a request. `None` if its transport does not say what becomes of answers.
+    /// Returns the delivery of a request. `None` if its transport does not report the fate of answers.
     pub(super) fn of(extensions: &Extensions) -> Option<Self> {
         let over_http = || extensions.get::<Parts>()?.extensions.get().cloned();
         extensions.get().cloned().or_else(over_http)
     }
 
-    /// Fires when the client went away before its answer left.
+    /// Fires when the client went away before its answer was sent.
     pub(super) fn gone(&self) -> &CancellationToken {
         &self.0.gone
     }
 
-    /// Calls this once the answer has left, with `true`, or cannot, with `false`.
+    /// Calls `then` with `true` once the answer was sent, or with `false` once it cannot be.
     pub(super) fn then(&self, then: impl FnOnce(bool) + Send + 'static) {
         let known = {
             let mut state = self.state();
@@ -55,15 +55,16 @@ impl Delivery {
             }
             state.has_left
         };
+        // The answer's fate is known already, so `then` runs now, outside the lock.
         then(known == Some(true));
     }
 
-    /// The client sends nothing more: a request that is held need not be held any longer.
+    /// Marks the client as gone: it sends no more messages, so a held request need not be held any longer.
     pub(super) fn leave(&self) {
         self.0.gone.cancel();
     }
 
-    /// The answer has left, or never will. The first time counts.
+    /// Records that the answer was sent, or never will be. Only the first call counts.
     pub(super) fn ended(&self, has_left: bool) {
         let mut state = self.state();
         if state.has_left.is_some() {
@@ -71,6 +72,7 @@ impl Delivery {
         }
         state.has_left = Some(has_left);
         let then = state.then.take();
+        // `then` is called outside the lock, because it may use this delivery.
         drop(state);
         if !has_left {
             self.0.gone.cancel();
@@ -85,11 +87,11 @@ impl Delivery {
     }
 }
 
-/// The part of a transport. Dropped before the answer left, the answer is lost.
+/// The transport's side of a delivery. If it is dropped before the answer was sent, the answer is lost.
 pub(super) struct Sending(pub(super) Delivery);
 
 impl Sending {
-    /// Lets the answer be the frames of a body.
+    /// Ties the delivery to a body, whose frames are the answer.
     pub(super) fn with(self, body: Body) -> Body {
         Watched { body, sending: self }.boxed()
     }
@@ -101,7 +103,7 @@ impl Drop for Sending {
     }
 }
 
-/// A body whose end is that of an answer.
+/// A body whose end is the end of an answer.
 struct Watched {
     body: Body,
     sending: Sending,

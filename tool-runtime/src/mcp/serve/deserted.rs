@@ -1,4 +1,4 @@
-//! Calls of a server whose process is gone: a server over the same store closes them, so that each has its record.
+//! Abandoned calls of dead server processes: a server over the same store closes them, so that each has its record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::mcp::serve::{McpServer, Served};
 use crate::store::{LedgerEntry, close_deserted};
 
-/// How often a server looks.
+/// The interval at which the server searches for such calls.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 impl McpServer {
-    /// Begins to look after such calls, the first time. It ends with the server.
+    /// Starts the task that closes such calls, if it is not running. It ends with the server.
     pub(super) fn look_after(&self) {
         if !self.0.looks_after.swap(true, Ordering::Relaxed) {
             tokio::spawn(look_after(Arc::downgrade(&self.0)));

@@ -12,10 +12,10 @@ use rmcp::service::ServerInitializeError;
 pub enum McpServerError {
     /// The catalog has no such tool.
     Unknown {
-        /// The name that was to be exposed.
+        /// The name that the application wanted to expose.
         tool: String,
     },
-    /// A tool would have a name that clients need not take.
+    /// A tool would have a name that clients may reject.
     Name {
         /// The tool.
         tool: String,
@@ -25,39 +25,39 @@ pub enum McpServerError {
         /// The name.
         name: String,
     },
-    /// A client of the application executes the tool, so no server can.
+    /// The application's own clients execute the tool, so a server cannot.
     Client {
         /// The tool.
         tool: String,
     },
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The address of a protected server is not one.
+    /// The address of a protected server is invalid.
     Resource {
         /// The address.
         address: String,
     },
-    /// A scope is none that a token can have.
+    /// A scope is invalid.
     Scope {
         /// The scope.
         scope: String,
     },
-    /// Calls can wait for a person, and no person can reach them: the runner keeps them in memory of its own.
+    /// Calls can be suspended for an approval that no person can give: the runner stores them only in its own memory.
     Unreachable {
-        /// The rules of the policy by which calls wait.
+        /// The rules of the policy that suspend calls.
         rules: Vec<String>,
     },
-    /// The client did not begin as the protocol says.
+    /// The client did not begin with the handshake of the protocol.
     Handshake,
 }
 
 impl McpServerError {
-    /// What a client sent is not repeated: it can hold anything.
+    /// Creates the error without the client's message, which can contain anything.
     pub(super) fn handshake(error: &ServerInitializeError) -> Self {
         let _ = error;
         Self::Handshake

@@ -1,4 +1,4 @@
-//! [`Lasting`]: the body of an answer, no longer than the token of its request.
+//! [`Lasting`]: the body of an answer, which ends when the token of its request expires.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,15 +12,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::mcp::serve::http::Body;
 
-/// A body that ends when a token has expired. What it would have carried is dropped with it, as if the client had closed
-/// the stream.
+/// A body that ends when a token has expired. The rest of it is dropped, as if the client had closed the stream.
 pub(super) struct Lasting {
     body: Option<Body>,
     expires: Pin<Box<Sleep>>,
 }
 
 impl Lasting {
-    /// Lets a body last this long.
+    /// Limits a body to this time.
     pub(super) fn body(body: Body, time: Duration) -> Body {
         Self { body: Some(body), expires: Box::pin(sleep(time)) }.boxed()
     }

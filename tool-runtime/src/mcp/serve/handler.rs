@@ -25,7 +25,7 @@ use crate::mcp::serve::shutdown::Full;
 use crate::runner::ServedRun;
 use crate::runner::{Run, RunOptions};
 
-/// What JSON-RPC leaves to servers for errors of their own.
+/// The code that JSON-RPC reserves for errors of servers.
 pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 /// The method of a call.
@@ -54,7 +54,7 @@ impl Handler {
         Self { server, session: Arc::new(Session::new()) }
     }
 
-    /// Whom a request acts for.
+    /// Returns the party that a request acts for.
     pub(super) async fn party(&self, context: &RequestContext<RoleServer>) -> Result<RunOptions, ErrorData> {
         let peer = Peer::of(&context.extensions);
         match awaited(|| self.server.0.admit.admit(&peer)).await {
@@ -66,7 +66,7 @@ impl Handler {
         }
     }
 
-    /// The run of the session.
+    /// Returns the run of the session.
     pub(super) fn run(&self, party: RunOptions) -> Result<Run, ErrorData> {
         let served = &self.server.0;
         self.session.run(&served.runner, party, served.window).ok_or_else(not_admitted)
@@ -87,7 +87,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // All tools are on the first page, so there never was a cursor.
+        // The first page has all tools, so the server never issued a cursor.
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("The cursor is not one of this server.", None));
         }
@@ -102,7 +102,8 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Without what `rmcp` would compare headers with: it does not see the arguments as they are written.
+    /// Returns the tool without its header parameters, which `rmcp` would check wrongly: it does not see the arguments
+    /// as they are written.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let offered = self.server.0.listing.get(name)?;
         let mut tool = offered.described(false).clone();
@@ -146,7 +147,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
-    /// What `rmcp` knows no request for: another method, or parameters that are not those of the method.
+    /// Handles requests that `rmcp` does not know: other methods, or invalid parameters of a known method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -178,7 +179,7 @@ impl ServerHandler for Handler {
         let tasks = &self.server.0.tasks;
         let (task, run) = tasks.get(&self.server, party.clone(), &request.task_id, objects_only(&context)).await?;
         if task.status().is_terminal() {
-            // The session reads what another run of its party returned.
+            // The session receives a result of another run of its party, so it takes over that run's labels.
             ServedRun(&self.run(party)?).take_labels_of(&run);
         }
         Ok(GetTaskResult::new(task))
@@ -203,7 +204,7 @@ impl ServerHandler for Handler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // `rmcp` leaves of it what was asked for and what the server offers.
+        // `rmcp` reduces the filter to the kinds that the client requested and the server offers.
         self.server.0.runner.catalog().may_change().then(|| requested.clone())
     }
 
@@ -219,12 +220,12 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Whether the client knows results and output schemas that are objects only.
+/// Whether the client's revision allows only objects as results and output schemas.
 pub(super) fn objects_only(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The same for everybody who is not let in.
+/// Returns the error for every party that is not admitted. It does not depend on the reason.
 fn not_admitted() -> ErrorData {
     ErrorData::invalid_request("This client may not use the tools of this server.", None)
 }
@@ -237,7 +238,7 @@ pub(super) fn full(why: Full) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
 }
 
-/// A defect of the server, of which operators know more.
+/// Returns the error for a defect of the server, whose details are only for operators.
 pub(super) fn broken() -> ErrorData {
     ErrorData::internal_error("The server failed.", None)
 }

@@ -1,7 +1,7 @@
-//! [`Heads`]: a connection whose requests end the lines of their heads as the protocol says.
+//! [`Heads`]: a connection whose request heads must end their lines with CR LF, as the protocol requires.
 //!
-//! Parsers take a line feed alone for the end of a line, or for a part of it. Where two of them read one request, they
-//! would read two different ones.
+//! Some parsers accept a lone line feed as the end of a line, and others as a part of it. Two parsers in a row could
+//! then read two different requests from the same bytes (request smuggling).
 
 use std::io;
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much of a line is looked at: enough for the headers that say how long a body is.
+/// How much of a line is stored: enough for the headers that give the length of a body.
 const LOOKED_AT: usize = 64;
 
-/// A stream of requests. In the place of a line feed that stands alone in a head, and of the end of a length that is longer
-/// than any, there is a byte that no head may have, so that the request is refused with 400.
+/// A stream of requests. A lone line feed in a head, and the end of a length that is too long, are replaced by a byte
+/// that is illegal in heads, so that the request is refused with 400.
 pub(super) struct Heads<S> {
     stream: S,
     place: Place,
@@ -22,11 +22,11 @@ pub(super) struct Heads<S> {
 }
 
 enum Place {
-    /// In a head: the beginning of the line, and the body's length and encoding from earlier lines.
+    /// In a head: the start of the current line, and the body's length and encoding from earlier lines.
     Head { line: Vec<u8>, length: u64, is_chunked: bool },
-    /// In a body of which so many bytes are left.
+    /// In a body with this many bytes left.
     Body(u64),
-    /// In a body whose end is not known. The connection ends with its answer.
+    /// In a body whose end is unknown. The connection ends with its answer.
     Rest,
 }
 
@@ -87,8 +87,8 @@ impl<S> Heads<S> {
             }
             b'\r' => {}
             byte if line.len() < LOOKED_AT => line.push(*byte),
-            // The value of a length that is too long to be read whole is unknown: bytes after the body could belong to
-            // it.
+            // The length is too long to be read whole, so its value is unknown: bytes after the body could be taken for
+            // the body.
             byte if line.to_ascii_lowercase().starts_with(b"content-length:") => *byte = 0,
             _ => {}
         }

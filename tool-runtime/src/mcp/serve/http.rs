@@ -44,11 +44,11 @@ pub(super) type Body = BoxBody<Bytes, Infallible>;
 /// The streamable HTTP transport as a `tower` service, for a router of the application, whose layers authenticate.
 /// Cheap to clone. [`McpServer::bind`] serves without a router.
 ///
-/// A request whose `Origin` or `Host` is not allowed gets 403, one that names several 400, a body that is too large 413, one
-/// that does not come in time 408, a session too many 503, and one too many of its principal 429.
-/// A session belongs to whom it began for: a request of another party gets 404. With
-/// [`HttpOptions::authorization`] a request without a valid token gets 401, before anything else of it is looked at, and
-/// what a request gets ends when its token expires.
+/// A request gets 403 if its `Origin` or `Host` is not allowed, 400 if it names several of them, 413 if its body is too
+/// large, 408 if it does not arrive in time, 503 if there are too many sessions, and 429 if its principal has too many
+/// of them. A session belongs to the party that began it: a request of another party gets 404. With
+/// [`HttpOptions::authorization`] a request without a valid token gets 401 before the rest of it is examined, and its
+/// response ends when its token expires.
 ///
 /// ```no_run
 /// # fn mounted(server: &tool_runtime::mcp::serve::McpServer) {
@@ -65,7 +65,7 @@ pub struct HttpService {
     inner: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     pub(super) parties: Arc<Mutex<Parties>>,
-    /// The requests of sessions that are answered, each by its session and its id.
+    /// The requests of sessions in progress, each by its session and its id.
     pub(super) running: Arc<Mutex<HashSet<(String, RequestId)>>>,
     max_sessions: usize,
     max_sessions_each: usize,
@@ -81,7 +81,7 @@ impl McpServer {
         self.service(options, &options.origins, self.0.calls.closed().child_token())
     }
 
-    /// `ended` ends the sessions.
+    /// Returns the service; `ended` ends its sessions.
     pub(super) fn service(&self, options: &HttpOptions, origins: &[String], ended: CancellationToken) -> HttpService {
         let mut config = StreamableHttpServerConfig::default()
             .with_allowed_origins(origins)
@@ -135,7 +135,7 @@ impl HttpService {
         }
     }
 
-    /// Answers a request that may be made.
+    /// Answers a request that passed the authorization.
     async fn authorized<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
@@ -148,13 +148,13 @@ impl HttpService {
         let request = Request::from_parts(parts, body);
         let is_owner = |owner: &RunOptions| party.as_ref().is_some_and(|party| party.is_party_of(owner));
         if !self.parties().sessions.get(&id).is_some_and(is_owner) {
-            // The same as for a session that has ended.
+            // The same answer as for a session that has ended.
             return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
         }
         self.handle(request, Some(id)).await
     }
 
-    /// Answers a request that names no session. It may begin one.
+    /// Answers a request that names no session. It may create one.
     async fn without_session<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
@@ -171,7 +171,7 @@ impl HttpService {
             let sessions = self.sessions.sessions.read().await;
             let mut parties = self.parties();
             parties.sessions.retain(|id, _| sessions.contains_key(id.as_str()));
-            // Those that begin now count: each of them may still wait for its body.
+            // Count the sessions that are being created, too: each of them may still wait for its body.
             if sessions.len() + parties.begin.len() >= self.max_sessions {
                 return refused(StatusCode::SERVICE_UNAVAILABLE, FULL);
             }
@@ -189,15 +189,15 @@ impl HttpService {
             drop(begun);
             return response;
         }
-        // Nobody could use it: that of somebody who is not let in, or of a request whose header names a revision without
-        // sessions, which was not counted.
+        // The session is unusable: its party was not admitted, or the request's header names a revision without
+        // sessions, so that the session was not counted.
         if self.sessions.close_session(&id.into()).await.is_err() {
             tracing::debug!("a session of nobody had ended already");
         }
         refused(StatusCode::FORBIDDEN, "Forbidden: this request begins no session")
     }
 
-    /// Hands a request on, with the arguments of a call as its client wrote them.
+    /// Passes a request on, with the arguments of a call as its client wrote them.
     async fn handle<B>(&self, request: Request<B>, session: Option<String>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
@@ -244,7 +244,7 @@ impl HttpService {
         response.map(|body| sending.with(with(body, (place, runs))))
     }
 
-    /// Answers a request to another path than that of the server.
+    /// Answers a request to another path than the server's.
     pub(super) fn elsewhere(&self, method: &Method, path: &str) -> Response<Body> {
         match &self.authorization {
             Some(authorization) if method == Method::GET && path == authorization.resource_metadata_path() => {
@@ -257,7 +257,7 @@ impl HttpService {
         }
     }
 
-    /// Whom a request acts for; `None` for nobody, who gets no session.
+    /// Returns the party that a request acts for; `None` if it is not admitted, so that it gets no session.
     async fn party(&self, parts: &http::request::Parts) -> Option<RunOptions> {
         let mut extensions = Extensions::new();
         extensions.insert(parts.clone());
@@ -270,7 +270,7 @@ impl HttpService {
     }
 }
 
-/// Refuses the request of this id, which is JSON.
+/// Refuses the request with this id, which is JSON text.
 pub(super) fn unanswered(id: &str, error: &ErrorData) -> Response<Body> {
     let error = serde_json::to_string(error).unwrap_or_default();
     let said = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));

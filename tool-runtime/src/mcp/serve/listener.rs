@@ -1,4 +1,4 @@
-//! [`HttpListener`]: a server on an address of its own.
+//! [`HttpListener`]: a server with its own listening socket.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,22 +21,22 @@ use crate::mcp::serve::http::HttpService;
 use crate::mcp::serve::seats::{Seats, Sits};
 use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
 
-/// The path that clients call.
+/// The path of the server.
 const PATH: &str = "/mcp";
 
 /// How long a client may take to send the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// How long connections have for their last answers, and then to end.
+/// How long connections have for their last answers, and again to end.
 const LAST: Duration = Duration::from_secs(2);
 
-/// How long to wait after a connection could not be taken, for example because no file is left.
+/// How long to wait after a connection could not be accepted, for example because no file descriptor is left.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// A server that listens on an address, under the path `/mcp`. Made by [`McpServer::bind`].
 ///
-/// It speaks HTTP/1.1 without TLS: beyond this machine, a proxy with TLS belongs in front of it. With
-/// [`HttpOptions::authorization`] it also serves the metadata that says who issues tokens.
+/// It speaks HTTP/1.1 without TLS: if clients connect from other machines, put a proxy with TLS in front of it. With
+/// [`HttpOptions::authorization`] it also serves the metadata that names the token issuers.
 #[must_use]
 pub struct HttpListener {
     server: McpServer,
@@ -49,10 +49,10 @@ pub struct HttpListener {
 }
 
 impl McpServer {
-    /// Listens on an address; with port 0 on a free one. Web pages of this address may call it.
+    /// Listens on an address; port 0 selects a free port. Web pages of this address may call the server.
     ///
     /// # Errors
-    /// The address cannot be listened on, for example because another process does.
+    /// Listening on the address fails, for example because another process uses it.
     pub async fn bind(&self, address: SocketAddr, options: &HttpOptions) -> Result<HttpListener, McpServerError> {
         let failed = |source| McpServerError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -102,7 +102,7 @@ impl HttpListener {
         calls.closed().cancelled().await;
         ending.cancel();
         let _ = tokio::time::timeout(LAST, all(&mut connections)).await;
-        // Streams that wait for notifications end with their sessions.
+        // Streams of notifications end with their sessions.
         ended.cancel();
         let _ = tokio::time::timeout(LAST, all(&mut connections)).await;
         connections.shutdown().await;
@@ -113,12 +113,12 @@ async fn all(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection; after `ending` it takes no further request.
+/// Serves one connection; after `ending` it accepts no further request.
 async fn connection(stream: TcpStream, service: HttpService, ending: CancellationToken, sits: Sits) {
     let place = sits.place();
     let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
         let service = service.clone();
-        // Where such a body ends is not looked at, so nothing comes behind it.
+        // The end of a chunked body is not tracked, so the connection accepts no request after it.
         let is_last = request.headers().contains_key(TRANSFER_ENCODING);
         request.extensions_mut().insert(place.clone());
         async move {
@@ -142,7 +142,7 @@ async fn connection(stream: TcpStream, service: HttpService, ending: Cancellatio
         () = ending.cancelled() => {}
     }
     serving.as_mut().graceful_shutdown();
-    // An error is a client that went away.
+    // An error means that the client went away.
     let _ = serving.await;
 }
 

@@ -1,4 +1,4 @@
-//! [`Listing`]: the tools of a catalog under the names that clients know, as the protocol describes them.
+//! [`Listing`]: the tools of a catalog, with clients' names and the protocol's descriptions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(super) struct Listing {
     /// The names that the application chose, by tool.
     exposed: BTreeMap<String, String>,
     offered: BTreeMap<String, Arc<Offered>>,
-    /// The tools of servers that came after the catalog was built.
+    /// The tools of servers that were added after the catalog was built.
     late: Mutex<BTreeMap<String, Arc<Offered>>>,
 }
 
@@ -32,21 +32,21 @@ pub(super) struct Listing {
 pub(super) struct Offered {
     /// The name in the catalog.
     pub(super) tool: String,
-    /// Whether its calls can wait for a person.
+    /// Whether its calls can be suspended for a person.
     pub(super) waits: bool,
     /// The arguments that headers repeat.
     pub(super) params: Vec<(Vec<String>, String)>,
-    /// What its results have beside files.
+    /// The kind of value that its results have, in addition to files.
     pub(super) value: Shape,
-    /// Checks that a value is what clients are told of it; `None` if they are told nothing.
+    /// Checks that a value satisfies the described schema; `None` if no schema is described.
     check: Option<Arc<dyn Compiled>>,
-    /// For clients that know results other than objects.
+    /// The description for revisions in which results need not be objects.
     described: Tool,
-    /// For the revisions before 2026-07-28.
+    /// The description for the revisions before 2026-07-28.
     described_before: Tool,
 }
 
-/// What the value of a result is.
+/// The kind of a result's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Always `null`.
@@ -55,12 +55,12 @@ pub(super) enum Shape {
     Object,
     /// Another value with a schema.
     Other,
-    /// Nobody said.
+    /// A value without a schema.
     Unknown,
 }
 
 impl Listing {
-    /// Names and describes the tools of the catalog.
+    /// Collects the tools of the catalog with their names and descriptions.
     pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
         for tool in exposed.keys() {
             match runner.catalog().get(tool) {
@@ -92,7 +92,7 @@ impl Listing {
         self.offered.len()
     }
 
-    /// The tool that clients know by this name.
+    /// Returns the tool that clients know by this name.
     pub(super) fn get(&self, name: &str) -> Option<Arc<Offered>> {
         let known = self.offered.get(name).cloned();
         known.or_else(|| {
@@ -101,35 +101,35 @@ impl Listing {
         })
     }
 
-    /// Waits for the server of a tool that the policy may allow and that no server has listed yet.
+    /// Waits for the server of a tool that the policy may allow and that is not listed yet.
     pub(super) async fn arrival(&self, name: &str) {
         let tool = self.tool_of(name);
         if !self.offered.contains_key(name)
             && self.runner.policy().mentions(tool)
             && let Some(server) = self.runner.catalog().missing(tool)
         {
-            // A server that does not come has no tools, like one that never was.
+            // If the server fails, its tools stay unknown.
             let _ = server.ready().await;
         }
     }
 
-    /// The tools that a run may see, by name.
+    /// Returns the tools that a run may see, by name.
     pub(super) fn visible(&self, view: &CatalogView, objects_only: bool) -> Vec<Tool> {
         let late = view.entries().filter_map(|entry| self.late(entry));
         let fixed = self.offered.values().filter(|offered| view.get(&offered.tool).is_some()).cloned();
         let mut seen: Vec<_> = fixed.chain(late).collect();
-        // Every list has one order.
+        // Every list has the same order.
         seen.sort_by(|one, other| one.described(objects_only).name.cmp(&other.described(objects_only).name));
         seen.into_iter().map(|offered| offered.described(objects_only).clone()).collect()
     }
 
-    /// The name in the catalog, which a tool need not have.
+    /// Returns the tool's name in the catalog, for a name that clients use. The tool need not exist.
     fn tool_of<'n>(&'n self, name: &'n str) -> &'n str {
         self.exposed.iter().find(|(_, exposed)| *exposed == name).map_or(name, |(tool, _)| tool)
     }
 
-    /// A tool that came late, described once. `None` for any other, and for one whose name clients need not take or know as
-    /// that of another tool.
+    /// Returns a tool that was added late; its description is made once. `None` for any other tool, and for one whose
+    /// name clients may reject or already know as that of another tool.
     fn late(&self, entry: &Entry) -> Option<Arc<Offered>> {
         let tool = entry.spec.name.as_str();
         let name = self.exposed.get(tool).map_or(tool, String::as_str);
@@ -168,7 +168,7 @@ impl Offered {
         }
         let schema = runner.shown_schema(entry);
         let value = Shape::of(schema.as_ref());
-        // What cannot be checked is not promised.
+        // A schema that cannot be compiled cannot be checked, so it is not described to clients.
         let compile = |schema: &Value| JsonSchemaValidator.compile_value(schema);
         let check = match (value, &schema) {
             (Shape::Object | Shape::Other, Some(schema)) => compile(schema).ok(),
@@ -191,14 +191,14 @@ impl Offered {
         }
     }
 
-    /// Whether a value is what clients are told of it.
+    /// Whether a value satisfies the described schema.
     pub(super) fn fits(&self, value: &Value) -> bool {
         let Some(check) = &self.check else { return true };
         let text = value.to_string();
         json::parse_value(&text, &Limits::UNBOUNDED).is_ok_and(|tree| check.check(&tree).is_ok())
     }
 
-    /// `objects_only` is true for the revisions before 2026-07-28.
+    /// Returns the description; `objects_only` selects the one for the revisions before 2026-07-28.
     pub(super) const fn described(&self, objects_only: bool) -> &Tool {
         if objects_only { &self.described_before } else { &self.described }
     }
@@ -215,7 +215,7 @@ impl Shape {
     }
 }
 
-/// Before 2026-07-28 a result is an object, so any other value is a member of one.
+/// Wraps a schema: before 2026-07-28 a result is an object, so any other value becomes a member of one.
 fn wrapped_schema(mut schema: Value) -> Value {
     let dialect = schema.as_object_mut().and_then(|schema| schema.remove("$schema"));
     let mut wrapped = serde_json::json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
@@ -225,7 +225,7 @@ fn wrapped_schema(mut schema: Value) -> Value {
     wrapped
 }
 
-/// Schemas of arguments are objects; one that is not allows everything or nothing, and clients know it as an object.
+/// Converts a schema of arguments to an object. `true` and `false` become an empty one, because clients expect objects.
 fn object(schema: Value) -> JsonObject {
     match schema {
         Value::Object(schema) => schema,
@@ -233,7 +233,7 @@ fn object(schema: Value) -> JsonObject {
     }
 }
 
-/// The root of every schema of arguments has the type `object`. One without arguments takes none.
+/// Gives the root of a schema of arguments the type `object`, which the protocol requires.
 fn closed(mut schema: JsonObject) -> JsonObject {
     schema.entry("type").or_insert_with(|| "object".into());
     schema

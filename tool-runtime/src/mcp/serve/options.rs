@@ -1,10 +1,10 @@
-//! [`HttpOptions`]: what a server over HTTP lets in.
+//! [`HttpOptions`]: the requests that a server over HTTP accepts.
 
 use std::time::Duration;
 
 use crate::mcp::serve::auth::Authorization;
 
-/// The limits of a server over HTTP, and the hosts and origins that it answers to.
+/// The limits of a server over HTTP, and its allowed hosts and origins.
 ///
 /// ```
 /// use tool_runtime::mcp::serve::HttpOptions;
@@ -32,7 +32,7 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Creates options that answer to loopback hosts, and to no web page beyond the server's own address.
+    /// Creates options that allow loopback hosts, and no web page beyond the server's own address.
     pub const fn new() -> Self {
         Self {
             hosts: Vec::new(),
@@ -47,7 +47,7 @@ impl HttpOptions {
         }
     }
 
-    /// Adds a host, with or without a port, that requests may name (`Host`), beside `localhost`, `127.0.0.1` and `::1`.
+    /// Allows a host, with or without a port, in the `Host` header, in addition to `localhost`, `127.0.0.1` and `::1`.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
@@ -60,49 +60,50 @@ impl HttpOptions {
         self
     }
 
-    /// Lets in requests with a bearer token only; without it, any request that [`Admit`](crate::mcp::serve::Admit) lets in.
+    /// Accepts only requests with a bearer token; without it, any request that [`Admit`](crate::mcp::serve::Admit)
+    /// admits.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = Some(authorization);
         self
     }
 
-    /// Sets how many bytes the body of a request may have; 1 MiB by default.
+    /// Sets the maximum size of a request's body, in bytes; 1 MiB by default.
     pub const fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// Sets how many sessions may be open; 2,048 by default. One that is not used for five minutes ends by itself.
+    /// Sets how many sessions may be open; 2,048 by default. A session that is not used for five minutes ends.
     pub const fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
         self
     }
 
-    /// Sets how many of them one principal of a tenant may have; 512 by default. One more is refused with 429.
+    /// Sets how many sessions one principal of a tenant may have; 512 by default. One more is refused with 429.
     pub const fn max_sessions_per_principal(mut self, sessions: usize) -> Self {
         self.max_sessions_each = sessions;
         self
     }
 
-    /// Sets how long the body of a request may take once its head has come; 20 seconds by default. A request that takes
-    /// longer is refused with 408, and its connection ends. A head has 10 seconds.
+    /// Sets how long the body of a request may take after its head; 20 seconds by default. A slower request is refused
+    /// with 408, and its connection ends. The limit for a head is 10 seconds.
     pub const fn body_time(mut self, time: Duration) -> Self {
         self.body_time = time;
         self
     }
 
-    /// Sets how many of the connections of [`McpServer::bind`](crate::mcp::serve::McpServer::bind) one address may have;
-    /// 1,024 by default. For one more, the one of the address ends that has waited longest for its client; if all of them
-    /// have requests that are answered, it is closed. Behind a proxy all clients have one address. All addresses of one
-    /// IPv6 network of 64 bits count as one.
+    /// Sets how many connections to [`McpServer::bind`](crate::mcp::serve::McpServer::bind) one address may have; 1,024
+    /// by default. One more closes the connection of the address that has waited longest for its client; if all of them
+    /// have requests in progress, the new one is closed. Behind a proxy all clients have one address. All addresses of
+    /// one IPv6 network of 64 bits count as one.
     pub const fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.max_connections_each = connections;
         self
     }
 
-    /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) takes at a time; 2,048 by
-    /// default. For one more, the one ends that has waited longest for its client, for a request or for the rest of one.
-    /// If none waits, it stays in the queue of the system.
+    /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) accepts at a time; 2,048 by
+    /// default. One more closes the connection that has waited longest for its client, for a request or for the rest of
+    /// one. If none is waiting, the new one stays in the queue of the system.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self

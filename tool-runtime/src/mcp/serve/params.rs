@@ -1,5 +1,5 @@
-//! `Mcp-Param-` headers: they repeat arguments of a call, for those between the client and the server. They have to say what
-//! the body says, as it is written there.
+//! `Mcp-Param-` headers: they repeat arguments of a call for intermediaries between the client and the server. Their
+//! values must match the text of the body.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::http::{Body, unanswered};
 
-/// The keyword of an argument that is repeated in a header.
+/// The schema keyword of an argument that is repeated in a header.
 const KEYWORD: &str = "x-mcp-header";
 
-/// The code of a header that says something else than the body.
+/// The error code for a header that differs from the body.
 const MISMATCH: ErrorCode = ErrorCode(-32020);
 
-/// The arguments of a tool that are repeated in headers: where each is, and the rest of the header's name.
+/// Returns the arguments of a tool that headers repeat: the path of each, and the rest of the header's name.
 pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
     let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), schema)]);
     while let Some((path, schema)) = open.pop() {
@@ -35,7 +35,7 @@ pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// Removes what [`of`] finds.
+/// Removes the keywords that [`of`] finds.
 pub(super) fn without(schema: &mut Value) {
     for property in
         schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut())
@@ -85,6 +85,7 @@ fn said(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     if values.next().is_some() {
         return Err(());
     }
+    // The protocol's encoding of values that a header cannot carry, such as `=?base64?ZcO8?=`.
     let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(Some(value.to_owned()));
     };
@@ -92,8 +93,8 @@ fn said(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     String::from_utf8(bytes).map(Some).map_err(|_| ())
 }
 
-/// An argument as it is written, digit for digit; a text without its quotes. `None` if it is not there, or is none that a
-/// header can repeat.
+/// Returns an argument as it is written, digit for digit; a string without its quotes. `None` if it is missing, or a
+/// header cannot repeat it.
 fn written(arguments: &RawValue, path: &[String]) -> Option<String> {
     let mut value = arguments;
     for name in path {

@@ -1,8 +1,8 @@
 //! The arguments of a call as its client wrote them.
 //!
-//! `rmcp` parses a message before it is a call. Its parser keeps the last of repeated keys and not all digits of a number,
-//! which the gate would refuse or keep. So the arguments travel through it as one text, under a key that no client knows,
-//! and the gate reads that text.
+//! `rmcp` parses a message before the gate sees the call. Its parser reduces repeated keys to the last one and rounds
+//! numbers; the gate must refuse the former and keep the digits of the latter. The arguments therefore pass through
+//! `rmcp` as one string, under a key that no client knows, and the gate parses that string.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,13 +19,14 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::mcp::scan::IdScan;
 use crate::mcp::serve::MAX_MESSAGE_BYTES;
 
-/// The key of the text. A client that knew it could write arguments that nothing in front of this server reads.
+/// The key of the string. It is random: a client that knew it could hide arguments from parsers in front of this
+/// server.
 static KEY: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().to_string());
 
-/// What is read at a time, in bytes.
+/// The number of bytes that one read takes.
 const CHUNK: usize = 16 * 1024;
 
-/// Returns a message with the arguments of its call as one text. Returns `None` if the message does not call a tool, or has
+/// Returns a message with the arguments of its call as one string. `None` if the message does not call a tool, or has
 /// no object of arguments.
 pub(super) fn carried(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
@@ -52,13 +53,14 @@ pub(super) fn carried(message: &[u8]) -> Option<String> {
     arguments.starts_with('{').then(|| format!("{before}{}{after}", json!({KEY.as_str(): arguments})))
 }
 
-/// How long a message of this many bytes is at most once it is carried: in a text, a quote and a backslash are two bytes.
+/// Returns the maximum length of a message of this many bytes after [`carried`]: in a string, a quote and a backslash
+/// take two bytes.
 pub(super) const fn longest(bytes: usize) -> usize {
     bytes.saturating_mul(2).saturating_add(1024)
 }
 
-/// Returns the arguments as they were written; as they were parsed, if they did not come as text. `None` if they cannot
-/// be written.
+/// Returns the arguments as they were written, or as they were parsed if they did not come as a string. `None` if they
+/// cannot be serialized.
 pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
     match arguments.remove(KEY.as_str()) {
         Some(Value::String(text)) => Some(text),
@@ -66,21 +68,21 @@ pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
     }
 }
 
-/// The method of the request that stands for one that was too long. No client knows it.
+/// Whether this is the method that replaces a request that was too long. No client knows it.
 pub(super) fn is_too_long(method: &str) -> bool {
     method == KEY.as_str()
 }
 
-/// A stream of lines, each of which is [carried]. In the place of a request that is too long stands one that
-/// [says so](is_too_long); other lines that are too long are dropped.
+/// A stream of lines, each of which is [carried]. A request that is too long is replaced by one that
+/// [says so](is_too_long). Other lines that are too long are dropped.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Box<[u8]>,
     /// The beginning of a line.
     line: Vec<u8>,
-    /// What can be read, from here on.
+    /// Bytes that can be read, and the place of the next one.
     ready: (Vec<u8>, usize),
-    /// Reads a line that is too long.
+    /// Scans a line that is too long.
     long: Option<IdScan>,
     is_over: bool,
 }
@@ -91,7 +93,7 @@ impl<R> Lines<R> {
         Self { stream, buffer: vec![0; CHUNK].into(), line, ready, long: None, is_over: false }
     }
 
-    /// Takes what was read from the stream.
+    /// Handles the bytes that were read from the stream.
     fn take(&mut self, count: usize) {
         let read = self.buffer.get(..count).unwrap_or_default();
         self.is_over = read.is_empty();
@@ -112,6 +114,7 @@ impl<R> Lines<R> {
                 match (self.long.take(), carried(&self.line)) {
                     (Some(scan), _) => {
                         if let Some(id) = scan.request_id() {
+                            // `id` is JSON text as the client wrote it, so it is spliced in as it is.
                             let refused = json!({"jsonrpc": "2.0", "method": KEY.as_str()}).to_string();
                             out.extend_from_slice(refused.replacen('{', &format!("{{\"id\":{id},"), 1).as_bytes());
                             out.push(b'\n');

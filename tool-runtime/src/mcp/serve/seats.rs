@@ -1,4 +1,4 @@
-//! [`Seats`]: the connections of a listener. One that waits for its client makes room for another one.
+//! [`Seats`]: the connections of a listener. A connection that waits for its client can be closed for a new one.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,10 +19,10 @@ use crate::mcp::serve::http::Body;
 /// The connections of a listener.
 pub(super) struct Seats {
     max: usize,
-    /// Of one address.
+    /// The maximum for one address.
     each: usize,
     taken: Mutex<Taken>,
-    /// Told when a connection begins to wait, or ends.
+    /// Notified when a connection begins to wait, or ends.
     freed: Notify,
 }
 
@@ -35,9 +35,9 @@ struct Taken {
 /// One connection.
 pub(super) struct Seat {
     peer: IpAddr,
-    /// Since when it has waited for its client: for a request, or for the rest of one.
+    /// When it began to wait for its client: for a request, or for the rest of one.
     waits: Mutex<Option<Instant>>,
-    /// Fires when it has to make room.
+    /// Fires when it must make room.
     pub(super) leaves: CancellationToken,
 }
 
@@ -56,7 +56,7 @@ impl Seats {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another connection can be taken, because there is room, or one that waits makes it.
+    /// Whether another connection can be accepted, because there is room, or a waiting one can be closed.
     pub(super) fn has_room(&self) -> bool {
         let taken = self.taken();
         taken.seats.len() < self.max || taken.seats.values().any(|seat| seat.waits().is_some())
@@ -67,7 +67,7 @@ impl Seats {
         self.freed.notified().await;
     }
 
-    /// Takes a connection of a peer. `None` if as many are served as may.
+    /// Adds a connection of a peer. `None` if the limits are reached.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Sits> {
         let peer = network(peer);
         let mut taken = self.taken();
@@ -85,7 +85,7 @@ impl Seats {
     }
 }
 
-/// The network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
+/// Returns the network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -94,7 +94,7 @@ fn network(peer: IpAddr) -> IpAddr {
 }
 
 impl Taken {
-    /// Ends the connection that has waited longest of these. `None` if none waits.
+    /// Closes the one of these connections that has waited longest. `None` if none waits.
     fn make_room(&mut self, of: impl Fn(&Seat) -> bool) -> Option<()> {
         let waiting = self.seats.iter().filter(|(_, seat)| of(seat));
         let longest = waiting.filter_map(|(id, seat)| Some(((*seat.waits())?, *id))).min();
@@ -104,7 +104,7 @@ impl Taken {
     }
 }
 
-/// A connection that is served.
+/// An accepted connection.
 pub(super) struct Sits {
     seats: Arc<Seats>,
     id: u64,
@@ -112,7 +112,7 @@ pub(super) struct Sits {
 }
 
 impl Sits {
-    /// For its requests.
+    /// Returns the connection for one of its requests.
     pub(super) fn place(&self) -> Place {
         Place { seats: Arc::clone(&self.seats), seat: Arc::clone(&self.seat) }
     }
@@ -133,14 +133,14 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The request has come whole: its connection makes no room until it has its answer.
+    /// Marks the request as received: its connection makes no room until the answer is sent.
     pub(super) fn answered(self) -> Answered {
         *self.seat.waits() = None;
         Answered(self)
     }
 }
 
-/// Until it is dropped, a connection does not wait for its client.
+/// A guard of an answer. Until it is dropped, the connection does not count as waiting.
 pub(super) struct Answered(Place);
 
 impl Drop for Answered {
@@ -150,13 +150,13 @@ impl Drop for Answered {
     }
 }
 
-/// A body, and what lasts as long as it.
+/// A body, and a value that lives as long as it.
 struct With<T> {
     body: Body,
     _with: T,
 }
 
-/// Lets something last as long as a body.
+/// Keeps a value alive as long as a body.
 pub(super) fn with<T: Send + Sync + Unpin + 'static>(body: Body, with: T) -> Body {
     With { body, _with: with }.boxed()
 }
@@ -193,11 +193,11 @@ mod tests {
         let first = seats.take(ada).unwrap();
         later().await;
         let second = seats.take(ada).unwrap();
-        // Ada's two are all that she may have; the first makes room.
+        // Ada's two connections are her maximum, so the first makes room.
         let third = seats.take(ada).unwrap();
         assert!(first.seat.leaves.is_cancelled() && !second.seat.leaves.is_cancelled());
         drop(first);
-        // A request that has come whole keeps its connection.
+        // A connection whose request has been received is not closed.
         let answers = (second.place().answered(), third.place().answered());
         assert!(seats.take(ada).is_none(), "nobody leaves");
         let fourth = seats.take(bob).unwrap();

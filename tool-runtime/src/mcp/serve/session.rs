@@ -1,4 +1,4 @@
-//! [`Session`]: what one client keeps between its requests.
+//! [`Session`]: the state of one client between its requests.
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::runner::ServedRun;
 use crate::runner::{Run, RunOptions, ToolRunner};
 
-/// The run of a connection, and what its client wants to be told.
+/// The run of a connection, and the log level that its client wants.
 pub(super) struct Session {
-    /// The run, and since when it is that of the session.
+    /// The run, and when it became that of the session.
     run: Mutex<Option<(Run, Instant)>>,
     level: AtomicU8,
     /// Whether the client has asked for a list.
@@ -26,10 +26,11 @@ impl Session {
         Self { run: Mutex::new(None), level, has_listed: AtomicBool::new(false) }
     }
 
-    /// The run of the session, begun by its first request; `None` for a request that acts for somebody else.
+    /// Returns the run of the session, which its first request begins; `None` for a request that acts for another
+    /// party.
     ///
-    /// A process of a desktop's lives for days, so a run lasts for a window. The next one has the labels of the one before,
-    /// because the model has read what put them there.
+    /// A desktop application's connection can last for days, so a run lasts only for a window. The next run takes over
+    /// the labels of the previous one, because the model has read the data that caused them.
     pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
         let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match &*kept {
@@ -44,7 +45,7 @@ impl Session {
         Some(kept.insert((run, Instant::now())).0.clone())
     }
 
-    /// A call of this run has ended. If the session has another run meanwhile, that one gets its labels.
+    /// Handles the end of a call of this run. If the session has another run meanwhile, that one takes over its labels.
     pub(super) fn heard(&self, run: &Run) {
         let kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((now, _)) = &*kept {
@@ -52,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Whether the client asks for its first list with this.
+    /// Whether this is the client's first request for a list.
     pub(super) fn is_first_list(&self) -> bool {
         !self.has_listed.swap(true, Ordering::Relaxed)
     }
@@ -61,13 +62,13 @@ impl Session {
         self.level.store(rank(level), Ordering::Relaxed);
     }
 
-    /// The rank of the lowest level that the client wants.
+    /// Returns the rank of the lowest level that the client wants.
     pub(super) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)
     }
 }
 
-/// The order of severities (RFC 5424), from the least.
+/// Returns the rank of a severity (RFC 5424), lowest first.
 pub(super) const fn rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

@@ -1,4 +1,4 @@
-//! Sessions over HTTP: whose they are, and which of their requests are answered; and requests that can be read in two ways.
+//! Sessions over HTTP: their owners, and their requests in progress; and the detection of ambiguous requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,15 +17,15 @@ use crate::runner::RunOptions;
 /// The header with the revision of the protocol.
 const REVISION: &str = "mcp-protocol-version";
 
-/// Whose the sessions are.
+/// The owners of sessions.
 #[derive(Default)]
 pub(super) struct Parties {
     pub(super) sessions: HashMap<String, RunOptions>,
-    /// For whom sessions are begun now.
+    /// The owners of sessions that are being created.
     pub(super) begin: Vec<RunOptions>,
 }
 
-/// A session that is begun, until it is one or is not.
+/// A session that is being created, until it exists or has failed.
 pub(super) struct Begins<'a> {
     pub(super) parties: &'a Mutex<Parties>,
     pub(super) party: &'a RunOptions,
@@ -53,10 +53,10 @@ impl Drop for Runs {
 }
 
 impl HttpService {
-    /// Enters a request of a session, until its answer has been sent. `None` for any other message.
+    /// Registers a request of a session, until its answer has been sent. `None` for any other message.
     ///
     /// # Errors
-    /// One with its id has no answer yet.
+    /// A request with the same id is still unanswered.
     pub(super) fn begin(&self, session: String, body: &[u8]) -> Result<Option<Runs>, String> {
         #[derive(Deserialize)]
         struct Message<'a> {
@@ -66,7 +66,7 @@ impl HttpService {
             _method: IgnoredAny,
         }
         let Ok(Message { id, .. }) = serde_json::from_slice(body) else { return Ok(None) };
-        // One id can be written in several ways.
+        // Parsed, because one id can be written in several ways.
         let Ok(read) = serde_json::from_str(id.get()) else { return Ok(None) };
         let key = (session, read);
         let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
@@ -74,7 +74,7 @@ impl HttpService {
     }
 }
 
-/// Whether two readers of a request could take it for requests to two hosts, of two pages or of two sessions.
+/// Whether two readers of a request could find different hosts, origins or sessions in it.
 pub(super) fn is_ambiguous(uri: &Uri, headers: &HeaderMap) -> bool {
     let several = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
     let named = headers.get(HOST).map(HeaderValue::as_bytes);
@@ -85,7 +85,7 @@ pub(super) fn is_ambiguous(uri: &Uri, headers: &HeaderMap) -> bool {
     several(&HOST) || several(&ORIGIN) || several_protocol || uri.authority().is_some_and(other)
 }
 
-/// Whether a request is of a revision that has no sessions.
+/// Whether a request names a revision without sessions.
 pub(super) fn is_without_sessions(headers: &HeaderMap) -> bool {
     headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28")
 }

@@ -1,4 +1,4 @@
-//! [`Calls`]: how many run at a time, and how they end when the server is closed.
+//! [`Calls`]: the limits of concurrent calls, and the end of calls when the server is closed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,17 +16,17 @@ const RECORDS: Duration = Duration::from_secs(5);
 /// The calls of a server, of all its clients together.
 pub(super) struct Calls {
     room: Arc<Semaphore>,
-    /// For subscriptions and requests that are held, of which there may be as many.
+    /// The permits of subscriptions and held requests, which have the same limit as calls.
     listeners: Arc<Semaphore>,
     max: u32,
-    /// How many of them each principal has.
+    /// The number of calls and subscriptions of each principal.
     shares: Shares,
     closing: CancellationToken,
     stopped: CancellationToken,
     closed: CancellationToken,
 }
 
-/// How many calls each principal of a tenant has, and how many one may have.
+/// The number of calls of each principal of a tenant, and the maximum for one principal.
 #[derive(Clone)]
 struct Shares {
     taken: Arc<Mutex<HashMap<Party, usize>>>,
@@ -41,7 +41,7 @@ impl Shares {
     }
 }
 
-/// The room of a call or a subscription, until it is dropped.
+/// The permit of a call or a subscription, until it is dropped.
 pub(super) struct Room {
     _permit: OwnedSemaphorePermit,
     shares: Shares,
@@ -49,7 +49,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Counts it as one of a principal's, so that one of them leaves room for others.
+    /// Counts it for a principal, so that one principal leaves room for others.
     pub(super) fn of(mut self, party: &RunOptions) -> Result<Self, Full> {
         let party = party.named_party();
         let mut taken = self.shares.taken();
@@ -77,7 +77,7 @@ impl Drop for Room {
     }
 }
 
-/// Why a call may not begin.
+/// Why a call must not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     Busy,
@@ -98,7 +98,7 @@ impl Calls {
         }
     }
 
-    /// Lets a call begin. It counts until what is returned is dropped.
+    /// Lets a call begin. It counts until the returned `Room` is dropped.
     pub(super) fn begin(&self) -> Result<Room, Full> {
         if self.closing.is_cancelled() {
             return Err(Full::Closing);
@@ -116,31 +116,32 @@ impl Calls {
         Ok(Room { _permit: permit, shares: self.shares.clone(), party: None })
     }
 
-    /// Fires when no new client is served.
+    /// Fires when the server accepts no new clients.
     pub(super) const fn closing(&self) -> &CancellationToken {
         &self.closing
     }
 
-    /// Fires when running calls have to end.
+    /// Fires when running calls must end.
     pub(super) const fn stopped(&self) -> &CancellationToken {
         &self.stopped
     }
 
-    /// Fires when connections have to end.
+    /// Fires when connections must end.
     pub(super) const fn closed(&self) -> &CancellationToken {
         &self.closed
     }
 
-    /// Waits until no call runs, and no subscription or held request is open.
+    /// Waits until no call is running, and no subscription or held request is open.
     async fn idle(&self) {
+        // All permits together are available only once each call has returned its own.
         let _ = self.room.acquire_many(self.max).await;
         let _ = self.listeners.acquire_many(self.max).await;
     }
 }
 
 impl McpServer {
-    /// Closes the server: no new connections and calls; calls that run have until `grace` is over, are cancelled then,
-    /// and write their records; connections end last. Returns when that is done.
+    /// Closes the server. New connections and calls are refused. Running calls may continue until `grace` is over; they
+    /// are then cancelled, and write their records. Connections end last. Returns when all of this is done.
     pub async fn close(&self, grace: Duration) {
         let calls = &self.0.calls;
         calls.closing.cancel();

@@ -1,4 +1,4 @@
-//! [`Strict`]: a transport of one client that answers what `rmcp` would leave without an answer.
+//! [`Strict`]: a transport of one client that answers requests which `rmcp` would leave unanswered.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -16,16 +16,16 @@ use crate::mcp::serve::raw;
 /// How many ids of cancelled requests are remembered.
 const CANCELLED: usize = 1_024;
 
-/// A transport that refuses a request whose id is taken, or that is too long.
+/// A transport that refuses a request whose id is in use, or that is too long.
 pub(super) struct Strict<T> {
     transport: T,
     requests: Arc<Mutex<Requests>>,
 }
 
-/// The ids that are taken.
+/// The ids in use.
 #[derive(Default)]
 struct Requests {
-    /// The requests that have no answer yet, with what becomes of it.
+    /// The unanswered requests, with the delivery of each answer.
     running: HashMap<RequestId, Sending>,
     /// The ids of the last requests that were cancelled. `rmcp` looks for the end of a cancelled call by its id, so a
     /// second request with that id would get the answer of the first.
@@ -41,7 +41,7 @@ impl<T> Strict<T> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a message is not passed on. `None` if it is.
+    /// Returns the error for a message that must not be passed on. `None` if it may be.
     fn refused(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Option<(RequestId, ErrorData)> {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -63,7 +63,7 @@ impl<T> Strict<T> {
                     && let Some(id) = &cancelled.params.request_id
                 {
                     let Requests { running, cancelled } = &mut *self.requests();
-                    // It gets no answer.
+                    // A cancelled request gets no answer.
                     if running.remove(id).is_some() {
                         cancelled.truncate(CANCELLED - 1);
                         cancelled.push_front(id.clone());
@@ -105,12 +105,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let Some(mut message) = self.transport.receive().await else {
-                // It may still read answers.
+                // The client has closed its sending side, but may still read answers.
                 self.requests().running.values().for_each(|Sending(delivery)| delivery.leave());
                 return None;
             };
             let Some((id, error)) = self.refused(&mut message) else { return Some(message) };
-            // This future may be dropped, and the answer is sent all the same.
+            // In a task of its own, so that the answer is sent even if this future is dropped.
             tokio::spawn(self.transport.send(JsonRpcMessage::error(error, Some(id))));
         }
     }
@@ -124,7 +124,7 @@ fn too_long() -> ErrorData {
     ErrorData::invalid_request(format!("The message is longer than {MAX_MESSAGE_BYTES} bytes."), None)
 }
 
-/// Two requests with one id.
+/// Returns the error for two requests with one id.
 pub(super) fn repeated() -> ErrorData {
     ErrorData::invalid_request("A request with this id has no answer yet, or was cancelled.", None)
 }

@@ -1,10 +1,10 @@
-//! [`Tasks`]: calls that wait for an approval or for their client. To a client that knows them they are tasks of the
-//! protocol (SEP-2663); any other one comes [back](held) to them.
+//! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that know tasks see them as tasks
+//! of the protocol (SEP-2663); other clients [repeat the call](held).
 //!
-//! A task is that call: its state is read from the store, a decision on it is posted to its run by any process that shares the
-//! store, and is carried out here, through the gate, once. A task belongs to the party whose call it is; to everybody
-//! else it reads like one that does not exist. It can be asked for as long as somebody may decide, and for ten minutes
-//! after its call ended. A server that starts again on the same store finds a task when its client asks for it.
+//! A task has no state of its own: the state of its call is read from the store. Any process that shares the store can
+//! post a decision to the run; this server carries it out once, through the gate. A task belongs to the party whose
+//! call it is; for other parties it does not exist. It can be queried while a decision is possible, and for ten minutes
+//! after its call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
 mod answers;
 mod attending;
@@ -41,17 +41,17 @@ pub(super) use running::{Answered, Running, asking};
 /// The longest id of a task, in bytes.
 const MAX_ID_BYTES: usize = 256;
 
-/// The calls of a server that wait, of all its clients together.
+/// The suspended calls of a server, of all its clients together.
 pub(super) struct Tasks {
     desks: Mutex<HashMap<String, Arc<Desk>>>,
     limits: Limits,
 }
 
-/// A server's limits for waiting calls.
+/// A server's limits for suspended calls.
 pub(super) struct Limits {
-    /// How many wait at the same time; 0 if the server has no tasks.
+    /// The maximum number at the same time; 0 if the server has no tasks.
     pub(super) tasks: usize,
-    /// How many of one principal.
+    /// The maximum for one principal.
     pub(super) each: usize,
     /// Whether the server may ask a client to decide on the calls of its principal.
     pub(super) asks: bool,
@@ -59,10 +59,10 @@ pub(super) struct Limits {
     pub(super) hold: Option<Duration>,
 }
 
-/// How many calls wait at the same time on a server that has no tasks.
+/// The maximum number of suspended calls on a server that has no tasks.
 const WAITING: usize = 1024;
 
-/// A call that waits, or runs and asks its client.
+/// A suspended call, or a running call with questions for its client.
 pub(super) struct Ticket {
     desk: Arc<Desk>,
     call: CallId,
@@ -78,7 +78,7 @@ impl Tasks {
         self.limits.tasks > 0
     }
 
-    /// How many calls may wait.
+    /// Returns the maximum number of suspended calls.
     const fn max(&self) -> usize {
         if self.has_tasks() { self.limits.tasks } else { WAITING }
     }
@@ -87,13 +87,13 @@ impl Tasks {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Describes a call that waits as a task.
+    /// Describes a suspended call as a task.
     pub(super) async fn task(&self, server: &McpServer, ticket: &Ticket) -> Result<Task, ErrorData> {
         let look = ticket.look(server).await?.ok_or_else(unknown)?;
         Ok(described(task_id(ticket.desk.run.id(), &ticket.call).ok_or_else(unknown)?, &look))
     }
 
-    /// Adds a task to those of its run. Returns them, and whether it is the first.
+    /// Adds a task to those of its run. Returns the run's tasks, and whether it is the first one.
     fn desk(&self, run: &Run, party: &RunOptions, add: impl FnOnce(&Desk)) -> Result<(Arc<Desk>, bool), Refusal> {
         let mut desks = self.desks();
         let theirs = desks.values().filter(|desk| desk.party.is_principal_of(party));
@@ -107,13 +107,13 @@ impl Tasks {
         let known = desks.get(run.id()).cloned();
         let is_new = known.is_none();
         let desk = known.unwrap_or_else(|| Arc::new(Desk::new(run.clone(), party.clone())));
-        // Before anybody can see that there is none.
+        // Added before the insertion, so that no other task sees an empty `Desk` and removes it.
         add(&desk);
         desks.insert(run.id().to_owned(), Arc::clone(&desk));
         Ok((desk, is_new))
     }
 
-    /// Says what a task is at this moment.
+    /// Returns the present state of a task.
     pub(super) async fn get(
         &self,
         server: &McpServer,
@@ -155,7 +155,7 @@ impl Tasks {
         desk.cancel(&server.0, &call).await.map_err(|error| failed(&error))
     }
 
-    /// Finds a task of a party: here, or in the store, where a process before may have left it.
+    /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
     async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<(Arc<Desk>, CallId), ErrorData> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
         let (run_id, call) = id.rsplit_once('.').filter(|_| is_id).ok_or_else(unknown)?;
@@ -185,7 +185,7 @@ impl Tasks {
         Ok((desk, call))
     }
 
-    /// Removes a run whose tasks are over. `false` if there is a new one.
+    /// Removes a run whose tasks are over. Returns `false` if it has a new task.
     fn leave(&self, desk: &Desk) -> bool {
         let mut desks = self.desks();
         let is_over = desk.len() == 0;

@@ -9,7 +9,7 @@ use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
 use crate::tool::Hash;
 
-/// The most connections that are kept open; the one that was used longest ago ends for another.
+/// The maximum number of open connections; one more replaces the least recently used.
 const MAX_OPEN: usize = 64;
 
 /// The connections of one server.
@@ -21,7 +21,7 @@ impl Accounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the connection of a token; the first time, agrees on a revision with the server.
+    /// Returns the connection of a token. On the first use, agrees on a revision with the server.
     pub(super) async fn of(
         &self,
         http: &Http,
@@ -33,7 +33,7 @@ impl Accounts {
             let mut open = self.open();
             let known = open.iter().position(|(of, _)| *of == hash);
             if let Some((_, connection)) = known.map(|at| open.remove(at)).filter(|(_, known)| !known.is_closed()) {
-                // The last is the one that was used last.
+                // The list is ordered by last use.
                 open.push((hash, Arc::clone(&connection)));
                 return Ok(connection);
             }
@@ -48,13 +48,13 @@ impl Accounts {
         Ok(connection)
     }
 
-    /// Forgets the connection of a token that the server refused.
+    /// Removes the connection of a token that the server rejected.
     pub(super) fn forget(&self, token: &Secret<String>) {
         let hash = Hash::sha256(token.expose());
         self.open().retain(|(of, _)| *of != hash);
     }
 
-    /// Ends all connections in order.
+    /// Closes all connections gracefully.
     pub(super) async fn shutdown(&self) {
         let open = std::mem::take(&mut *self.open());
         for connection in open.into_iter().filter_map(|(_, connection)| Arc::into_inner(connection)) {

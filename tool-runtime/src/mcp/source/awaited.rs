@@ -1,4 +1,4 @@
-//! [`Awaited`]: a server as a catalog sees it, before its first list and with it.
+//! [`Awaited`]: a server in a catalog, before its first list and after it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,7 +14,7 @@ use crate::mcp::source::state::State;
 use crate::policy::Unready;
 use crate::registration::{DynamicTool, OnAccount, ToolServer};
 
-/// A server as a catalog waits for it.
+/// A server whose first list a catalog awaits.
 pub(super) struct Awaited {
     server: Server,
     prefix: String,

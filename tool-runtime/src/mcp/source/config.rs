@@ -1,4 +1,4 @@
-//! [`RemoteServer`]: how a server is reached, as the operator configures it.
+//! [`RemoteServer`]: the operator's configuration of a server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::capability::Secret;
 use crate::mcp::source::SourceError;
 
-/// The longest id of a server, in bytes, so that the names of its tools have room.
+/// The longest id of a server, in bytes. It leaves room for the names of the server's tools.
 const MAX_ID_BYTES: usize = 20;
 
-/// A server whose tools are brought in: its id, and how it is reached.
+/// A server whose tools are brought in: its id, and how to reach it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,24 +31,24 @@ pub struct RemoteServer {
     pub(super) limits: Limits,
 }
 
-/// Where a server is.
+/// How to reach a server.
 pub(super) enum Reach {
-    /// A process that is started, with its whole environment.
+    /// A process to start, with its whole environment.
     Command { program: String, args: Vec<String>, env: BTreeMap<String, String>, folder: Option<PathBuf> },
     /// An endpoint for streamable HTTP, with the headers of each request, and the kind of connection that calls need.
     Url { url: String, headers: Vec<(String, Secret<String>)>, connection: Option<&'static str> },
 }
 
-/// What a server may take.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// To start and answer the handshake, and again to list all tools.
+    /// The time to start and answer the handshake, and again to list all tools.
     pub(super) connect: Duration,
-    /// To answer one call.
+    /// The time to answer one call.
     pub(super) call: Duration,
-    /// How long a list counts before it is read again.
+    /// How long a list is valid before it is read again.
     pub(super) refresh: Duration,
-    /// One message, in bytes.
+    /// The size of one message, in bytes.
     pub(super) message: usize,
 }
 
@@ -64,17 +64,18 @@ impl Default for Limits {
 }
 
 impl RemoteServer {
-    /// A server that is started as a process and spoken to over its standard input and output.
+    /// Configures a server that runs as a process, over its standard input and output.
     ///
-    /// `id` names it in the names of its tools, `mcp__<id>__<tool>`: lower-case letters and digits in words that `_` or
-    /// `-` joins, at most 20 bytes. The process gets no environment but what [`env`](Self::env) says; without a `PATH`
-    /// in it, `program` is a path or lies where the system looks by itself.
+    /// `id` is a part of the names of its tools, `mcp__<id>__<tool>`: lower-case letters and digits in words joined by
+    /// `_` or `-`, at most 20 bytes. The process gets only the environment that [`env`](Self::env) sets; without a
+    /// `PATH` in it, `program` must be a path or in a default folder of the system.
     pub fn command(id: impl Into<String>, program: impl Into<String>) -> Self {
         let (program, args, env) = (program.into(), Vec::new(), BTreeMap::new());
         Self::reached(id.into(), Reach::Command { program, args, env, folder: None })
     }
 
-    /// A server behind a URL, for streamable HTTP. Redirects are refused, and no proxy is read from the environment.
+    /// Configures a server behind a URL, for streamable HTTP. Redirects are not followed, and proxy settings of the
+    /// environment are ignored.
     pub fn url(id: impl Into<String>, url: impl Into<String>) -> Self {
         Self::reached(id.into(), Reach::Url { url: url.into(), headers: Vec::new(), connection: None })
     }
@@ -83,7 +84,7 @@ impl RemoteServer {
         Self { id, reach, limits: Limits::default() }
     }
 
-    /// Adds arguments of the process. A server behind a URL has none.
+    /// Adds arguments of the process. Without effect for a server behind a URL.
     pub fn args<S: Into<String>>(mut self, more: impl IntoIterator<Item = S>) -> Self {
         if let Reach::Command { args, .. } = &mut self.reach {
             args.extend(more.into_iter().map(Into::into));
@@ -91,7 +92,8 @@ impl RemoteServer {
         self
     }
 
-    /// Adds a variable to the environment of the process, which is empty otherwise. A server behind a URL has none.
+    /// Adds a variable to the environment of the process, which is empty otherwise. Without effect for a server behind
+    /// a URL.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Reach::Command { env, .. } = &mut self.reach {
             env.insert(name.into(), value.into());
@@ -99,7 +101,7 @@ impl RemoteServer {
         self
     }
 
-    /// Sets the folder that the process starts in. A server behind a URL has none.
+    /// Sets the folder that the process starts in. Without effect for a server behind a URL.
     pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
         if let Reach::Command { folder, .. } = &mut self.reach {
             *folder = Some(path.into());
@@ -107,7 +109,7 @@ impl RemoteServer {
         self
     }
 
-    /// Adds a header to each request, for example `authorization`. A process gets none.
+    /// Adds a header to each request, for example `authorization`. Without effect for a process.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Reach::Url { headers, .. } = &mut self.reach {
             headers.push((name.into(), Secret::new(value.into())));
@@ -116,9 +118,9 @@ impl RemoteServer {
     }
 
     /// Sends a bearer token with each call: that of the account which the run maps to this kind of connection
-    /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker hands it out
-    /// ([`BearerToken`](crate::capability::BearerToken)). Tools are listed without it, with the headers alone. A process
-    /// gets none.
+    /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker returns it
+    /// ([`BearerToken`](crate::capability::BearerToken)). Listing tools does not use it, only the headers. Without
+    /// effect for a process.
     pub fn connection(mut self, kind: &'static str) -> Self {
         if let Reach::Url { connection, .. } = &mut self.reach {
             *connection = Some(kind);
@@ -133,26 +135,26 @@ impl RemoteServer {
         self
     }
 
-    /// Sets how long one call may take; a minute by default. The policy's `max_runtime_ms` holds too.
+    /// Sets how long one call may take; a minute by default. The policy's `max_runtime_ms` applies, too.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.limits.call = timeout;
         self
     }
 
-    /// Sets how long the list of tools counts before a call reads it again; a minute by default.
+    /// Sets how long the list of tools is valid before a call reads it again; a minute by default.
     pub fn refresh(mut self, age: Duration) -> Self {
         self.limits.refresh = age;
         self
     }
 
-    /// Sets how long one message of the server may be, in bytes; 8 MiB by default. A longer one is not kept, and fails
-    /// its call as `result_too_large`.
+    /// Sets the maximum size of one message of the server, in bytes; 8 MiB by default. A longer message is not stored,
+    /// and fails its call as `result_too_large`.
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.limits.message = bytes;
         self
     }
 
-    /// The id that the operator gave the server.
+    /// Returns the id that the operator gave the server.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -170,7 +172,7 @@ impl RemoteServer {
     }
 }
 
-// Arguments, environment and headers can hold secrets.
+// Arguments, environment and headers can contain secrets.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteServer").field("id", &self.id).finish_non_exhaustive()

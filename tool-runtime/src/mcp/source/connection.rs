@@ -1,4 +1,4 @@
-//! [`Connection`]: an open connection after its handshake, in the revision that the server speaks.
+//! [`Connection`]: an open connection after its handshake, in the revision of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::mcp::source::tasks;
 /// Revisions with a handshake, the preferred one first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The revision without one: each request says who asks.
+/// The revision without a handshake: each request describes its client.
 pub(super) const STATELESS: &str = "2026-07-28";
 
 /// An open connection.
@@ -29,7 +29,7 @@ pub(super) struct Connection {
     wire: Wire,
     next: AtomicU64,
     is_stateless: bool,
-    /// Whether the server offers to say when its tools change.
+    /// Whether the server declares notifications about changes of its tools.
     announces: bool,
 }
 
@@ -39,7 +39,7 @@ enum Wire {
 }
 
 impl Connection {
-    /// Reaches a server and agrees on a revision with it, within the time to connect.
+    /// Connects to a server and agrees on a revision with it, within the connect timeout.
     pub(super) async fn open(state: &State) -> Result<Self, Failure> {
         let State { id, reach, http, limits, hints, diagnostics, .. } = state;
         let Reach::Command { program, args, env, folder } = reach else {
@@ -50,7 +50,7 @@ impl Connection {
         let program = Program { path: program, args, env, folder: folder.as_ref() };
         let start = || Stdio::start(Arc::clone(id), &program, limits.message, Arc::clone(hints), diagnostics);
         match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
-            // It ended because it was asked for a handshake that its revision does not have.
+            // The process ended on a handshake that its revision does not have, so it is started again without one.
             Err(Failure::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
             agreed => agreed,
         }
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Why no answer came.
+    /// Returns the reason why no answer came.
     fn silence(&self) -> Failure {
         match &self.wire {
             Wire::Stdio(stdio) if stdio.is_no_server() => Failure::NotMcp,
@@ -107,9 +107,9 @@ impl Connection {
                 }
                 Ok(())
             }
-            // A server of the revision without a handshake does not know the request.
+            // A server of the revision without a handshake rejects the unknown request.
             Err(first @ (Failure::Refused { .. } | Failure::Status(400 | 405 | 422))) => match self.discover().await {
-                // The server refuses both; its first refusal names the cause.
+                // The server rejects both requests; its first error names the cause.
                 Err(Failure::Refused { .. }) if matches!(first, Failure::Refused { .. }) => Err(first),
                 Err(Failure::Closed | Failure::NotSent(_)) if matches!(self.wire, Wire::Stdio(_)) => {
                     Err(Failure::NoHandshake)
@@ -120,8 +120,8 @@ impl Connection {
         }
     }
 
-    /// Continues with a server that answered the handshake with the revision that has none. One that cannot be discovered
-    /// either is taken at its word, in the session that it began.
+    /// Continues with a server that answered the handshake with the revision without one. If it does not support
+    /// `server/discover` either, its answer counts, and the session that it began is used.
     async fn confirm(&mut self, capabilities: &str) -> Result<(), Failure> {
         self.is_stateless = true;
         self.announces = announces(capabilities);
@@ -130,7 +130,7 @@ impl Connection {
         }
         match self.send("server/discover", None, &self.described(json!({}))).await {
             Ok(result) => {
-                // A server with `server/discover` has no sessions.
+                // A server that supports `server/discover` has no sessions.
                 if let Wire::Http(http) = &self.wire {
                     http.forget();
                     http.speak(STATELESS);
@@ -152,7 +152,7 @@ impl Connection {
     async fn discover(&mut self) -> Result<(), Failure> {
         self.is_stateless = true;
         if let Wire::Http(http) = &self.wire {
-            // A session that a refused handshake began is of no use.
+            // Drop a session that the rejected handshake may have begun.
             http.forget();
             http.speak(STATELESS);
         }
@@ -176,7 +176,7 @@ impl Connection {
         Err(Failure::Protocol("the server speaks no revision that is spoken here"))
     }
 
-    /// Sends a request and waits for its result, as the server wrote it.
+    /// Sends a request and waits for its result, in the server's own text.
     pub(super) async fn request(
         &self,
         method: &str,
@@ -191,14 +191,14 @@ impl Connection {
         }
     }
 
-    /// Whether the server says when its tools change, and has to be asked to: but for a process with a handshake, which
-    /// just says it.
+    /// Whether changes of the tools are reported only over a subscription. A process with a handshake reports them
+    /// without one.
     pub(super) const fn has_subscriptions(&self) -> bool {
         self.announces && (self.is_stateless || self.is_http())
     }
 
-    /// Asks the server to say when its tools change. Returns what gets its acknowledgement, which is true if it does so,
-    /// and the request, which lasts as long as the subscription.
+    /// Subscribes to changes of the tools. Returns the receiver of the acknowledgement, which is true if the server
+    /// will report them, and the request, which lasts as long as the subscription.
     pub(super) fn listen<'a>(
         &'a self,
         hints: &Hints,
@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose answer nobody waits for.
+    /// Sends a request without waiting for its answer.
     pub(super) fn send_unheard(&self, method: &'static str, name: &str, params: Value) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let text = message::request(id, method, &self.described(params));
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Parameters that say who asks, where no handshake did.
+    /// Adds the description of this client to parameters, if there was no handshake.
     fn described(&self, mut params: Value) -> Value {
         if let (true, Some(members)) = (self.is_stateless, params.as_object_mut()) {
             let meta = json!({
@@ -258,12 +258,12 @@ impl Connection {
         }
     }
 
-    /// Whether requests leave this machine's process over HTTP.
+    /// Whether requests leave this process over HTTP.
     pub(super) const fn is_http(&self) -> bool {
         matches!(self.wire, Wire::Http(_))
     }
 
-    /// Ends the connection in order.
+    /// Closes the connection gracefully.
     pub(super) async fn shutdown(self) {
         match self.wire {
             Wire::Stdio(stdio) => stdio.shutdown().await,
@@ -272,7 +272,7 @@ impl Connection {
     }
 }
 
-/// Whether a server offers to say when its tools change.
+/// Whether a server declares notifications about changes of its tools.
 fn announces(capabilities: &str) -> bool {
     #[derive(Default, Deserialize)]
     struct Offered {
@@ -287,7 +287,7 @@ fn announces(capabilities: &str) -> bool {
     offered.tools.is_some_and(|tools| tools.list_changed)
 }
 
-/// What a server may count on: it may make a task of a call, and ask for nothing.
+/// Returns the capabilities of this client: the server may turn a call into a task, and may request nothing.
 fn offers() -> Value {
     json!({"extensions": {tasks::EXTENSION: {}}})
 }

@@ -1,4 +1,4 @@
-//! [`Listed`]: one entry of a server's list, read by itself, so that a bad one costs no other.
+//! [`Listed`]: one entry of a server's list, read on its own, so that a bad entry does not spoil the others.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -19,13 +19,13 @@ use crate::tool::Hash;
 /// The longest definition, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The deepest JSON of a definition; its schemas have limits of their own.
+/// The deepest nesting of a definition's JSON; its schemas have limits of their own.
 const MAX_DEPTH: usize = 110;
 
-/// The longest name of a tool that is shown, in bytes.
+/// The longest name of a tool that is displayed, in bytes.
 const MAX_SHOWN_NAME: usize = 128;
 
-/// Why a tool of a server is kept out, whatever the policy says.
+/// Why a tool of a server is rejected, regardless of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantine {
     code: &'static str,
@@ -37,7 +37,8 @@ impl Quarantine {
         Self { code, message: message.into() }
     }
 
-    /// A stable word: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`, `input_schema`,
+    /// Returns a stable code: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
+    /// `input_schema`,
     /// `output_schema`, `unsupported_execution`, `unsupported_header`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -54,23 +55,23 @@ impl fmt::Display for Quarantine {
 /// One entry of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
-    /// What the server calls the tool; empty if it has no name that can be read.
+    /// The server's own name of the tool; empty if the name cannot be read.
     pub(super) raw: String,
-    /// The definition, or why there is none.
+    /// The definition, or the reason of its rejection.
     pub(super) admitted: Result<Definition, Quarantine>,
 }
 
 /// A definition that a catalog can take.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
-    /// What the tool is called here.
+    /// The name of the tool in this library.
     pub(super) name: String,
     pub(super) pin: Hash,
     pub(super) title: Option<String>,
     pub(super) description: String,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
-    /// All of it, as the server published it.
+    /// The whole definition, as the server published it.
     pub(super) published: Value,
 }
 
@@ -147,8 +148,8 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Quaranti
     Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, published })
 }
 
-/// Removes from the descriptions of a schema what nobody sees: a model would read what a person who pins the definition
-/// does not.
+/// Removes invisible characters from the descriptions of a schema: a model would read them, but the person who pins the
+/// definition would not see them.
 fn seen(mut schema: Value) -> Value {
     describe(&mut schema);
     schema
@@ -161,7 +162,7 @@ fn describe(schema: &mut Value) {
             for (key, member) in members.iter_mut() {
                 match (&**key, member) {
                     ("title" | "description" | "$comment", Value::String(text)) => *text = plain(text),
-                    // Values, which stay as they are.
+                    // These keywords hold values, which stay unchanged.
                     ("const" | "enum" | "default" | "examples", _) => {}
                     (
                         "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
@@ -184,7 +185,7 @@ fn checked(code: &'static str, schema: &Value) -> Result<(), Quarantine> {
     })
 }
 
-/// Whether some property is marked to leave as a header.
+/// Whether a property is marked to be sent as a header.
 fn wants_headers(schema: &Value) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.is_some_and(|properties| {
@@ -192,8 +193,8 @@ fn wants_headers(schema: &Value) -> bool {
     })
 }
 
-/// Keeps out all tools of one name, and all that a model would take for each other: none of them is the right one. One
-/// definition that is listed several times, as by a server that repeats a page, is one tool.
+/// Rejects all tools with the same name, and all whose names a model could confuse, because none of them is known to be
+/// the right one. One definition that is listed several times, as by a server that repeats a page, counts as one tool.
 pub(super) fn set_apart(listed: &mut Vec<Listed>) {
     let mut pins = HashSet::new();
     listed.retain(|one| one.admitted.as_ref().ok().is_none_or(|definition| pins.insert(definition.pin)));
@@ -247,7 +248,7 @@ mod tests {
         let schemas = format!("{}{}", definition.input, definition.output.unwrap());
         assert!(!schemas.contains('\u{202e}') && !schemas.contains('\u{e0049}'), "{schemas}");
         assert_eq!(schemas.matches("\"Reads.\"").count(), 4, "{schemas}");
-        // Values are what the server compares with, and the pin is of what it published.
+        // Values keep theirs, because the server compares them; so does the published definition, which the pin covers.
         assert_eq!(schemas.matches('\u{200b}').count(), 2, "{schemas}");
         assert_eq!((definition.pin, definition.published), (schema::pin(&published), published));
     }

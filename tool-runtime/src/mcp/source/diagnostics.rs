@@ -1,7 +1,7 @@
-//! [`Diagnostics`]: the words of a server for its operators: the end of its standard error, and the message of a refusal.
+//! [`Diagnostics`]: texts of a server for operators: the end of its standard error, and the message of a refusal.
 //!
-//! They are bounded, without control and invisible characters, and without the configured secrets of the server. They reach
-//! notes and the log, and never a model.
+//! They are bounded, and contain no control or invisible characters and none of the server's configured secrets. They
+//! appear in notes and the log, never in a model's input.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,26 +14,26 @@ use tokio::time::timeout;
 use crate::mcp::source::config::Reach;
 use crate::text::{cut, unseen};
 
-/// How much of the standard error is kept, in bytes, in addition to the longest secret.
+/// How much of the standard error is stored, in bytes, in addition to the longest secret.
 const KEPT: usize = 4 * 1024;
 
-/// The most lines that are shown.
+/// The maximum number of lines that are shown.
 const MAX_LINES: usize = 10;
 
 /// The longest line that is shown, in bytes.
 const MAX_LINE: usize = 400;
 
-/// The shortest secret that is masked, in bytes. A shorter one is in every other word.
+/// The shortest secret that is masked, in bytes. A shorter one would match inside ordinary words.
 const SHORTEST: usize = 4;
 
-/// How long is waited for the end of the standard error of a process that ended.
+/// How long to wait for the end of the standard error after a process has exited.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Diagnostics {
-    /// The configured values with their names, the longest first.
+    /// The configured secrets with their names, the longest first.
     secrets: Vec<(String, String)>,
     tail: Mutex<Tail>,
-    /// Whether the standard error of the last process is at its end.
+    /// Whether the standard error of the last process has reached its end.
     has_ended: AtomicBool,
     ended: Notify,
 }
@@ -52,7 +52,8 @@ impl Diagnostics {
                 headers.iter().map(|(name, value)| (name.clone(), value.expose().clone())).collect()
             }
         };
-        // A key of several lines is written line by line, a token without the word before it.
+        // The server may print only a part of a value: one line of a multi-line key, or a token without `Bearer` before
+        // it.
         let parts = |(name, value): &(String, String)| {
             let name = name.clone();
             let parts: Vec<_> = value.split(['\n', '\r', ' ']).map(|part| (name.clone(), part.to_owned())).collect();
@@ -74,7 +75,8 @@ impl Diagnostics {
         self.secrets.first().map_or(0, |(_, longest)| longest.len())
     }
 
-    /// Reads the standard error of a process to its end, so that the process never waits, and keeps the last of it.
+    /// Reads the standard error of a process to its end, so that the process never blocks on it, and stores the last
+    /// part.
     pub(super) async fn drain(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
         *self.tail() = Tail::default();
         self.has_ended.store(false, Ordering::Release);
@@ -92,21 +94,21 @@ impl Diagnostics {
         self.ended.notify_waiters();
     }
 
-    /// Waits a moment for the last words of a process that ended.
+    /// Waits a moment for the last output of a process that exited.
     pub(super) async fn settled(&self) {
         let ended = self.ended.notified();
         if !self.has_ended.load(Ordering::Acquire) {
-            // A process that it left behind can hold the stream open.
+            // A child process that it left behind can hold the stream open.
             let _ = timeout(GRACE, ended).await;
         }
     }
 
-    /// The last lines of the standard error; `None` if there is nothing to read in them.
+    /// Returns the last lines of the standard error; `None` if they have no visible text.
     pub(super) fn lines(&self) -> Option<String> {
         let text = {
             let tail = self.tail();
             let bytes = tail.bytes.as_slice();
-            // The cut can go through a secret, whose rest would not be masked. It is dropped.
+            // A cut inside a secret would leave a rest that masking does not find, so the beginning is dropped.
             let whole = if tail.is_cut { self.longest_secret() } else { 0 };
             let masked = self.masked(&String::from_utf8_lossy(bytes));
             let from = (whole..masked.len()).find(|at| masked.is_char_boundary(*at)).unwrap_or(masked.len());
@@ -117,13 +119,13 @@ impl Diagnostics {
         (!last.is_empty()).then(|| last.join("\n"))
     }
 
-    /// One line that the server wrote, as an operator reads it.
+    /// Returns one line of the server in a form that is safe to show to an operator.
     pub(super) fn plain(&self, line: &str) -> String {
         let mut plain = String::with_capacity(line.len());
         let mut rest = line.chars();
         while let Some(one) = rest.next() {
             match one {
-                // Colours of a terminal: `ESC [ .. letter`.
+                // Colour codes of a terminal: `ESC [ .. letter`.
                 '\u{1b}' if rest.clone().next() == Some('[') => {
                     let _ = rest.by_ref().skip(1).find(|one| ('@'..='~').contains(one));
                 }
@@ -132,7 +134,7 @@ impl Diagnostics {
                 one => plain.push(one),
             }
         }
-        // Characters that were taken out can have hidden a secret.
+        // Mask after the removal, because removed characters can have split a secret.
         let masked = self.masked(plain.trim());
         let short = cut(&masked, MAX_LINE);
         if short.len() < masked.len() { format!("{short}..") } else { masked }
@@ -144,7 +146,7 @@ impl Diagnostics {
         })
     }
 
-    /// A note with the last lines of the standard error below it.
+    /// Returns the note with the last lines of the standard error below it.
     pub(super) fn noted(&self, mut note: String) -> String {
         if let Some(lines) = self.lines() {
             note.push_str("; the end of its standard error:");
@@ -188,7 +190,7 @@ mod tests {
         }
     }
 
-    /// A gigabyte is read as it comes, and what is kept of it does not grow.
+    /// Reading a gigabyte does not grow the stored part.
     #[tokio::test]
     async fn a_standard_error_without_an_end_costs_no_memory() {
         let reach = Reach::Command { program: String::new(), args: Vec::new(), env: BTreeMap::new(), folder: None };
@@ -203,7 +205,7 @@ mod tests {
         let env = [("API_KEY", "sk-live-0123456789"), ("SHORT", "x"), ("PEM", "-----BEGIN\nabcdefghijkl\nEND")];
         let shown = of(&env, b"bad key sk-live-0123456789 x\nsk-live\x1b[0m-0123456789\nabcdefghijkl\n").unwrap();
         assert_eq!(shown, "bad key [API_KEY] x\n[API_KEY]\n[PEM]");
-        // Wherever the window begins, no part of the secret is left at its edge.
+        // For every cut, no part of the secret is left at the edge.
         for shift in 0..40 {
             let mut text = "sk-live-0123456789".repeat(1000).into_bytes();
             text.extend(vec![b'.'; KEPT - 200 + shift]);

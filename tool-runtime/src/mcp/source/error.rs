@@ -1,21 +1,22 @@
-//! What goes wrong: [`SourceError`], which no server can cause, and [`Failure`], which servers cause.
+//! Errors: [`SourceError`], a mistake in the configuration, and [`Failure`], which servers cause.
 
 use std::fmt;
 
-/// A configuration of servers that cannot be used. What servers do wrong is no error: see
-/// [`ToolSource::tools`](crate::mcp::source::ToolSource::tools) and [`ToolSource::notes`](crate::mcp::source::ToolSource::notes).
+/// A configuration of servers that cannot be used. Mistakes of servers are not errors but reported by
+/// [`ToolSource::tools`](crate::mcp::source::ToolSource::tools) and
+/// [`ToolSource::notes`](crate::mcp::source::ToolSource::notes).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The id of a server is not one.
+    /// The id of a server is invalid.
     ServerId(String),
     /// Two servers have the same id, or ids that differ only in `-` and `_`.
     DuplicateServer(String),
-    /// The URL or a header of this server cannot be used; the text says why.
+    /// The URL or a header of this server cannot be used.
     Url {
         /// The id of the server.
         server: String,
-        /// What is wrong, without the URL, which can hold a password.
+        /// The mistake, without the URL, which can contain a password.
         message: String,
     },
 }
@@ -39,36 +40,36 @@ impl fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-/// Why a request has no result. The text is for operators and holds nothing that a server wrote, but for the message of
+/// Why a request has no result. The text is for operators and contains no text of the server, except the message of
 /// [`Refused`](Self::Refused), which is not displayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The process could not be started, or the address not reached: nothing was sent.
+    /// The process could not be started, or the address could not be reached: nothing was sent.
     NotSent(String),
     /// The connection ended.
     Closed,
-    /// The process wrote to its standard output, and not one message of the protocol.
+    /// The process wrote to its standard output, but no message of the protocol.
     NotMcp,
-    /// The process ended when it was asked to begin with a handshake.
+    /// The process exited on the request for a handshake.
     NoHandshake,
-    /// No answer in time.
+    /// No answer came in time.
     Timeout,
-    /// The answer is longer than a message may be.
+    /// The answer exceeds the maximum length of a message.
     TooLarge,
     /// The answer cannot be read.
     Unreadable,
     /// A JSON-RPC error, its message bounded and its `data` dropped.
     Refused { code: i64, message: String },
-    /// HTTP 401: the server refused the credentials, or asks for some.
+    /// HTTP 401: the server rejected the credentials, or requires some.
     Unauthorized,
     /// An HTTP status other than 200, 202 and 401.
     Status(u16),
-    /// What no server may do.
+    /// The server violated the protocol.
     Protocol(&'static str),
 }
 
 impl Failure {
-    /// Whether nothing of the request took effect for certain.
+    /// Whether the request certainly had no effect.
     pub(super) const fn had_no_effect(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! [`Hints`]: what a server says without being asked, of which only that its tools changed counts.
+//! [`Hints`]: unsolicited notifications; only `tools/list_changed` matters.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::mcp::source::message::Said;
 
-/// What a server said. Shared by its connections; however much it says, it is one hint.
+/// The notifications of a server. Its connections share them; any number of notifications gives one hint.
 #[derive(Default)]
 pub(super) struct Hints {
-    /// Told when the server says that its tools changed.
+    /// Notified when the server reports that its tools changed.
     pub(super) changed: Notify,
     open: Mutex<Option<Open>>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Hints {
 /// The subscription that is open.
 struct Open {
     id: u64,
-    /// Gets whether the server says when its tools change.
+    /// Receives whether the subscription reports changes of the tools.
     acknowledged: Option<oneshot::Sender<bool>>,
 }
 
@@ -26,7 +26,7 @@ impl Hints {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the subscription that this request opens, in the place of the one before. Returns what gets its
+    /// Stores the subscription that this request opens, in place of the previous one. Returns the receiver of its
     /// acknowledgement.
     pub(super) fn subscribe(&self, id: u64) -> oneshot::Receiver<bool> {
         let (acknowledged, receiver) = oneshot::channel();
@@ -34,11 +34,11 @@ impl Hints {
         receiver
     }
 
-    /// Takes what a server said. Returns the subscription that it ended with that.
+    /// Handles a notification. Returns the subscription that it ended.
     pub(super) fn hear(&self, said: Said) -> Option<u64> {
         let mut open = self.open();
         match said {
-            // The revisions with a handshake know no subscriptions; elsewhere only the one that is open counts.
+            // Revisions with a handshake have no subscriptions; in the other one, only the open subscription counts.
             Said::Changed { subscription: None } => self.changed.notify_one(),
             Said::Changed { subscription } => {
                 if subscription == open.as_ref().map(|open| open.id) {
@@ -48,7 +48,7 @@ impl Hints {
             Said::Acknowledged { subscription, of_tools } => {
                 let open = open.as_mut().filter(|open| subscription == Some(open.id));
                 if let Some(acknowledged) = open.and_then(|open| open.acknowledged.take()) {
-                    // A connection that ended meanwhile does not wait for it.
+                    // The receiver is gone if the connection ended meanwhile.
                     let _ = acknowledged.send(of_tools);
                 }
             }

@@ -1,5 +1,5 @@
-//! [`Http`]: a server behind a URL, spoken to by streamable HTTP: one POST for each message, answered as JSON or as a
-//! stream of events. Nothing is redirected and no proxy is read from the environment.
+//! [`Http`]: a server behind a URL, over streamable HTTP: one POST for each message, answered as JSON or as a stream of
+//! events. Redirects are not followed, and proxy settings of the environment are ignored.
 
 mod hear;
 mod resume;
@@ -26,7 +26,7 @@ const NOTIFY: Duration = Duration::from_secs(5);
 /// The longest id of a session, in bytes.
 const MAX_SESSION_BYTES: usize = 1024;
 
-/// Headers that this side writes.
+/// Headers that this client sets itself.
 const OWN_HEADERS: [&str; 9] = [
     "last-event-id",
     "accept",
@@ -47,14 +47,14 @@ struct Inner {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    /// The token of an account, as the value of a header.
+    /// The token of an account, as a header value.
     token: Option<HeaderValue>,
     max: usize,
     session: Mutex<Session>,
     hints: Arc<Hints>,
 }
 
-/// What the handshake settled.
+/// The results of the handshake.
 #[derive(Default, Clone)]
 struct Session {
     id: Option<HeaderValue>,
@@ -63,7 +63,7 @@ struct Session {
 }
 
 impl Http {
-    /// Checks URL and headers. The text of the error holds neither.
+    /// Checks the URL and the headers. The text of the error contains neither.
     pub(super) fn new(
         url: &str,
         headers: &[(String, Secret<String>)],
@@ -98,7 +98,7 @@ impl Http {
         Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, hints })))
     }
 
-    /// The same server, with the token of an account and a session of its own.
+    /// Returns the same server with the token of an account and its own session.
     pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, Failure> {
         let unfit = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(unfit)?;
@@ -120,7 +120,7 @@ impl Http {
         self.session().is_gone
     }
 
-    /// Begins anew, without the session of an earlier connection.
+    /// Starts over without the session of an earlier connection.
     pub(super) fn forget(&self) {
         *self.session() = Session::default();
     }
@@ -130,7 +130,7 @@ impl Http {
         self.session().version = Some(HeaderValue::from_static(version));
     }
 
-    /// Sends a request and reads until its answer. Dropping the future tells the server that it is cancelled.
+    /// Sends a request and reads until its answer. Dropping the future cancels the request at the server.
     pub(super) async fn request(
         &self,
         id: u64,
@@ -168,7 +168,7 @@ impl Http {
         if status == 200 && is_stream {
             return self.whole(id, response).await;
         }
-        // An older server refuses what it does not know with a status and a JSON-RPC error.
+        // Older servers answer unknown methods with an HTTP status and a JSON-RPC error in the body.
         if is_json && matches!(status, 200 | 400..=499) {
             let body = self.body(&mut response).await?;
             return match message::read(&body) {
@@ -191,11 +191,11 @@ impl Http {
         String::from_utf8(body).map_err(|_| Failure::Unreadable)
     }
 
-    /// Reads a stream until the answer, or until it ends without one: `None`. `place` is where it ended.
+    /// Reads a stream until the answer. Returns `None` if the stream ends without one; `place` is where it ended.
     async fn stream(&self, id: u64, response: &mut Response, place: &mut Place) -> Result<Option<Box<str>>, Failure> {
         let mut events = EventStream::new(self.0.max);
         let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
-        // A connection that broke off ended, too.
+        // A broken connection counts as the end of the stream.
         while let Ok(Some(chunk)) = response.chunk().await {
             let pushed = events.push(&chunk, &mut |frame| {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {
@@ -216,17 +216,17 @@ impl Http {
         Ok(None)
     }
 
-    /// Sends a message that has no answer, and waits until the server has it.
+    /// Sends a message that has no answer, and waits until the server has received it.
     pub(super) async fn tell(&self, text: String) -> Result<(), Failure> {
         let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| Failure::Closed)?;
         if response.status().is_success() { Ok(()) } else { Err(Failure::Status(response.status().as_u16())) }
     }
 
-    /// Sends a message that has no answer, in a task of its own.
+    /// Sends a message that has no answer, in a separate task.
     pub(super) fn notify(&self, text: String) {
         let request = self.post(text).timeout(NOTIFY);
         tokio::spawn(async move {
-            // Whether it arrived makes no difference here.
+            // A lost notification has no consequence here.
             let _ = request.send().await;
         });
     }
@@ -239,7 +239,7 @@ impl Http {
         }
     }
 
-    /// Sends a request whose answer nobody waits for, in a task of its own.
+    /// Sends a request in a separate task, without waiting for its answer.
     pub(super) fn send_unheard(&self, method: &str, name: &str, text: String) {
         if tokio::runtime::Handle::try_current().is_ok() {
             let request = self.routed(method, Some(name), text).timeout(NOTIFY);
@@ -249,13 +249,13 @@ impl Http {
         }
     }
 
-    /// A request, with the headers by which it is routed.
+    /// Builds a request with the headers for routing.
     fn routed(&self, method: &str, name: Option<&str>, text: String) -> RequestBuilder {
         let request = self.post(text);
         if self.session().version.as_ref().is_some_and(|version| version != STATELESS) {
             return request;
         }
-        // The stateless revision wants to be routed without its body being read.
+        // The stateless revision requires headers by which a request is routed without reading its body.
         let request = request.header("mcp-method", method);
         let name = name.and_then(|name| HeaderValue::from_str(name).ok());
         name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
@@ -289,7 +289,7 @@ impl Http {
     }
 }
 
-/// A request that is not answered yet.
+/// A request that has no answer yet.
 struct Pending<'a> {
     http: &'a Http,
     id: u64,
@@ -298,7 +298,7 @@ struct Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // Without a session, closing the stream says it.
+        // Without a session, closing the stream cancels the request.
         if self.is_open && self.http.session().id.is_some() && tokio::runtime::Handle::try_current().is_ok() {
             self.http.notify(message::cancelled(self.id));
         }

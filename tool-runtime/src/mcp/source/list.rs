@@ -1,4 +1,4 @@
-//! Reads a server's list of tools, page by page, within limits. What was read before a limit counts.
+//! Reads a server's list of tools, page by page, within limits. If a limit stops it, the tools read before stay.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::mcp::source::error::Failure;
 use crate::mcp::source::message;
 use crate::tool::Hash;
 
-/// The most pages of a list.
+/// The maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
 
-/// The most tools of a list.
+/// The maximum number of tools of a list.
 const MAX_TOOLS: usize = 10_000;
 
-/// The most bytes of a list.
+/// The maximum size of a list, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// The longest cursor, in bytes.
 const MAX_CURSOR_BYTES: usize = 8 * 1024;
 
-/// Tools that are read before other tasks get a turn.
+/// The number of tools that are read before the task yields to others.
 const TOOLS_A_TURN: usize = 16;
 
 /// A list of tools.
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     pub(super) stopped: Option<String>,
 }
 
-/// Reads the list. A server whose first page cannot be read has none.
+/// Reads the list. If its first page cannot be read, that is an error.
 pub(super) async fn list(server: &str, connection: &Connection, within: Duration) -> Result<Listing, Failure> {
     let until = Instant::now() + within;
     let (mut tools, mut bytes, mut cursor) = (Vec::new(), 0, None::<String>);
@@ -79,7 +79,7 @@ pub(super) async fn list(server: &str, connection: &Connection, within: Duration
             break;
         }
         let Some(next) = read.next else { break };
-        // An endless list need not repeat itself; the other limits hold for that.
+        // A repeated cursor ends the list. An endless list need not repeat one; the other limits stop it.
         if next.len() > MAX_CURSOR_BYTES || !seen.insert(Hash::sha256(&next)) {
             stopped = Some("it repeats a page, or its cursor is too long".to_owned());
             break;
@@ -90,7 +90,7 @@ pub(super) async fn list(server: &str, connection: &Connection, within: Duration
     Ok(Listing { tools, stopped })
 }
 
-/// A page; `None` if it is not one.
+/// Reads a page; `None` if the text is not one.
 fn read(text: &str) -> Option<Page<'_>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

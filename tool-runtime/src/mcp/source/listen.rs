@@ -1,8 +1,8 @@
-//! The subscription through which a server says that its tools changed: a request of the revision without a handshake, and
-//! the stream of a session over HTTP.
+//! The subscription to changes of a server's tools: a request in the revision without a handshake, and the stream of a
+//! session over HTTP.
 //!
-//! It enables nothing: what a server says here makes its list be read again, once in each interval at most. A subscription
-//! that ended is opened again after growing waits, for as long as the connection is open.
+//! Its notifications enable nothing: they only cause the list to be read again, at most once in each interval. A
+//! subscription that ended is opened again after growing waits, while the connection is open.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::mcp::source::connection::Connection;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 
-/// How long the first list waits for the subscription, so that no change falls between the two.
+/// How long the first list waits for the subscription, so that no change between the two is missed.
 const ACKNOWLEDGED: Duration = Duration::from_secs(1);
 
-/// The first wait before a subscription that ended is opened again; each further one is twice as long.
+/// The first wait before a subscription that ended is opened again; each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The longest wait, and how long a subscription lasts before the next wait is the first again.
+/// The longest wait. After a subscription has lasted this long, the waits start again from the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// JSON-RPC's code for a method that the server does not have.
@@ -33,26 +33,26 @@ const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) struct Listening(JoinSet<()>);
 
 impl Listening {
-    /// Opens the subscription of a connection, if its server has one. Returns once the server acknowledged it, or does
-    /// not in time.
+    /// Opens the subscription of a connection, if its server has one. Returns once the server has acknowledged it, or
+    /// after a time limit.
     pub(super) async fn start(connection: &Arc<Connection>, hints: &Arc<Hints>) -> Self {
         let mut task = JoinSet::new();
         if connection.has_subscriptions() {
             let (settled, first) = oneshot::channel();
             task.spawn(listen(Arc::clone(connection), Arc::clone(hints), settled));
-            // A later acknowledgement makes the list be read again.
+            // If the acknowledgement comes after the limit, the list is read again then.
             let _ = timeout(ACKNOWLEDGED, first).await;
         }
         Self(task)
     }
 
-    /// Ends it and waits until it holds the connection no more.
+    /// Ends the subscription and waits until it no longer uses the connection.
     pub(super) async fn end(&mut self) {
         self.0.shutdown().await;
     }
 }
 
-/// Keeps a subscription open. `settled` gets the first acknowledgement.
+/// Keeps a subscription open, by reopening it. `settled` receives the first acknowledgement.
 async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot::Sender<()>) {
     let (mut settled, mut wait) = (Some(settled), FIRST_WAIT);
     loop {
@@ -66,7 +66,7 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
                     return;
                 }
                 if settled.take().is_none_or(|settled| settled.send(()).is_err()) {
-                    // What changed while nobody listened was said to nobody.
+                    // Changes between two subscriptions were not reported, so assume one.
                     hints.changed.notify_one();
                 }
                 ended.await
@@ -83,7 +83,7 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
     }
 }
 
-/// Whether the server has no subscriptions, whatever it said.
+/// Whether the server turned out to have no subscriptions, even if it declared them.
 const fn is_final(ended: &Result<Box<str>, Failure>) -> bool {
     match ended {
         Err(Failure::Refused { code, .. }) => *code == METHOD_NOT_FOUND,

@@ -1,4 +1,4 @@
-//! JSON-RPC messages: what is sent, and what a line or an event holds, read no deeper than its envelope.
+//! JSON-RPC messages: writes requests, and reads the envelope of a line or an event without parsing its contents.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,15 +8,15 @@ use crate::json::{self, Limits};
 use crate::mcp::source::error::Failure;
 use crate::text::sentence;
 
-/// The longest message of an error that is kept, in bytes.
+/// The longest error message that is stored, in bytes.
 const MAX_ERROR_BYTES: usize = 2048;
 
-/// The longest id of a request of the server, which is sent back.
+/// The longest id of a request of the server, in bytes. The id is sent back.
 const MAX_ID_BYTES: usize = 256;
 
 /// A message of the server.
 pub(super) enum Incoming {
-    /// The answer to a request of this side.
+    /// The answer to a request of this client.
     Answer(u64, Result<Box<str>, Failure>),
     /// A request, with its id as it was written.
     Request { id: String, is_ping: bool },
@@ -24,16 +24,16 @@ pub(super) enum Incoming {
     Notification(Said),
 }
 
-/// What a notification says.
+/// The contents of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
-    /// The tools changed; with the subscription that was opened for that, in the revision that has them.
+    /// The tools changed. In the revision with subscriptions, `subscription` is the one that was opened for this.
     Changed { subscription: Option<u64> },
-    /// A subscription is open; `of_tools` is true if the server says on it when its tools change.
+    /// A subscription is open; `of_tools` is true if it reports changes of the tools.
     Acknowledged { subscription: Option<u64>, of_tools: bool },
-    /// The server ended what this request opened.
+    /// The server ended the subscription that this request opened.
     Cancelled { request: Option<u64> },
-    /// Nothing that counts here.
+    /// Any other notification.
     Other,
 }
 
@@ -51,8 +51,8 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads a message; `None` if it is not one. What it carries is not parsed, so that half a surrogate pair or a deep
-/// value costs only what it is in.
+/// Reads a message; `None` if it is not one. Its contents are not parsed here, so that half a surrogate pair or a deep
+/// value spoils only the part that contains it.
 pub(super) fn read(text: &str) -> Option<Incoming> {
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
     if let Some(method) = envelope.method {
@@ -74,7 +74,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
     Some(Incoming::Answer(id, result))
 }
 
-/// Reads a notification. One whose parameters cannot be read belongs to no subscription that is open.
+/// Reads a notification. One with unreadable parameters gets the subscription 0, which is never open.
 fn said(method: &str, params: &str) -> Said {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -96,7 +96,7 @@ fn said(method: &str, params: &str) -> Said {
     struct Filter {
         tools_list_changed: bool,
     }
-    // Of this side's requests each has a number; 0 is none of them.
+    // Requests of this client have numbers from 1; 0 matches none of them.
     let number = |id: &RawValue| id.get().parse().unwrap_or(0);
     let read = || serde_json::from_str::<Params<'_>>(params).ok();
     let subscription = |params: &Option<Params<'_>>| match params {
@@ -131,28 +131,28 @@ pub(super) fn refused(error: &str) -> Failure {
     Failure::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
 }
 
-/// The value of a JSON string; `None` for other JSON.
+/// Returns the value of a JSON string; `None` for other JSON.
 pub(super) fn string(text: &str) -> Option<String> {
     let value = json::parse_value(text, &Limits::UNBOUNDED).ok()?;
     value.as_str().map(str::to_owned)
 }
 
-/// A request of this side.
+/// Writes a request of this client.
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-/// A notification of this side.
+/// Writes a notification of this client.
 pub(super) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// The notification that nobody waits for an answer any more.
+/// Writes the notification that cancels a request.
 pub(super) fn cancelled(id: u64) -> String {
     notification("notifications/cancelled", &json!({"requestId": id, "reason": "the call ended"}))
 }
 
-/// The answer to a request of the server. This side offers neither sampling nor elicitation nor roots.
+/// Writes the answer to a request of the server. This client offers neither sampling nor elicitation nor roots.
 pub(super) fn answer(id: &str, is_ping: bool) -> String {
     if is_ping {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);

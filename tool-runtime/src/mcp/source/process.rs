@@ -1,10 +1,10 @@
-//! [`ProcessGroup`]: a process that ends with all that it started.
+//! [`ProcessGroup`]: a process that ends together with all its descendants in the group.
 
 use std::io;
 
 use tokio::process::{Child, Command};
 
-/// A process in a group of its own. If it is dropped before its end was awaited, the whole group is killed.
+/// A process in its own group. If it is dropped before its exit was awaited, the whole group is killed.
 pub(crate) struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -22,7 +22,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Without an id its end was awaited, and the id can be another's. Until then it is that of its group, too.
+        // `id()` is `None` after the exit was awaited: the id may belong to another process then. Before, it is the
+        // group's id, too.
         #[cfg(unix)]
         if let Some(group) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

@@ -1,4 +1,4 @@
-//! [`Remote`]: a tool of a server, as the catalog runs it.
+//! [`Remote`]: a tool of a server in the form that the catalog runs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,11 +21,11 @@ use crate::tool::Hash;
 /// A tool with the definition that the catalog has.
 pub(super) struct Remote {
     pub(super) server: Server,
-    /// What the server calls it.
+    /// The server's own name for it.
     pub(super) raw: String,
     pub(super) name: String,
     pub(super) pin: Hash,
-    /// Whether its definition says what `structuredContent` is.
+    /// Whether its definition has a schema of `structuredContent`.
     pub(super) is_structured: bool,
 }
 
@@ -48,7 +48,7 @@ impl AccountHandler for Remote {
 }
 
 impl Remote {
-    /// One call. It is not repeated, whatever becomes of it.
+    /// Makes one call. It is never repeated, even if its outcome is unknown.
     async fn called(&self, arguments: &Value, token: Option<&Secret<String>>) -> Result<WithMedia<Value>, ToolError> {
         let not_sent = |why: &str, code: &'static str| ToolError::of_source(ErrorKind::Tool, why).with_code(code);
         if self.pin() != Some(self.pin) {
@@ -68,7 +68,7 @@ impl Remote {
         }
     }
 
-    /// The same over the connection of an account, which may have to be opened first.
+    /// Makes the call over the connection of an account, which may have to be opened first.
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, Failure> {
         let State { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(Failure::NotSent("the URL cannot be used".to_owned())) };
@@ -76,7 +76,7 @@ impl Remote {
         tasks::call(&connection, &self.raw, arguments, limits.call).await
     }
 
-    /// Says whose credentials the server refused. It did nothing.
+    /// Returns the error for rejected credentials, and whose they are. The call had no effect.
     fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
         let State { id, accounts, .. } = &*self.server.state;
         match (token, self.server.state.kind()) {

@@ -1,4 +1,4 @@
-//! What a server answers to a call, read block by block. Nothing of it is fetched, and `_meta` is not read.
+//! A server's answer to a call, read block by block. No URL in it is fetched, and `_meta` is not read.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,10 +10,10 @@ use crate::json::{self, Limits};
 use crate::media::Media;
 use crate::text::{cut, seen};
 
-/// The most blocks of a result that are read.
+/// The maximum number of blocks of a result that are read.
 const MAX_BLOCKS: usize = 256;
 
-/// The longest text with which a server reports a failure, in bytes.
+/// The longest error text of a server, in bytes.
 const MAX_ERROR_BYTES: usize = 4096;
 
 #[derive(Deserialize)]
@@ -30,17 +30,17 @@ struct Raw<'a> {
     task: Option<&'a RawValue>,
 }
 
-/// What the blocks of a result are.
+/// The contents of a result's blocks.
 #[derive(Default)]
 struct Blocks {
     text: Vec<String>,
     resources: Vec<Value>,
     media: Vec<Media>,
-    /// Blocks in whose place the text says what is missing.
+    /// The number of omitted blocks, for each of which the text has a remark.
     missing: usize,
 }
 
-/// The schema of the value of a tool that publishes none.
+/// Returns the schema of the value of a tool that publishes none.
 pub(super) fn plain_schema() -> Value {
     let text = || json!({"type": "string"});
     let resource = json!({
@@ -56,14 +56,14 @@ pub(super) fn plain_schema() -> Value {
     })
 }
 
-/// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool is about, and
-/// otherwise the text of its blocks.
+/// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool describes;
+/// otherwise it is the text of the blocks.
 pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, ToolError> {
     let invalid = |why: &str| ToolError::of_source(ErrorKind::Invalid, why);
     let raw: Raw<'_> = serde_json::from_str(text).map_err(|_| invalid("the result is not one of a tool"))?;
     let kind = raw.result_type.map(RawValue::get);
     if raw.task.is_some() || kind == Some("\"task\"") {
-        // The server may be at work, and nobody waits for it.
+        // The server may still be working, and this client cannot wait for it.
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
@@ -120,7 +120,7 @@ impl Blocks {
         }
     }
 
-    /// A file, held to the type that it says it has.
+    /// Adds a file, which must be of the type that it declares.
     fn media(&mut self, media_type: Option<&str>, data: Option<&str>, kind: Option<&str>) {
         let fits = |media_type: &&str| kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
         let media = media_type.filter(fits).zip(data).and_then(|(kind, data)| Media::base64(kind, data).ok());
@@ -130,7 +130,7 @@ impl Blocks {
         }
     }
 
-    /// A resource, which is named and never fetched.
+    /// Adds the name of a resource. The resource itself is never fetched.
     fn resource(&mut self, resource: &Value, text: Option<String>) {
         let mut shown = Map::new();
         for (key, as_shown) in [("uri", "uri"), ("name", "name"), ("mimeType", "mime_type")] {
@@ -147,7 +147,7 @@ impl Blocks {
         self.text.push(format!("[Left out: {what}.]"));
     }
 
-    /// The value of a tool that publishes no schema. `None` if nothing of the result can be read.
+    /// Returns the value of a tool that publishes no schema. `None` if no part of the result can be read.
     fn value(&mut self, structured: Option<Value>) -> Option<Value> {
         let readable = self.text.len() - self.missing + self.resources.len() + self.media.len();
         if readable == 0 && self.missing > 0 && structured.is_none() {
@@ -164,13 +164,13 @@ impl Blocks {
     }
 }
 
-/// Removes invisible characters and all control characters but tabs and line ends. No terminal then executes the text,
-/// and a model reads the same text as a person who decides.
+/// Removes invisible characters and all control characters except tabs and line ends. No terminal then executes the
+/// text, and a model reads the same text as a person who decides.
 pub(super) fn plain(text: &str) -> String {
     seen(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
 
-/// The same for every text of a value.
+/// Removes them from every string of a value.
 fn plain_value(value: Value) -> Value {
     match value {
         Value::String(text) => plain(&text).into(),
@@ -180,7 +180,7 @@ fn plain_value(value: Value) -> Value {
     }
 }
 
-/// The failure of a request that has no result.
+/// Returns the tool error for a request that has no result.
 pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
     use super::error::Failure;
     match failure {

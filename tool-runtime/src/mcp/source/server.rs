@@ -1,4 +1,4 @@
-//! The task of one server: it connects, lists and reconnects, one thing at a time. Calls go past it.
+//! The task of one server: it connects, lists and reconnects, one at a time. Calls do not pass through it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,19 +15,19 @@ use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::State;
 use crate::registration::NotReady;
 
-/// Orders that may wait.
+/// The number of orders that may wait.
 const ORDERS: usize = 64;
 
-/// The shortest time between two lists that a server asks for by saying that its tools changed.
+/// The shortest time between two reads of the list that a server causes by reporting changed tools.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The first wait after a server could not be reached; each further one is twice as long.
+/// The first wait after a server could not be reached; each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A handle to the task, which ends with the last of them.
+/// A handle to the task. The task ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) state: Arc<State>,
@@ -35,25 +35,25 @@ pub(super) struct Server {
 }
 
 enum Order {
-    /// Connects and lists where that is due.
+    /// Connects and lists if that is due.
     Ready { need: Need, done: oneshot::Sender<Result<(), NotReady>> },
-    /// Ends the connection in order.
+    /// Closes the connection gracefully.
     Shutdown(oneshot::Sender<()>),
 }
 
 /// The required age of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// That there is one, of whatever age.
+    /// A list of any age.
     Listed,
-    /// That it counts.
+    /// A list that has not expired.
     Fresh,
-    /// That it is read now.
+    /// A list that is read now.
     Now,
 }
 
 impl Server {
-    /// Starts the task. Nothing is connected before the first order, or before [`begin`](Self::begin).
+    /// Starts the task. It connects to nothing before the first order, or before [`begin`](Self::begin).
     pub(super) fn start(state: State) -> Self {
         let state = Arc::new(state);
         let (orders, received) = mpsc::channel(ORDERS);
@@ -61,21 +61,21 @@ impl Server {
         Self { state, orders }
     }
 
-    /// Waits until the server answers and has the list that is needed.
+    /// Waits until the server answers and a list of the required age is there.
     pub(super) async fn ready(&self, need: Need) -> Result<(), NotReady> {
         let (done, answer) = oneshot::channel();
         self.orders.send(Order::Ready { need, done }).await.map_err(|_| shut_down())?;
         answer.await.map_err(|_| shut_down())?
     }
 
-    /// Connects and lists, without waiting for it.
+    /// Starts to connect and list, without waiting.
     pub(super) fn begin(&self) {
         let (done, _) = oneshot::channel();
-        // The first order always has room.
+        // The queue is empty before the first order, so this cannot fail.
         let _ = self.orders.try_send(Order::Ready { need: Need::Listed, done });
     }
 
-    /// Ends the connection and the task. A server that is connecting does not delay it.
+    /// Ends the connection and the task. A connection attempt in progress does not delay it.
     pub(super) async fn shutdown(&self) {
         self.state.closing.cancel();
         let (done, ended) = oneshot::channel();
@@ -91,12 +91,12 @@ fn shut_down() -> NotReady {
 
 struct Task {
     state: Arc<State>,
-    /// When the list was read from the connection that is open.
+    /// When the list was read over the open connection.
     listed: Option<Instant>,
-    /// When the list has to be read again, because the server said so.
+    /// When the list has to be read again, because the server reported a change.
     due: Option<Instant>,
     listening: Listening,
-    /// Attempts to connect that failed in a row, and when the next may be made.
+    /// The number of failed attempts in a row, and the earliest time of the next one.
     failed: u32,
     next: Instant,
 }
@@ -116,13 +116,13 @@ impl Task {
                 order = orders.recv() => match order {
                     Some(Order::Ready { need, done }) => {
                         let ready = state.closing.run_until_cancelled(self.ready(need)).await;
-                        // The call may have been dropped.
+                        // The receiver is gone if the call was dropped.
                         let _ = done.send(ready.unwrap_or_else(|| Err(shut_down())));
                     }
                     Some(Order::Shutdown(done)) => {
                         self.listening.end().await;
                         let connection = self.state.down(Some("it was shut down".to_owned()));
-                        // A connection that a call still uses ends with the call.
+                        // If a call still uses the connection, it ends with that call.
                         if let Some(connection) = connection.and_then(Arc::into_inner) {
                             connection.shutdown().await;
                         }
@@ -132,13 +132,13 @@ impl Task {
                     }
                     None => break,
                 },
-                // However often a server says it, its list is read once in each interval.
+                // Reports before the due time are ignored, so any number of them causes one read per interval.
                 () = self.state.hints.changed.notified(), if due.is_none() => {
                     let now = Instant::now();
                     self.due = Some(self.listed.map_or(now, |listed| now.max(listed + INTERVAL)));
                 }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    // Operators learn from the state of the server why it failed.
+                    // The state of the server keeps the failure for operators.
                     let _ = state.closing.run_until_cancelled(self.ready(Need::Now)).await;
                 }
                 () = sleep_until(again), if is_missing => {
@@ -196,7 +196,7 @@ impl Task {
         }
     }
 
-    /// Marks the server as down, and says when it may be tried again.
+    /// Marks the server as down, and sets the time of the next attempt.
     async fn failed(&mut self, what: &str, failure: &Failure) -> NotReady {
         let State { id, diagnostics, .. } = &*self.state;
         if matches!(failure, Failure::Closed | Failure::NotMcp | Failure::NoHandshake) {
@@ -209,7 +209,7 @@ impl Task {
         let stderr = diagnostics.lines().unwrap_or_default();
         tracing::warn!(server = &**id, why, stderr, "a server is down");
         let wait = FIRST_WAIT.saturating_mul(1 << self.failed.min(10)).min(LONGEST_WAIT);
-        // Several processes do not come back at the same moment: the wait is between half of it and all.
+        // Jitter: a wait between half and all of it keeps several processes from returning at the same moment.
         let (random, _) = Uuid::new_v4().as_u64_pair();
         let share = u32::try_from(random % 512).unwrap_or_default();
         self.next = Instant::now() + wait / 2 + (wait / 1024) * share;

@@ -16,13 +16,13 @@ use crate::mcp::source::state::State;
 use crate::mcp::source::tool::McpTool;
 use crate::registration::{DynamicTool, ToolServer as _};
 
-/// The servers of an application, as a source of tools that nobody trusts. Cheap to clone; clones share connections.
+/// The servers of an application, as a source of untrusted tools. Cheap to clone; clones share connections.
 ///
 /// A catalog takes the tools that the servers list when it is built ([`CatalogBuilder::source`]), and the first list of
 /// each server that has not answered by then. After that neither the catalog nor a policy changes: a tool that a server
-/// changes later is denied until a policy pins it and a catalog has it. Each server has a task of its own, which connects,
-/// lists, and reconnects with growing waits; all servers start at the same time. The task ends with the last clone and the
-/// last catalog.
+/// changes later is denied until a policy pins it and a catalog has it. Each server has its own task, which connects,
+/// lists, and reconnects with growing waits; all servers start at the same time. The task ends with the last clone and
+/// the last catalog.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///
@@ -47,22 +47,22 @@ use crate::registration::{DynamicTool, ToolServer as _};
 pub struct ToolSource(Arc<[Server]>);
 
 impl ToolSource {
-    /// Connects to all servers at the same time, and waits until each listed its tools or failed to. One that cannot be
-    /// reached is down, which is no error: its tools come once it answers. Has to be called inside a tokio runtime, which
-    /// runs the tasks of the servers.
+    /// Connects to all servers at the same time, and waits until each has listed its tools or failed to. A server that
+    /// cannot be reached is down, which is not an error: its tools come once it answers. Must be called inside a tokio
+    /// runtime, which runs the tasks of the servers.
     ///
     /// # Errors
-    /// An id that is not one or that two servers have, or a URL or header that cannot be used.
+    /// An invalid id, an id that two servers have, or a URL or header that cannot be used.
     pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
         let servers = Self::start(servers)?;
         servers.wait_for_all().await;
         Ok(servers)
     }
 
-    /// Starts to connect to all servers, and waits for none of them. A catalog that is built meanwhile gets the tools of
-    /// each server when it lists them; runs that start afterwards, and sessions of an MCP server, see them. Has to be
-    /// called inside a tokio runtime, which runs the tasks of the servers. A graph names only tools that are listed when its
-    /// catalog is built, and a tool that comes later and that the rules of the policy do not fit does not run.
+    /// Starts to connect to all servers without waiting for them. A catalog that is built meanwhile gets the tools of
+    /// each server when it lists them; later runs, and sessions of an MCP server, see them. Must be called inside a
+    /// tokio runtime, which runs the tasks of the servers. A graph can name only tools that are listed when its catalog
+    /// is built. A late tool that does not satisfy the rules of the policy does not run.
     ///
     /// ```no_run
     /// use tool_runtime::mcp::source::{RemoteServer, ToolSource};
@@ -95,13 +95,14 @@ impl ToolSource {
         Ok(servers)
     }
 
-    /// Waits until each server listed its tools, or failed to.
+    /// Waits until each server has listed its tools, or failed to.
     pub async fn wait_for_all(&self) {
         self.ready(Need::Listed).await;
     }
 
-    /// Waits until the server with this id listed its tools, or failed to: for no longer than twice its
-    /// [`connect_timeout`](RemoteServer::connect_timeout). Returns whether it did; `false` if no server has the id.
+    /// Waits until the server with this id has listed its tools or failed to, for at most twice its
+    /// [`connect_timeout`](RemoteServer::connect_timeout). Returns whether it has listed them; `false` if no server has
+    /// the id.
     pub async fn wait_for(&self, server: &str) -> bool {
         match self.0.iter().find(|one| *one.state.id == *server) {
             Some(server) => server.ready(Need::Listed).await.is_ok(),
@@ -109,8 +110,8 @@ impl ToolSource {
         }
     }
 
-    /// Lists the tools of all servers again, and connects to those that are down if their time has come. Catalogs and
-    /// policies stay as they are.
+    /// Lists the tools of all servers again, and reconnects to those that are down once their wait is over. Catalogs
+    /// and policies stay as they are.
     pub async fn refresh(&self) {
         self.ready(Need::Now).await;
     }
@@ -120,14 +121,14 @@ impl ToolSource {
         for server in self.0.iter() {
             let server = server.clone();
             waiting.spawn(async move {
-                // What goes wrong is in `notes`.
+                // `notes` reports the failure.
                 let _ = server.ready(need).await;
             });
         }
         while waiting.join_next().await.is_some() {}
     }
 
-    /// All tools that the servers list, those that are kept out included, in the order of the servers and their lists.
+    /// Returns all tools that the servers list, including rejected ones, in the order of the servers and their lists.
     #[must_use]
     pub fn tools(&self) -> Vec<McpTool> {
         let of = |server: &Server| {
@@ -138,21 +139,22 @@ impl ToolSource {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// What operators should know of servers, by their ids: why one is down, or why its list was not read to the end.
+    /// Returns notes on servers for operators, by the servers' ids: why one is down, or why its list was not read to
+    /// the end.
     #[must_use]
     pub fn notes(&self) -> BTreeMap<String, String> {
         self.0.iter().filter_map(|server| Some((server.state.id.to_string(), server.state.note()?))).collect()
     }
 
-    /// Ends what is held against a tool because its server switched between definitions, once somebody looked at it.
-    /// The definition that the server publishes now still has to be the one that the policy pins. Returns whether a
-    /// server lists the tool.
+    /// Clears the mark on a tool whose server switched between definitions, once a person has reviewed it. The
+    /// definition that the server publishes now must still be the one that the policy pins. Returns whether a server
+    /// lists the tool.
     #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
     pub fn review(&self, name: &str) -> bool {
         self.0.iter().any(|server| server.state.review(name))
     }
 
-    /// Ends all connections in order: a process gets two seconds to end by itself, and then ends with its group.
+    /// Closes all connections gracefully: a process has two seconds to exit, and is then killed with its group.
     pub async fn shutdown(self) {
         let mut waiting = tokio::task::JoinSet::new();
         for server in self.0.iter() {
@@ -190,8 +192,8 @@ fn state(server: RemoteServer) -> Result<State, SourceError> {
 }
 
 impl ToolCatalog {
-    /// Returns a catalog that was just built with the tools of these servers in addition, as
-    /// [`CatalogBuilder::source`] adds them.
+    /// Returns this newly built catalog with the tools of these servers in addition, as [`CatalogBuilder::source`] adds
+    /// them.
     ///
     /// # Errors
     /// A name of these tools, or a prefix of these servers, is taken.
@@ -203,7 +205,7 @@ impl ToolCatalog {
 
 impl CatalogBuilder {
     /// Adds the tools that these servers list, except rejected ones. The first list of a server that has not answered
-    /// yet is added when it comes. All of these tools are denied until the policy pins them.
+    /// yet is added when it arrives. All of these tools are denied until the policy pins them.
     pub fn source(self, servers: &ToolSource) -> Self {
         let (tools, servers) = servers.gathered();
         let builder = tools.into_iter().fold(self, Self::dynamic);

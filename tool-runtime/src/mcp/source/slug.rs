@@ -1,4 +1,4 @@
-//! Names of tools: from what a server calls them to what they are called here.
+//! Names of tools: converts a server's name to the name in this library.
 
 use crate::text::{cut, unseen};
 use crate::tool::Hash;
@@ -6,16 +6,16 @@ use crate::tool::Hash;
 /// The longest name of a tool, in bytes.
 const MAX_BYTES: usize = 64;
 
-/// The longest name that a server may give, in bytes: that of the protocol.
+/// The longest name that a server may use, in bytes: the protocol's limit.
 const MAX_RAW_BYTES: usize = 128;
 
-/// The name of a server's tool: `mcp__<server>__<slug>`.
+/// Returns the name of a server's tool: `mcp__<server>__<slug>`.
 ///
-/// The slug is what the server calls it where every provider takes that, and otherwise what is left of it with eight
-/// digits of the hash of the whole.
+/// The slug is the server's own name if every provider accepts it. Otherwise it is the acceptable part of that name
+/// with eight digits of the hash of the whole.
 ///
 /// # Errors
-/// Why the name cannot be one.
+/// The reason why the name cannot be used.
 pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
     if raw.is_empty() {
         return Err("the name is empty");

@@ -1,4 +1,4 @@
-//! [`State`]: what is known of one server. Written by its task, read by calls and by those who list tools.
+//! [`State`]: the known state of one server. Its task writes it; calls and listings of tools read it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use crate::mcp::source::http::Http;
 use crate::mcp::source::list::Listing;
 use crate::tool::Hash;
 
-/// The most definitions of one tool that are remembered. A tool that changes more often is denied.
+/// How many definitions of one tool are remembered. A tool that changes more often is denied.
 const MAX_DEFINITIONS: usize = 16;
 
-/// The most tools whose definitions are remembered; more than a list may have.
+/// How many tools' definitions are remembered; more than a list may have.
 const MAX_TOOLS: usize = 20_000;
 
 /// One server.
@@ -31,11 +31,11 @@ pub(super) struct State {
     pub(super) accounts: Accounts,
     pub(super) hints: Arc<Hints>,
     pub(super) diagnostics: Arc<Diagnostics>,
-    /// How often something of what is known was written.
+    /// How many times the state was written.
     pub(super) changes: Arc<AtomicU64>,
     /// Whether a catalog waits for the first list, so that a server that is down is tried again without a call.
     pub(super) is_awaited: AtomicBool,
-    /// Fires when the connection is to end, whatever it does.
+    /// Fires when the connection must end, even in the middle of an operation.
     pub(super) closing: CancellationToken,
     known: RwLock<Known>,
 }
@@ -44,7 +44,7 @@ pub(super) struct State {
 struct Known {
     connection: Option<Arc<Connection>>,
     tools: Vec<Arc<Listed>>,
-    /// Whether a list was read, ever.
+    /// Whether a list was ever read.
     is_listed: bool,
     by_name: HashMap<String, usize>,
     histories: HashMap<String, History>,
@@ -57,7 +57,8 @@ struct Known {
 /// The definitions that a tool had.
 struct History {
     now: Hash,
-    /// Definitions that the server moved away from. One that comes back is not what was looked at: somebody switches.
+    /// Definitions that the server replaced. If one returns, the server switches between definitions, so that a review
+    /// of the latest one proves nothing.
     left: BTreeSet<Hash>,
 }
 
@@ -75,36 +76,36 @@ impl State {
 
     fn write(&self) -> RwLockWriteGuard<'_, Known> {
         let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock: who sees the new count and then asks for a pin waits for what is written here.
+        // Counted under the lock: a reader that sees the new count and then requests a pin waits for this write.
         self.changes.fetch_add(1, Ordering::Release);
         known
     }
 
-    /// The kind of connection that calls of the server's tools need; `None` if they need none.
+    /// Returns the kind of connection that calls of the server's tools need; `None` if they need none.
     pub(super) const fn kind(&self) -> Option<&'static str> {
         if let Reach::Url { connection, .. } = &self.reach { *connection } else { None }
     }
 
-    /// The connection, while it is open.
+    /// Returns the connection while it is open.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         self.read().connection.clone().filter(|connection| !connection.is_closed())
     }
 
-    /// The server answers through this connection.
+    /// Marks the server as reachable through this connection.
     pub(super) fn up(&self, connection: Arc<Connection>) {
         let mut known = self.write();
         known.connection = Some(connection);
         known.down = None;
     }
 
-    /// The server does not answer. Returns its connection, whose end is the caller's to bring about.
+    /// Marks the server as down. Returns its connection, which the caller must end.
     pub(super) fn down(&self, why: Option<String>) -> Option<Arc<Connection>> {
         let mut known = self.write();
         known.down = why;
         known.connection.take()
     }
 
-    /// Takes a list that was read.
+    /// Takes over a list that was read.
     pub(super) fn apply(&self, listing: Listing) {
         let mut known = self.write();
         known.stopped = listing.stopped;
@@ -133,7 +134,8 @@ impl State {
         }
     }
 
-    /// The hash of a tool's definition; `None` for one that is not listed, is kept out or has changed back and forth.
+    /// Returns the hash of a tool's definition; `None` for a tool that is not listed, is rejected or has changed back
+    /// and forth.
     pub(super) fn pin(&self, name: &str) -> Option<Hash> {
         let known = self.read();
         let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at))?;
@@ -141,7 +143,7 @@ impl State {
         (!known.has_moved(definition)).then_some(definition.pin)
     }
 
-    /// Forgets the definitions that a tool had before. Returns whether the server lists the tool.
+    /// Forgets the earlier definitions of a tool. Returns whether the server lists the tool.
     pub(super) fn review(&self, name: &str) -> bool {
         let mut known = self.write();
         if let Some(history) = known.histories.get_mut(name) {
@@ -150,25 +152,25 @@ impl State {
         known.by_name.contains_key(name)
     }
 
-    /// All that the server lists, each with whether it changed back and forth.
+    /// Returns all tools that the server lists, each with whether it changed back and forth.
     pub(super) fn tools(&self) -> Vec<(Arc<Listed>, bool)> {
         let known = self.read();
         let moved = |one: &Listed| one.admitted.as_ref().is_ok_and(|definition| known.has_moved(definition));
         known.tools.iter().map(|one| (Arc::clone(one), moved(one))).collect()
     }
 
-    /// Whether the server listed its tools, ever.
+    /// Whether the server has ever listed its tools.
     pub(super) fn is_listed(&self) -> bool {
         self.read().is_listed
     }
 
-    /// What operators should know of the server, with its own last words; `None` if there is nothing.
+    /// Returns a note about the server for operators, with its own last output; `None` if there is nothing to report.
     pub(super) fn note(&self) -> Option<String> {
         let stopped = || self.read().stopped.as_ref().map(|why| format!("its list was not read to the end: {why}"));
         self.is_down().map(|why| self.diagnostics.noted(format!("down: {why}"))).or_else(stopped)
     }
 
-    /// Why the server does not answer; `None` if it does, or was not asked yet.
+    /// Returns why the server does not answer; `None` if it does, or has had no request yet.
     pub(super) fn is_down(&self) -> Option<String> {
         self.read().down.clone()
     }

@@ -1,4 +1,4 @@
-//! [`Stdio`]: a server as a process of its own group, spoken to in lines. Every task ends with the process.
+//! [`Stdio`]: a server as a process in its own group, over lines of text. Every task ends with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::mcp::source::process::ProcessGroup;
 
-/// Messages that may wait for the server to read them. A server that reads nothing gets no more.
+/// The number of messages that may wait for the server to read them. Further ones are not sent.
 const OUTGOING: usize = 64;
 
-/// What is read at a time, in bytes.
+/// The number of bytes that one read takes.
 const CHUNK: usize = 64 * 1024;
 
-/// Lines in a row that are no messages, after which the program is taken for something other than a server.
+/// The number of non-protocol lines in a row after which the program counts as something other than a server.
 const MAX_GARBAGE: usize = 1000;
 
-/// How long a server may take to end once its standard input is closed.
+/// How long a server may take to exit after its standard input is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a request waits for.
+/// The sender of an answer to a waiting request.
 type Waiting = oneshot::Sender<Result<Box<str>, Failure>>;
 
 /// A connection to a process.
@@ -40,18 +40,18 @@ pub(super) struct Stdio {
     process: ProcessGroup,
 }
 
-/// What the tasks of a connection share.
+/// The state that the tasks of a connection share.
 pub(super) struct Shared {
     server: Arc<str>,
     waiting: Mutex<HashMap<u64, Waiting>>,
     closed: AtomicBool,
-    /// Whether it wrote something other than messages, and whether it wrote a message.
+    /// Whether the process wrote a line that is not a message, and whether it wrote a message.
     wrote: [AtomicBool; 2],
     ended: Notify,
     hints: Arc<Hints>,
 }
 
-/// What is started.
+/// The program to start.
 pub(super) struct Program<'a> {
     pub(super) path: &'a str,
     pub(super) args: &'a [String],
@@ -107,12 +107,12 @@ impl Stdio {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Whether the process wrote something, and not one message.
+    /// Whether the process wrote output, but no message.
     pub(super) fn is_no_server(&self) -> bool {
         self.shared.failure() == Failure::NotMcp
     }
 
-    /// Sends a request and waits for its answer. Dropping the future tells the server that it is cancelled.
+    /// Sends a request and waits for its answer. Dropping the future cancels the request at the server.
     pub(super) async fn request(&self, id: u64, text: String) -> Result<Box<str>, Failure> {
         let (sender, answer) = oneshot::channel();
         self.shared.waiting().insert(id, sender);
@@ -124,17 +124,17 @@ impl Stdio {
             });
         }
         pending.sent = true;
-        // A process that reads no more has closed its end, and what it wrote before says why.
+        // If the send fails, the process has closed its end; its earlier output explains why.
         let _ = self.outgoing.send(text).await;
         answer.await.unwrap_or(Err(Failure::Closed))
     }
 
-    /// Sends a notification, unless the server reads none.
+    /// Sends a notification; it is dropped if the server does not read.
     pub(super) fn notify(&self, text: String) {
         let _ = self.outgoing.try_send(text);
     }
 
-    /// Closes the standard input, waits a while for the process to end, and ends it.
+    /// Closes the standard input, waits a while for the process to exit, and kills it otherwise.
     pub(super) async fn shutdown(self) {
         let Self { outgoing, shared, process } = self;
         drop(outgoing);
@@ -155,7 +155,7 @@ struct Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // The answer takes it out first.
+        // An answer removes the entry first, so an entry that is still here belongs to a cancelled request.
         if self.stdio.shared.waiting().remove(&self.id).is_some() && self.sent {
             self.stdio.notify(message::cancelled(self.id));
         }
@@ -174,9 +174,9 @@ impl Shared {
         waiting.into_values().for_each(|one| drop(one.send(Err(self.failure()))));
     }
 
-    /// Why nothing can be asked any more.
+    /// Returns the reason why no more requests are possible.
     fn failure(&self) -> Failure {
-        // One message says that it is a server.
+        // A single message proves that the process is a server.
         let [garbage, message] = &self.wrote;
         let [garbage, message] = [garbage, message].map(|wrote| wrote.load(Ordering::Relaxed));
         if garbage && !message { Failure::NotMcp } else { Failure::Closed }
@@ -185,12 +185,12 @@ impl Shared {
     fn end(&self, id: u64, result: Result<Box<str>, Failure>) {
         let waiting = self.waiting().remove(&id);
         if let Some(waiting) = waiting {
-            // Nobody waits for an answer that comes too late.
+            // The receiver is gone if the request was cancelled.
             let _ = waiting.send(result);
         }
     }
 
-    /// Reads lines until the stream ends, and keeps none that is longer than `max`.
+    /// Reads lines until the stream ends. Lines longer than `max` are not stored.
     async fn read(&self, mut stream: impl AsyncRead + Unpin, max: usize, answers: &mpsc::WeakSender<String>) {
         let (mut buffer, mut line) = (vec![0; CHUNK], Vec::new());
         let mut long: Option<IdScan> = None;
@@ -231,13 +231,13 @@ impl Shared {
         }
     }
 
-    /// Takes a line. Returns whether it is a message.
+    /// Handles a line. Returns whether it is a message.
     fn line(&self, line: &[u8], answers: &mpsc::WeakSender<String>) -> bool {
         match std::str::from_utf8(line).ok().and_then(message::read) {
             Some(Incoming::Answer(id, result)) => self.end(id, result),
             Some(Incoming::Request { id, is_ping }) => {
                 if let Some(answers) = answers.upgrade() {
-                    // A server that asks more than it reads gets no answer.
+                    // Dropped if the queue is full: the server sends requests but does not read the answers.
                     let _ = answers.try_send(message::answer(&id, is_ping));
                 }
             }
@@ -245,7 +245,7 @@ impl Shared {
                 self.hints.hear(said).into_iter().for_each(|ended| self.end(ended, Err(Failure::Closed)));
             }
             None => {
-                // Its request would wait for nothing.
+                // If the line is the broken answer to a request, that request fails at once.
                 let mut scan = IdScan::default();
                 scan.push(line);
                 return scan.id().map(|id| self.end(id, Err(Failure::Unreadable))).is_some();

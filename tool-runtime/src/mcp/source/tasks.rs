@@ -1,8 +1,9 @@
-//! A call of which the server makes a task (SEP-2663): asked about until it ends, or until the time of the call is up.
+//! A call that the server turns into a task (SEP-2663): polled until the task ends, or until the time of the call is
+//! up.
 //!
-//! Everything that a server says of a task is bounded: how soon and how late it is asked again, how long, how much it
-//! answers. A task that does not end in time, or that nobody waits for any more, is cancelled, and what it did is not
-//! known. The server is offered nothing that it could ask for meanwhile.
+//! Every property of a task is bounded: the shortest and longest poll interval, its duration, and the size of its
+//! answers. A task that does not end in time, or whose caller is gone, is cancelled, and its effect is unknown. This
+//! client offers nothing that the server could request meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +23,12 @@ pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The longest id of a task, in bytes: it is sent as a header.
 const MAX_ID_BYTES: usize = 256;
 
-/// How soon a server is asked again at the earliest, if it says nothing, and at the latest.
+/// The shortest poll interval; the default and the longest one follow.
 const SOONEST: Duration = Duration::from_millis(50);
 const USUALLY: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(5);
 
-/// What a server says of a task: in the place of a result, and when it is asked.
+/// The server's answer about a task: in place of a result, and to a poll.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said<'a> {
@@ -45,7 +46,7 @@ struct Said<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Sends a call and returns its result, also if the server makes a task of it.
+/// Sends a call and returns its result, even if the server turns it into a task.
 pub(super) async fn call(
     connection: &Arc<Connection>,
     tool: &str,
@@ -60,7 +61,7 @@ pub(super) async fn call(
     task.ended(wait, until).await
 }
 
-/// Reads the id of the task that a server made, and when to ask. `None` if the answer is a result.
+/// Reads the id of a task that the server created, and the poll interval. `None` if the answer is a result.
 fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
     let Ok(said) = serde_json::from_str::<Said<'_>>(answer) else { return Ok(None) };
     if said.result_type.map(RawValue::get) != Some("\"task\"") {
@@ -77,14 +78,14 @@ impl Said<'_> {
         message::string(self.task_id?.get())
     }
 
-    /// When to ask again, as the server wishes within bounds.
+    /// Returns the poll interval that the server wishes, within bounds.
     fn interval(&self) -> Duration {
         let wished = self.poll_interval_ms.and_then(|millis| millis.get().parse().ok()).map(Duration::from_millis);
         wished.unwrap_or(USUALLY).clamp(SOONEST, LATEST)
     }
 }
 
-/// A task that somebody waits for. Dropped before its end it is cancelled.
+/// A task whose result is awaited. Dropping it before its end cancels the task.
 struct Task {
     connection: Arc<Connection>,
     id: String,
@@ -107,11 +108,12 @@ impl Task {
                 return Err(Failure::Timeout);
             }
             sleep(wait.min(left)).await;
+            // At least a moment, so that the last poll at the deadline can still be answered.
             let left = until.saturating_duration_since(Instant::now()).max(SOONEST);
             let asked = json!({"taskId": self.id});
             let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
                 Ok(text) => text,
-                // A server that is busy for a moment still has the task.
+                // A temporary failure of the server, which still has the task.
                 Err(Failure::Status(429 | 500..=599) | Failure::NotSent(_)) => continue,
                 Err(Failure::Unauthorized) => {
                     return Err(Failure::Protocol(

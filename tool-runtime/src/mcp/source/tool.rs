@@ -1,4 +1,4 @@
-//! [`McpTool`]: a tool that a server lists, for those who decide about it.
+//! [`McpTool`]: a tool that a server lists, for review.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ pub struct McpTool {
     pub(super) has_moved: bool,
 }
 
-/// What may become of a tool under a policy.
+/// The state of a tool under a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpToolState {
     /// No policy pins it, so it is denied.
     Discovered,
-    /// It is kept out, whatever the policy says.
+    /// It is rejected, regardless of the policy.
     Quarantined(Quarantine),
     /// The policy allows it and pins this definition, and calls can run.
     Enabled,
-    /// The policy allows it and pins this definition, and no call can run; it says why.
+    /// The policy allows it and pins this definition, but no call can run, for this reason.
     Unready(Unready),
     /// The policy pins another definition, or the server switched between definitions: it is denied.
     Drifted,
@@ -51,51 +51,54 @@ impl McpToolState {
 }
 
 impl McpTool {
-    /// The id of the server.
+    /// Returns the id of the server.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// What the server calls the tool, cut to 128 bytes; empty if that cannot be read. It can hold any character.
+    /// Returns the server's own name of the tool, cut to 128 bytes; empty if the name cannot be read. It can contain
+    /// any character.
     #[must_use]
     pub fn raw_name(&self) -> &str {
         &self.listed.raw
     }
 
-    /// What the tool is called here; `None` for one that is kept out.
+    /// Returns the name of the tool in this library; `None` for a rejected tool.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.listed.admitted.as_ref().ok().map(|definition| definition.name.as_str())
     }
 
-    /// The hash that a policy pins; `None` for a tool that is kept out.
+    /// Returns the hash for a policy to pin; `None` for a rejected tool.
     #[must_use]
     pub fn pin(&self) -> Option<Hash> {
         self.listed.admitted.as_ref().ok().map(|definition| definition.pin)
     }
 
-    /// Returns the hash that a policy pins for a definition as a server published it, such as one that was kept in a file.
+    /// Returns the hash for a policy to pin, of a definition as a server published it, such as one that was stored in a
+    /// file.
     #[must_use]
     pub fn pin_of(definition: &Value) -> Hash {
         schema::pin(definition)
     }
 
-    /// The definition as the server published it; `None` for a tool that is kept out. Its `annotations` are claims.
+    /// Returns the definition as the server published it; `None` for a rejected tool. Its `annotations` are unverified
+    /// claims.
     #[must_use]
     pub fn definition(&self) -> Option<&Value> {
         self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
     }
 
-    /// What is different from another definition of the tool, such as the one that was pinned; `None` for a tool that is
-    /// kept out. Whatever the verdict, the tool is denied until the policy pins the new definition.
+    /// Returns the differences from another definition of the tool, such as the pinned one; `None` for a rejected tool.
+    /// Whatever the verdict, the tool is denied until the policy pins the new definition.
     #[must_use]
     pub fn changes(&self, pinned: &Value) -> Option<ToolChanges> {
         let definition = self.listed.admitted.as_ref().ok()?;
         Some(compare_published(&definition.name, pinned, &definition.published))
     }
 
-    /// What may become of the tool under this policy.
+    /// Returns the state of the tool under this policy.
     #[must_use]
     pub fn state(&self, policy: &ToolPolicy) -> McpToolState {
         let definition = match &self.listed.admitted {

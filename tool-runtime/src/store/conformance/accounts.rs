@@ -1,4 +1,4 @@
-//! Accounts, with the largest amounts that there are.
+//! Accounts, with the largest possible amounts.
 
 use std::sync::Arc;
 use std::time::Duration;

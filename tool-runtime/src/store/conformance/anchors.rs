@@ -9,7 +9,7 @@ async fn put(store: &dyn Store, run: &str, call: &str) {
     store.append(record(run, call).into()).await.expect("it keeps records");
 }
 
-/// The anchors that are made now, with the runs and places that each holds.
+/// Makes anchors, and returns them.
 async fn made(store: &dyn Store) -> Vec<Anchor> {
     let mut made = Vec::new();
     let count = anchor(store, |anchor| made.push(anchor.clone())).await.expect("it anchors");
@@ -17,7 +17,7 @@ async fn made(store: &dyn Store) -> Vec<Anchor> {
     made
 }
 
-/// What the check of a store counts, in which it finds nothing wrong.
+/// Verifies the store, and returns the result, which must have no findings.
 async fn verified(store: &dyn Store, anchors: &[Anchor]) -> Verification {
     let verified = Verifier::verify(store, anchors, |_| {}).await.expect("it is read");
     assert_eq!(verified.findings, [], "everything is as it was sealed");

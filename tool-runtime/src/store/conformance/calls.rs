@@ -1,4 +1,4 @@
-//! Calls that wait, and texts of every kind.
+//! Suspended calls, and documents with texts of every kind.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::store::{
 
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     let store = &*store;
-    // Keys sort the other way: they have digests of the calls' names.
+    // Keys would sort the other way, because they contain digests of the calls' names.
     for (run, call, expires) in [("one", "a", 10), ("one", "b", 20), ("two", "c", 30)] {
         let waiting = waiting(run, call, expires);
         let key = Key::of_waiting(&waiting.call);

@@ -98,7 +98,7 @@ pub(super) async fn documents_are_listed_in_order(store: Arc<dyn Store>) {
             .await
             .expect("writes");
     }
-    // A second write does not move a document.
+    // A second write does not change a document's position.
     let key = Key::run("b");
     update(store, &[Key::run("b")], move |transaction| transaction.set(&key, run("b", "2"))).await.expect("it writes");
     let all = store.list(&Query::new(DocumentKind::Run)).await.expect("it lists");

@@ -1,4 +1,4 @@
-//! Grants: kept as they were made, and used up.
+//! Grants: stored unchanged, and used up.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{Document, Grant, GrantCaller, GrantScope, Key, Store, Transaction};
 use crate::tool::{Hash, ToolName};
 
-/// A grant of so many uses.
+/// Returns a grant with this many uses.
 pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) -> Grant {
     Grant {
         id: id.into(),

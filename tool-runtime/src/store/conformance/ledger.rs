@@ -1,4 +1,4 @@
-//! The ledger, with several who want the same.
+//! The ledger, under competing attempts.
 
 use std::sync::Arc;
 use std::time::Duration;

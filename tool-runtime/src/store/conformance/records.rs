@@ -115,7 +115,7 @@ pub(super) async fn records_of_a_run_keep_their_order(store: Arc<dyn Store>) {
     let store = &*store;
     let ids: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
     for id in &ids {
-        // Nobody waits for a record of a call that was dropped.
+        // Dropping the handle is what a dropped call does: the record must be stored in order all the same.
         drop(store.append(record("run", id).into()));
     }
     store.flush().await.expect("it flushes");

@@ -60,7 +60,7 @@ async fn save(
     ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
 }
 
-/// Keeps a run that is due.
+/// Stores a run that is due.
 async fn enqueue(store: &dyn Store) {
     let put = |transaction: &mut Transaction| {
         let Document::Run(mut due) = run("run", "0") else { return Err(StoreError::Lost) };
@@ -86,7 +86,7 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
 }
 
-/// Posts to the run; `false` if the tenant has no such run.
+/// Posts to the run; returns `false` if the tenant has no such run.
 async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Result<bool, StoreError> {
     let (key, body) = (Key::post("run", id), Arc::from(format!("{id}\0")));
     let keys = [Key::run("run"), key.clone()];
@@ -94,7 +94,7 @@ async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Resu
     Ok(posted == Posted::Kept)
 }
 
-/// What waits in the post, oldest first.
+/// Returns the messages in the post, oldest first.
 async fn posted(store: &dyn Store) -> Vec<(Key, Arc<str>)> {
     let query = Query { scope: Some("run".into()), ..Query::new(DocumentKind::Post) };
     let listed = store.list(&query).await.expect("it lists");

@@ -1,4 +1,4 @@
-//! Much of everything: long keys, large bodies, many documents.
+//! Extremes of size: long keys, large bodies, many documents.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::store::conformance::{read, record, records::calls, run, text, update,
 use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, Transaction};
 use crate::tool::Hash;
 
-/// Text that no compression makes short.
+/// Returns text that does not compress.
 fn noise(length: usize) -> String {
     let blocks = (0_u64..).map(|number| Hash::sha256(number.to_be_bytes()).to_string());
     let mut text: String = blocks.take(length / 64 + 1).collect();

@@ -1,4 +1,4 @@
-//! What means nothing any more is removed, and nothing else.
+//! The sweep: documents without a meaning are removed, all others stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::store::{
     Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Store, StoredAccount, SystemClock, Transaction, sweep,
 };
 
-/// More than one transaction removes.
+/// More documents than one transaction removes.
 const MANY: usize = 200;
 
-/// Keeps the account of a principal whose window ends then.
+/// Stores the account of a principal whose window ends at `until`.
 async fn account(store: &dyn Store, principal: &str, until: Timestamp) -> Key {
     let key = Key::account(Holder::Principal, None, Some(principal), Window::LONGEST);
     let account = StoredAccount {
@@ -39,14 +39,14 @@ pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
     for number in 0..MANY {
         account(store, &format!("over {number}"), at(1)).await;
     }
-    // A clock may jump back by some days.
+    // Too recent to be removed: a clock may jump back by some days.
     let lately = SystemClock.now().saturating_sub(Duration::from_secs(6 * 86_400)).expect("a time");
     let mut stays = vec![account(store, "now", Timestamp::MAX).await, account(store, "lately", lately).await];
     keep(store, grant("over", None, Some(at(1)))).await;
     for (id, expires_at) in [("never", None), ("later", Some(Timestamp::MAX)), ("lately", Some(lately))] {
         stays.push(keep(store, grant(id, Some(1), expires_at)).await);
     }
-    // Calls that wait too long are ended by their runs, with a record; a run that is due is continued.
+    // A suspended call that expires is ended by its run, with a record; a run that is due is continued.
     let others = [Key::waiting("run", None, Some("ada"), &CallId::new("a")), Key::run("run")];
     let named = others.clone();
     let write = move |transaction: &mut Transaction| {

@@ -1,4 +1,4 @@
-//! Calls whose owner is gone: which process may close them, and when.
+//! Abandoned calls: which process may close them, and when.
 
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::runs::{self, RunLease};
@@ -7,7 +7,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 
 /// Whether a call began, has not ended, and its owner can no longer write.
 ///
-/// For a worker, that is every process that had the run before it.
+/// For a worker, the earlier owners are all processes that had the run before it.
 pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&RunLease>) -> bool {
     let (now, worker) = (transaction.now(), held.map(|lease| lease.epoch));
     matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_deserted(now, worker))
@@ -15,7 +15,7 @@ pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&R
 
 /// Closes an abandoned call as `outcome_unknown`. Returns whether it did.
 ///
-/// For a worker, that is every process that had the run before it.
+/// For a worker, the earlier owners are all processes that had the run before it.
 pub(crate) fn close_unseen(
     transaction: &mut Transaction,
     key: &Key,
@@ -25,7 +25,7 @@ pub(crate) fn close_unseen(
     close_if(transaction, key, held, |entry| entry.is_deserted(now, held.map(|lease| lease.epoch)))
 }
 
-/// Closes a call of a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
+/// Closes a call inside a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
 pub(crate) fn close_orphan(
     transaction: &mut Transaction,
     key: &Key,
@@ -45,7 +45,7 @@ fn close_if(
     if entry.is_finished() || !is_over(&entry) {
         return Ok(false);
     }
-    // The call has no owner now, so the attempt that began it cannot believe that it closed it.
+    // The call has no owner now, so the attempt that began it cannot take this closing for its own.
     (entry.owner, entry.epoch, entry.waited) = ("".into(), entry.epoch + 1, None);
     entry.record.ended_at = Some(transaction.now());
     transaction.append((*entry.record).clone())?;
@@ -54,7 +54,7 @@ fn close_if(
     Ok(true)
 }
 
-/// Whether a call's lease is over and no process continues its run: the rule of the sweep.
+/// Whether a call's lease has ended and no process continues its run: the rule of the sweep.
 ///
 /// A run whose document the store keeps is woken instead: the worker that takes it lets the tool reconcile or repeat
 /// the call, or closes the call. A run that a worker or an engine has is left to it.
@@ -74,8 +74,8 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, 
     Ok(false)
 }
 
-/// Closes a call that [is left](is_left), and returns whether it did. A call that its tool may reconcile or repeat is
-/// left for a week to a process that has the tool, if the ledger has the call as it began.
+/// Closes a call that [is left](is_left), and returns whether it did. If the ledger has the call as it began and its
+/// tool may reconcile or repeat it, the call stays open for a week for a process that has the tool.
 pub(crate) fn close_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
     if let Some(Document::Call(entry)) = transaction.get(key)
         && entry.recoverable

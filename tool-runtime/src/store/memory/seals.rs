@@ -1,7 +1,7 @@
-//! [`Seals`]: sealing, outside of the lock under which records are appended.
+//! [`Seals`]: seals records outside the lock under which they are appended.
 //!
-//! To seal a record costs more than many a tool. Under the lock of the store, the first reader of a few thousand records
-//! would hold up every call of the process.
+//! Sealing a record takes longer than many a tool. Under the lock of the store, the first reader of a few thousand
+//! records would hold up every call of the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard};
@@ -10,21 +10,22 @@ use crate::store::SealedRecord;
 use crate::store::memory::state::{State, Unsealed};
 use crate::store::{Chain, RecordFilter, StoreError};
 
-/// How many records are sealed at a time. The lock of the store is held to take them and to put them back.
+/// How many records are sealed at a time. The lock of the store is held only to take them and to put them back.
 const BATCH: usize = 64;
 
-/// The chains of the runs that have sealed records. Guarded by a lock of its own, which is taken before that of the store.
+/// The chains of the runs that have sealed records. They have a lock of their own, which is taken before that of the
+/// store.
 #[derive(Default)]
 pub(super) struct Seals(HashMap<Arc<str>, Run>);
 
 struct Run {
     chain: Chain,
-    /// The positions of its sealed records, counted from the first record that there was.
+    /// The positions of its sealed records, counted from the first record ever appended.
     places: VecDeque<u64>,
 }
 
 impl Seals {
-    /// Seals what was appended before this is called.
+    /// Seals the records that were appended before this call.
     pub(super) fn seal<'s>(&mut self, state: impl Fn() -> MutexGuard<'s, State>) -> Result<(), StoreError> {
         let mut left = state().unsealed_count();
         loop {
@@ -37,7 +38,7 @@ impl Seals {
             let mut sealed = Vec::with_capacity(records.len());
             let mut end = Ok(());
             for (position, record) in (first..).zip(records) {
-                // Records are dropped oldest first: a run without a chain may have lost all it had.
+                // Records are dropped oldest first, so a run without a chain may have lost all its sealed records.
                 let start = || Run { chain: Chain::after_gap(dropped), places: VecDeque::new() };
                 let run = self.0.entry(Arc::clone(record.run_id())).or_insert_with(start);
                 match run.chain.seal(record) {
@@ -56,7 +57,7 @@ impl Seals {
         }
     }
 
-    /// The oldest record of the run made room.
+    /// Removes the oldest record of the run, which the store dropped to make room.
     fn forget(&mut self, run: &Arc<str>) {
         if let Some(known) = self.0.get_mut(run) {
             known.places.pop_front();
@@ -66,7 +67,8 @@ impl Seals {
         }
     }
 
-    /// The sealed records that the filter names, with their positions, counted from 1. Of one run, no others are looked at.
+    /// Returns the sealed records that the filter selects, with their positions, counted from 1. With a run in the
+    /// filter, only the records of that run are searched.
     pub(super) fn matching(&self, state: &State, filter: &RecordFilter) -> Vec<(u64, Arc<SealedRecord>)> {
         let of_run = filter.run_id.as_ref().map(|run| self.0.get(run).map(|run| &run.places));
         let all = state.dropped..state.dropped + state.records.len() as u64;
@@ -101,7 +103,7 @@ mod tests {
         found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect()
     }
 
-    /// A writer that comes each time the lock is free: between taking records and putting them back, too.
+    /// A writer appends each time the lock is free, even between taking records and putting them back.
     #[test]
     fn records_are_appended_while_others_are_sealed() {
         for appended in 0..=2 * LIMIT {
@@ -113,7 +115,7 @@ mod tests {
             let lock = || {
                 locked.set(locked.get() + 1);
                 let mut state = state.lock().unwrap();
-                // The third time, what was taken is put back.
+                // The third lock is taken to put the sealed records back.
                 if locked.get() == 3 {
                     (5..5 + appended).for_each(|call| append(&mut state, "a", call));
                 }
@@ -131,7 +133,7 @@ mod tests {
             let kept: Vec<_> = (dropped..5 + appended).map(|call| format!("call_{call}")).collect();
             assert_eq!(calls, kept, "{appended}");
             assert!(sealed.iter().map(|sealed| sealed.position).eq(dropped as u64 + 1..=(5 + appended) as u64));
-            // Nothing is remembered of a run without records.
+            // Runs without records leave no chain behind.
             let of_b = sealed.iter().filter(|sealed| &**sealed.record.run_id() == "b").count();
             assert_eq!(seals.0.get("b").map_or(0, |run| run.places.len()), of_b, "{appended}");
             let filter = RecordFilter::run("a");

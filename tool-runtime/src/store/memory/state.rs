@@ -1,4 +1,4 @@
-//! What the store in memory holds, and what makes room in it.
+//! The contents of the store in memory, and the rules that make room in it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::store::transaction::TransactionWrites;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
 
-/// How much a store holds.
+/// The maximum contents of a store.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) records: usize,
@@ -22,7 +22,8 @@ impl Default for Limits {
     }
 }
 
-/// How many decided calls are kept for each document that may be open. They are small, and so is the key for digests.
+/// How many marks of decided calls are stored for each open document that is allowed. They are small. The key for
+/// digests counts among them.
 const DECIDED: usize = 16;
 
 fn is_decided(document: &StoredDocument) -> bool {
@@ -32,27 +33,28 @@ fn is_decided(document: &StoredDocument) -> bool {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) records: VecDeque<Kept>,
-    /// How many at the front of `records` are sealed. Behind them are those that are being sealed, if any.
+    /// How many records at the front of `records` are sealed. Those being sealed come next, if any.
     sealed: usize,
-    /// The run of each sealed record that made room, until the seals are told; no more than there are records.
+    /// The run of each sealed record that was dropped, until `Seals` takes the list; never longer than the number of
+    /// records.
     gone: Vec<Arc<str>>,
     pub(super) dropped: u64,
     pub(super) documents: BTreeMap<u64, StoredDocument>,
     positions: HashMap<Key, u64>,
-    /// Positions of documents that only answer questions about the past, oldest first.
+    /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
-    /// How many documents say that a call was decided.
+    /// How many documents are marks of decided calls.
     decided: usize,
-    /// Numbers documents, so that they can be listed in order.
+    /// The next document number. The numbers give the order of listing.
     next: u64,
 }
 
-/// A record, sealed or not yet.
+/// A record, sealed or not yet sealed.
 pub(super) enum Kept {
     New(AuditRecord),
-    /// Shared, so that readers copy it outside of the lock.
+    /// Shared, so that readers clone it outside the lock.
     Sealed(Arc<SealedRecord>),
-    /// Only while it is being sealed.
+    /// A placeholder while the record is being sealed.
     Moved,
 }
 
@@ -62,7 +64,7 @@ impl State {
         self.documents.get(position)
     }
 
-    /// Returns what made room.
+    /// Writes documents and records, and returns the records that were dropped to make room.
     pub(super) fn write(
         &mut self,
         writes: TransactionWrites,
@@ -81,7 +83,7 @@ impl State {
         Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
-    /// Whether it would hold too much: of what is open, or of calls that were decided.
+    /// Whether the store would pass a limit: of open documents, or of marks of decided calls.
     fn has_no_room(&self, writes: &TransactionWrites, limits: Limits) -> bool {
         let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
             let changed = || writes.documents.iter();
@@ -94,7 +96,7 @@ impl State {
             || is_full(is_decided, self.decided, limits.open.saturating_mul(DECIDED))
     }
 
-    /// Drops what means nothing any more.
+    /// Drops documents whose meaning has expired.
     fn forget(&mut self, now: Timestamp) {
         let over = self.documents.values().filter(|document| document.expires_at().is_some_and(|over| over <= now));
         let over: Vec<_> = over.map(|document| document.key.clone()).collect();
@@ -132,7 +134,7 @@ impl State {
         }
     }
 
-    /// Returns the record that made room.
+    /// Appends a record, and returns the record that was dropped to make room.
     pub(super) fn append(&mut self, record: AuditRecord, limit: usize) -> Option<Kept> {
         let displaced = if self.records.len() >= limit { self.records.pop_front() } else { None };
         if displaced.is_some() {
@@ -146,25 +148,25 @@ impl State {
         displaced
     }
 
-    /// How many records are not sealed.
+    /// Returns how many records are not sealed.
     pub(super) fn unsealed_count(&self) -> usize {
         self.records.len() - self.sealed
     }
 
-    /// The next records to seal, at most this many, with the position of the first.
+    /// Takes the next records to seal, at most this many, with the position of the first.
     pub(super) fn unsealed(&mut self, most: usize) -> Result<Unsealed, StoreError> {
         let (first, dropped) = (self.dropped + self.sealed as u64, self.dropped);
         let next = self.records.iter_mut().skip(self.sealed).take(most);
         let records = next.map(|slot| match std::mem::replace(slot, Kept::Moved) {
             Kept::New(record) => Ok(record),
-            // What cannot be written as JSON stopped an earlier reader here.
+            // A record that cannot be serialized stopped an earlier reader here, which left placeholders.
             Kept::Sealed(_) | Kept::Moved => Err(StoreError::Lost),
         });
         let records = records.collect::<Result<_, _>>()?;
         Ok(Unsealed { first, dropped, records, gone: std::mem::take(&mut self.gone) })
     }
 
-    /// Puts records back, sealed. Those that made room in the meantime are gone.
+    /// Puts sealed records back. Records that were dropped in the meantime count as gone.
     pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<SealedRecord>>) {
         for (position, sealed) in (first..).zip(sealed) {
             let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
@@ -178,7 +180,7 @@ impl State {
         }
     }
 
-    /// The sealed record at this position, counted from the first that there was.
+    /// Returns the sealed record at this position, counted from the first record ever appended.
     pub(super) fn sealed(&self, position: u64) -> Option<&Arc<SealedRecord>> {
         let at = usize::try_from(position.checked_sub(self.dropped)?).ok()?;
         match self.records.get(at)? {
@@ -188,13 +190,13 @@ impl State {
     }
 }
 
-/// Records on their way to be sealed.
+/// Records that are about to be sealed.
 pub(super) struct Unsealed {
-    /// The position of the first, counted from the first record that there was.
+    /// The position of the first, counted from the first record ever appended.
     pub(super) first: u64,
-    /// How many records had made room.
+    /// How many records had been dropped.
     pub(super) dropped: u64,
     pub(super) records: Vec<AuditRecord>,
-    /// The runs of sealed records that made room since the last time.
+    /// The runs of sealed records that were dropped since the last batch.
     pub(super) gone: Vec<Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! The write of a worker after a step of its run, and the time at which a released run is due.
+//! The write of a worker after a step of its run, and the time at which a released run becomes due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 /// The write of a worker after a step of its run.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
-    /// The conversation. `None` if it is as it was.
+    /// The conversation. `None` if it has not changed.
     pub(crate) document: Option<Arc<str>>,
     pub(crate) state: Arc<str>,
     /// The message of its post that took effect in the document.
@@ -24,21 +24,22 @@ pub(crate) struct Progress {
 /// The owner of a run after a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
-    /// The same worker.
+    /// The same worker stays the owner.
     Keep,
-    /// No worker, until the run is due or an event arrives that is newer than `news`, the last one that it saw.
+    /// No worker owns the run, until it is due or an event newer than `news` arrives, the last event that the worker
+    /// saw.
     Release { due: Due, news: u64 },
 }
 
-/// When a run that is released is due, by the store's time.
+/// When a released run becomes due, by the store's time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
-    /// When something happens to it.
+    /// Only when an event arrives.
     Never,
     Now,
     /// After this long.
     In(Duration),
-    /// When a document of the store says so.
+    /// At a time that a document of the store contains.
     At(Timestamp),
 }
 

@@ -1,4 +1,4 @@
-//! Accounts as pure functions: whole or refused, settled in their window, told apart by who wrote.
+//! Accounts as pure functions: reservations are atomic, settle in their window, and carry the mark of their writer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::policy::{RunPolicy, Spend, ToolPolicy};
 use crate::store::accounts::{self, Account, Bill};
 use crate::store::{Document, Key, StoreError, StoredAccount, Transaction};
 
-/// Documents, changed by one transaction after the other.
+/// Documents, changed by successive transactions.
 struct Books {
     accounts: Arc<[Account]>,
     documents: BTreeMap<Key, Document>,

@@ -29,7 +29,7 @@ fn every_change_is_found() {
     check(|_| {}, None);
     check(Vec::clear, None);
     check(|records| drop(records.pop()), None);
-    // What precedes a part is not known.
+    // The records before a part are unknown, so a missing first record is accepted.
     check(|records| drop(records.remove(0)), None);
     check(|records| drop(records.remove(2)), Some(2));
     check(|records| records.swap(1, 2), Some(1));

@@ -1,4 +1,4 @@
-//! Documents are versioned, and show nothing.
+//! Documents have a version, and their `Debug` shows no contents.
 
 use tokio::sync::oneshot;
 

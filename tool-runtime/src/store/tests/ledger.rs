@@ -38,7 +38,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
     }
 }
 
-/// One entry, changed by one transaction after the other.
+/// One entry, changed by successive transactions.
 #[derive(Default)]
 struct Entry(Option<Document>, Vec<String>);
 
@@ -74,14 +74,14 @@ impl Entry {
         self.at(second, |transaction| ledger::renew(transaction, &key(), owner, Duration::from_secs(30)))
     }
 
-    /// When the owner counts as gone, in seconds.
+    /// Returns the end of the owner's lease, in seconds.
     fn until(&self) -> i64 {
         let due = self.0.as_ref().and_then(Document::due).unwrap();
         due.as_second() - at(0).as_second()
     }
 }
 
-/// A clock that jumped back lets nobody take a call over early.
+/// A clock that jumped back lets no other attempt take a call over early.
 #[test]
 fn a_lease_is_never_shortened() {
     let mut entry = Entry::default();
@@ -90,14 +90,14 @@ fn a_lease_is_never_shortened() {
         entry.renew(now, "one").unwrap();
         assert_eq!(entry.until(), until, "renewed at {now}");
     }
-    // The answer to the intent was lost, and it is written again.
+    // The acknowledgement of the intent was lost, and the intent is written again.
     assert!(matches!(entry.begin(20, "one", false), Begun::Now(None, _)));
     assert_eq!(entry.until(), 170);
     assert!(matches!(entry.begin(169, "two", false), Begun::Elsewhere));
     assert_eq!(entry.renew(169, "two"), Err("store_fenced"));
 }
 
-/// An attempt that took a call over and did not run it knows nothing of what the one before it did.
+/// An attempt that took a call over and did not run it cannot know the effects of the earlier attempt.
 #[test]
 fn what_began_before_is_not_closed_as_cancelled() {
     let cancelled =
@@ -116,7 +116,7 @@ fn what_began_before_is_not_closed_as_cancelled() {
         for (cause, expected) in [
             (Some(Cause::Cancelled), "outcome_unknown"),
             (None, "outcome_unknown"),
-            // The tool says so.
+            // The tool confirms that the earlier attempt had no effect.
             (Some(Cause::Prevented), "cancelled"),
         ] {
             let mut entry = taken_over();
@@ -187,7 +187,7 @@ fn an_intent_that_comes_after_its_end_does_not_begin() {
     assert_eq!(entry.1.len(), 1);
 }
 
-/// The worker that has the run knows that the one before it cannot write any more.
+/// The worker that has the run knows that the previous worker can no longer write.
 #[test]
 fn a_new_worker_takes_over_what_the_one_before_it_began() {
     let held = |owner: &'static str, worker| Intent { worker, ..intent(owner, false) };

@@ -30,7 +30,7 @@ async fn the_oldest_records_make_room() {
     put(&store, 2..4).await;
     let later = store.records(&all).await.unwrap();
     assert_eq!((later.len(), later[0].record.call_id().as_str(), store.dropped()), (3, "call_1", 1));
-    // What was read before and what was read later still make one chain, since nothing was dropped unread.
+    // Nothing was dropped before it was read, so the two reads form one chain.
     read.extend_from_slice(&later[1..]);
     assert_eq!(Chain::verify(&read), Ok(()));
 }
@@ -60,7 +60,7 @@ fn keep(store: &MemoryStore, call: &'static str) -> Result<(), StoreError> {
     if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
 }
 
-/// Decides on a call that expires then.
+/// Records the decision on a call that expires at `expires`.
 fn decide(store: &MemoryStore, call: &str, expires: i64) -> Result<(), StoreError> {
     let key = Key::decided(&waiting("run", call, expires).call);
     let until = jiff::Timestamp::from_second(expires).unwrap();
@@ -80,7 +80,7 @@ async fn decided_calls_are_kept_until_they_expire() {
     for call in 0..32 {
         decide(&store, &format!("call_{call}"), if call < 8 { 10 } else { 20 }).unwrap();
     }
-    // They take no room of what is open.
+    // Marks of decided calls take no room from open documents.
     assert!(keep(&store, "a").is_ok());
     put(&store, 0..9).await;
     assert!(decide(&store, "one more", 20).is_err(), "none is dropped before it expires");

@@ -1,4 +1,4 @@
-//! Stores that break one promise each: the conformance kit finds every one of them, and each of its cases finds one.
+//! Stores that break one guarantee each: the conformance kit finds every one, and each of its cases finds at least one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,46 +15,46 @@ use crate::store::{
     Transaction, WriteHandle,
 };
 
-/// What a store does wrong.
+/// The defect of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
-    /// A page of documents is longer than was asked for.
+    /// A page of documents is longer than its limit.
     ListsWhole,
-    /// Records are not kept.
+    /// Records are not stored.
     ForgetsRecords,
-    /// Records of dropped receipts come in any order.
+    /// Records whose handles were dropped come in any order.
     AppendsInAnyOrder,
-    /// A page of records has all of them.
+    /// A page of records has all records.
     ReadsRecordsWhole,
-    /// Of a filter, only run and call count.
+    /// Only run and call of a filter are applied.
     ReadsRecordsOfAllKinds,
-    /// A change that refused is written.
+    /// A change that returned an error is written.
     WritesWhatWasRefused,
-    /// A change that refused is said to be kept.
+    /// A change that returned an error is reported as stored.
     SwallowsErrors,
-    /// Nothing is locked between reading and writing.
+    /// No lock is held between reading and writing.
     LocksNothing,
-    /// What nobody waits for is not written.
+    /// A write whose handle was dropped is not written.
     DropsWithTheReceipt,
     /// A removed document is still there.
     RemovesNothing,
-    /// Documents are listed by their keys.
+    /// Documents are listed in the order of their keys.
     ListsByKey,
-    /// Documents are listed whether they are due or not.
+    /// Documents are listed even if they are not due.
     ListsWhatIsNotDue,
     /// Documents of all scopes are listed.
     ListsAllScopes,
-    /// Nobody is woken, ever.
+    /// No waiting task is ever woken.
     NeverWakes,
-    /// Texts end at U+0000.
+    /// Texts are cut at U+0000.
     CutsTexts,
-    /// Numbers are kept as floating point.
+    /// Numbers are stored as floating point.
     RoundsNumbers,
-    /// Keys are cut.
+    /// Keys are truncated.
     CutsKeys,
     /// Large documents are lost.
     DropsLargeDocuments,
-    /// Its time is not that of its transactions.
+    /// `now` differs from the time of its transactions.
     HasTwoClocks,
 }
 
@@ -82,7 +82,7 @@ const FAULTS: [Fault; 19] = [
 
 struct Spoiled(Arc<MemoryStore>, Fault);
 
-/// What the database made of a document.
+/// Returns the document as the faulty database stores it.
 fn spoiled(document: StoredDocument, fault: Fault) -> Option<StoredDocument> {
     let text = document.to_json().unwrap();
     let read = |text: &str| StoredDocument::from_json(document.key.clone(), text).ok();
@@ -142,7 +142,7 @@ impl Spoiled {
         self.0.update(keys, Box::new(changed))
     }
 
-    /// Reads, runs the change on what it read, and writes later: whatever came in between is lost.
+    /// Reads, runs the change, and writes later: any write in between is lost.
     fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
@@ -195,7 +195,7 @@ impl Store for Spoiled {
                 WriteHandle::ready(Ok(()))
             }
             Fault::CutsKeys => {
-                // Under the cut keys, a change finds what another key wrote.
+                // Truncated keys collide: a change finds the document of another key.
                 let (named, mut change) = (keys.clone(), change);
                 let cut: Vec<_> = keys.into_iter().map(|key| self.key(key)).collect();
                 let names = cut.clone();
@@ -281,7 +281,7 @@ async fn every_broken_store_is_found_and_every_case_finds_one() {
                 continue;
             }
             let store = Arc::new(Spoiled(Arc::new(MemoryStore::with_limits(10_000, 10_000)), fault));
-            // A case that waits for ever for what a broken store does not do has found it, too.
+            // A case that waits for something that a broken store never does counts as failed, too.
             let failed = tokio::time::timeout(Duration::from_secs(60), tokio::spawn(case(store))).await;
             if failed.is_err() || failed.is_ok_and(|joined| joined.is_err()) {
                 by_fault.insert(fault);

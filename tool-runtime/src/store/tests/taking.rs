@@ -1,4 +1,4 @@
-//! A run is taken by one process at a time, by somebody whom it belongs to; what finishes a call is posted once.
+//! A run is taken by one process at a time, for its own principal; a call is finished by one post.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-/// A store of one run and one post, changed at a time.
+/// A store of one run and one post, changed by successive transactions.
 struct One(Option<Document>, Option<Document>);
 
 impl One {
@@ -59,7 +59,7 @@ fn one_process_has_a_run() {
     let made = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE)).unwrap();
     let again = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE));
     assert!(matches!(again, Err(StoreError::Duplicate)));
-    // A worker does not get it, nor does another keyboard, nor anybody of other people.
+    // It is refused to a worker, to another process of the same principal, and to other principals and tenants.
     let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
     assert!(leased.unwrap().is_none());
     assert!(matches!(one.take(1, ("ada", "acme"), "other"), Taking::Held));
@@ -67,12 +67,12 @@ fn one_process_has_a_run() {
         assert!(matches!(one.take(1, party, "other"), Taking::Unknown), "{party:?}");
     }
     assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "who asks twice has it once");
-    // Once it is handed back, somebody else has it, although nothing is due, and the first one cannot write.
+    // Once it is released, another process may take it although it is not due, and the first one can no longer write.
     one.save(2, &made, Next::Release { due: Due::Never, news: 0 }).unwrap();
     let taken = lease(one.take(3, ("ada", "acme"), "other"));
     assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, Next::Keep).unwrap();
-    // A lease that is over is lost to the next process that takes the run: a worker, because it is due then.
+    // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
     let leased = one.change(40, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE)).unwrap();
     assert!(leased.is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
 }
@@ -90,7 +90,7 @@ fn another_post_does_not_take_the_place_of_the_first() {
     assert_eq!(run.posts, 1);
 }
 
-/// A call is finished by one post, wherever in a post of several decisions it is.
+/// A call is finished by one post, at any place in a post of several decisions.
 #[test]
 fn each_call_of_a_post_is_decided_by_it_alone() {
     let key = Key::post("r", "p");
@@ -99,7 +99,7 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     let question = |call: &str| Question::unknown(&call.into());
     let post = |one: &mut One, calls: &[&str]| {
         let answers: Vec<_> = calls.iter().copied().map(question).collect();
-        // Each under a key of its own.
+        // The store holds one post, so it is cleared before the next one.
         one.1 = None;
         one.change(0, |transaction| posts::post(transaction, &key, None, &"body".into(), &answers)).unwrap()
     };
@@ -109,7 +109,7 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
         assert!(one.1.is_none(), "what was refused left nothing");
     }
     assert_eq!(post(&mut one, &["c"]), Posted::Kept, "another call");
-    // A message that was taken answers no question any more.
+    // A message that was taken no longer blocks its questions.
     let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
     let (lease, _) = lease.unwrap().unwrap();
     let taken = Some(key.clone());

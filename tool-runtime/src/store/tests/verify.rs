@@ -1,4 +1,4 @@
-//! What was done to records or anchors is found and named.
+//! Tampering with records or anchors is found and named.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::store::{
     anchor,
 };
 
-/// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
+/// Returns a store with two runs of four records each, interleaved, with an anchor after half of them and one after
+/// all.
 async fn history() -> (MemoryStore, Vec<Anchor>) {
     let (store, mut anchors) = (MemoryStore::new(), Vec::new());
     for number in 0..4 {
@@ -39,7 +40,7 @@ fn change(sealed: &mut SealedRecord) {
     record.outcome = Outcome::PolicyDenied;
 }
 
-/// Seals a run anew from a place in the list on.
+/// Seals a run anew from an index of the list on.
 fn reseal(records: &mut [SealedRecord], from: usize) {
     let run = Arc::clone(records[from].record.run_id());
     let mut chain = match records[..from].iter().rev().find(|sealed| *sealed.record.run_id() == run) {
@@ -51,7 +52,7 @@ fn reseal(records: &mut [SealedRecord], from: usize) {
     }
 }
 
-/// What is found with the anchors, and what without.
+/// Checks the finding with the anchors, and the finding without them.
 async fn check(attack: impl FnOnce(&mut Vec<SealedRecord>), anchored: Option<&str>, alone: Option<&str>) {
     let (store, anchors) = history().await;
     let mut records = store.records(&RecordFilter::default()).await.unwrap();
@@ -60,7 +61,7 @@ async fn check(attack: impl FnOnce(&mut Vec<SealedRecord>), anchored: Option<&st
     assert_eq!(found(&records, &[]).as_deref(), alone);
 }
 
-/// What somebody does to records.
+/// A manipulation of records.
 type Attack = fn(&mut Vec<SealedRecord>);
 
 #[tokio::test]
@@ -192,7 +193,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     assert_eq!(verified(&forged, &[]).await, Ok(1));
     let found = verified(&forged, &exported).await.unwrap_err();
     assert!(found.starts_with("run \"one\", record 1: it is missing, and what anchor 0 holds"), "{found}");
-    // All records that the exported anchors hold are there.
+    // All records that the exported anchors cover are there.
     let (anew, exported) = history().await;
     for key in [Key::anchor(0), Key::anchor(1), Key::last_anchor()] {
         tamper(&anew, key, |_| None).await;
@@ -202,7 +203,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were made anew");
 }
 
-/// The tail of a log that is lost takes the last records and their anchors away together.
+/// The lost tail of a log takes the last records and their anchors with it.
 #[tokio::test]
 async fn a_lost_tail_is_named_by_its_first_record() {
     let (whole, exported) = history().await;
@@ -224,7 +225,7 @@ async fn a_lost_tail_is_named_by_its_first_record() {
         assert!(verified(&kept, &[]).await.is_ok(), "nothing in the store tells");
         let found = verified(&kept, &exported).await.unwrap_err();
         assert!(found.starts_with(first), "{records}: {found}");
-        // It continues, and anchors again.
+        // The store continues, and new anchors are made.
         kept.append(record("three", "call_0").into()).await.unwrap();
         anchor(&kept, |_| {}).await.unwrap();
         let found = verified(&kept, &exported).await.unwrap_err();

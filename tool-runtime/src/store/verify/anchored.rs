@@ -1,4 +1,4 @@
-//! Checks of the chain of anchors, and of exported anchors.
+//! Verification of the chain of anchors, and of exported anchors.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::tool::Hash;
 /// How many anchors are read at a time; each has at most a thousand heads.
 const ANCHORS: usize = 16;
 
-/// Checks the chain of anchors, and takes over their heads. Returns the exported anchors that the store does not have
+/// Verifies the chain of anchors, and takes over their heads. Returns the exported anchors that the store does not have
 /// unchanged.
 pub(super) async fn anchors(
     store: &dyn Store,
@@ -70,7 +70,7 @@ pub(super) async fn anchors(
     match last {
         None if next == 0 => {}
         Some(last) if end.as_ref() == Some(&last) => {}
-        // It was made since the others were read.
+        // Another process made this anchor after the pages were read.
         Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.as_ref() == Some(&last) => {}
         Some(last) if last.number >= next => wrong(next, "it was removed, and the end of the anchors tells of it"),
         _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),

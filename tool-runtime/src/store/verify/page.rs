@@ -1,12 +1,12 @@
-//! Reading records a page at a time, with each one that cannot be read in its place.
+//! Reads records a page at a time, with an error in the place of each unreadable record.
 
 use crate::store::chain::ChainError;
 use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
 
 impl RecordFilter {
-    /// Reads the next records, and moves [`after`](Self::after) behind them; `None` at the end. A record that cannot be
-    /// read is an error in its place, and the records around it are read. Set a [`limit`](Self::limit): it is the length
-    /// of a page.
+    /// Reads the next records, and moves [`after`](Self::after) past them; `None` at the end. A record that cannot be
+    /// read is an error in its place, and the records around it are read. The page length is the
+    /// [`limit`](Self::limit), so set one.
     ///
     /// ```
     /// use tool_runtime::store::{MemoryStore, RecordFilter};
@@ -40,7 +40,7 @@ impl RecordFilter {
             }
             Err(error) => unreadable(error)?,
         };
-        // The records before it are read one by one.
+        // Find the unreadable record: read the ones before it one by one.
         let (mut read, mut one) = (Vec::new(), Self { limit: Some(1), ..self.clone() });
         while let Ok(mut record) = store.records(&one).await {
             let Some(sealed) = record.pop().filter(|sealed| sealed.position < end) else { break };
@@ -53,7 +53,7 @@ impl RecordFilter {
     }
 }
 
-/// The record that cannot be read, and its position. Any other error stays one.
+/// Returns the record that cannot be read, and its position. Any other error stays an error.
 fn unreadable(error: StoreError) -> Result<(ChainError, u64), StoreError> {
     let StoreError::Corrupt(source) = error else { return Err(error) };
     match source.downcast::<ChainError>() {

@@ -1,5 +1,5 @@
-//! A full disk, a locked file, a database of another version, files that were damaged: a typed error each, no half
-//! state, and the next call works.
+//! A full disk, a locked file, a database of another version, and damaged files: each gives a typed error and leaves no
+//! partial state, and the next call works.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tool_runtime::testing::conformance::{document, record};
 
 use crate::store::tests::{edit, kept, new, open, put};
 
-/// A store with room for little. The limit belongs to a connection, so that there is one.
+/// Creates a store with little room. The limit is per connection, so the store has only one.
 async fn small() -> (tempfile::TempDir, super::SqlStore) {
     let folder = tempfile::tempdir().unwrap();
     let options = super::SqlOptions::new().connections(1);
@@ -49,7 +49,7 @@ async fn what_the_database_refuses_fails_alone() {
     .await;
     let large = "x".repeat(1 << 20);
     let write = move |transaction: &mut Transaction| transaction.put(document("large", &large, None));
-    // They share a transaction.
+    // The writes share a transaction.
     let receipts = [
         store.append(record("run", "a").into()),
         store.update(vec![Key::run("large")], Box::new(write)),
@@ -128,7 +128,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     }
     let mut exported = Vec::new();
     anchor(&store, |anchor| exported.push(anchor.clone())).await.unwrap();
-    // As a crash leaves it: nobody closed the file.
+    // Copied while open, as a crash would leave it.
     let (from, to) = (folder.path().join("store.db"), folder.path().join("cut.db"));
     fs::copy(&from, &to).unwrap();
     let log = fs::read(from.with_extension("db-wal")).unwrap();
@@ -136,7 +136,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     let cut = open(&to).await.unwrap();
     let found = kept(&cut).await;
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
-    // The anchor was lost with the records that it holds; what was exported of it names the first of them.
+    // The anchor was lost together with its records; its export identifies the first of them.
     let verified = Verifier::verify(&cut, &exported, |_| {}).await.unwrap();
     let lost = verified.findings.first().expect("the anchor is ahead");
     let first = lost.record().map(|(_, sequence)| sequence);

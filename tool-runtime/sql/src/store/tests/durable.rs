@@ -1,4 +1,4 @@
-//! What a file of SQLite is opened with, and who is woken.
+//! The settings of an open SQLite file, and the tasks that a write wakes.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ async fn every_connection_waits_for_the_disk() {
     }
 }
 
-/// Keeps a run that is due.
+/// Stores a run that is due.
 async fn keep(store: &super::SqlStore, id: String) {
     let key = Key::run(id.as_str());
     let write = move |transaction: &mut Transaction| transaction.put(document(&id, "1", Some(transaction.now())));
@@ -34,7 +34,7 @@ async fn keep(store: &super::SqlStore, id: String) {
 #[tokio::test]
 async fn who_waits_in_this_process_is_woken_before_it_would_look_again() {
     let (_folder, store) = new().await;
-    // A machine that is busy can be late, but not each time.
+    // A busy machine can be late, but not at every attempt.
     for attempt in 0..20 {
         let waiter = store.clone();
         let begun = Instant::now();
@@ -52,7 +52,7 @@ async fn who_waits_in_this_process_is_woken_before_it_would_look_again() {
 #[tokio::test]
 async fn what_another_process_writes_is_found_by_looking() {
     let (folder, store) = new().await;
-    // A store of its own hears nothing of the first, as another process does not.
+    // A second store gets no wake-up from the first, just like another process.
     let other = open(&folder.path().join("store.db")).await.unwrap();
     let waiter = tokio::spawn(async move {
         let due = Query { due: Some(jiff::Timestamp::MAX), ..Query::new(DocumentKind::Run) };

@@ -1,4 +1,4 @@
-//! Commits that nobody answers.
+//! Injected faults: commits without an acknowledgement.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,18 +7,18 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::store::connection::Connection;
 
-/// What happens to a commit.
+/// The fate of a commit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Fault {
     /// It succeeds.
     None,
     /// It fails, and the connection breaks.
     Failed,
-    /// It succeeds, and the connection breaks before the answer.
+    /// It succeeds, and the connection breaks before the acknowledgement.
     Unanswered,
 }
 
-/// What happens to the next commits, in their order.
+/// The fates of the next commits, in order.
 #[derive(Default)]
 pub(in crate::store) struct Faults {
     next: Mutex<VecDeque<Fault>>,
@@ -32,17 +32,17 @@ impl Faults {
         *self.commits.lock().unwrap_or_else(PoisonError::into_inner) = 0;
     }
 
-    /// From now on nobody can look whether something was kept.
+    /// Makes every later lookup of a commit fail.
     pub(super) fn blind(&self) {
         self.is_blind.store(true, Ordering::Release);
     }
 
     pub(in crate::store) fn before_look(&self) -> Result<(), sqlx::Error> {
-        // Another failure than that of a connection, so that nobody waits for it to pass.
+        // A failure that is not transient, so that it is not retried.
         if self.is_blind.load(Ordering::Acquire) { Err(sqlx::Error::RowNotFound) } else { Ok(()) }
     }
 
-    /// How many transactions were to be committed since.
+    /// Returns how many commits were attempted since the faults were set.
     pub(super) fn commits(&self) -> u32 {
         *self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Writes that nobody waits for: from outside the runtime, too many of them, and changes that panic.
+//! Writes whose handles were dropped: from outside the runtime, too many of them, and changes that panic.
 
 use tool_runtime::store::{Key, Store, Transaction};
 use tool_runtime::testing::conformance::record;
@@ -42,7 +42,7 @@ async fn more_writes_than_may_wait_are_refused() {
     let (_folder, store) = new().await;
     let mut holder = store.0.database.connection().await.unwrap();
     holder.run("BEGIN IMMEDIATE").await.unwrap();
-    // This test's runtime has one thread, so that nobody takes any meanwhile.
+    // This test's runtime has one thread, so no worker takes a write meanwhile.
     let mut receipts: Vec<_> =
         (0..4097).map(|number| store.append(record("run", &number.to_string()).into())).collect();
     let refused = receipts.pop().unwrap().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What earlier versions wrote is read and keeps its place: `older/rows.sql` holds what version 1 wrote.
+//! Rows of earlier versions are read and keep their order: version 1 wrote those in `older/rows.sql`.
 
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -9,7 +9,7 @@ use crate::store::connection::{Connections, Database};
 use crate::store::prefix::Prefix;
 use crate::store::tests::{edit, kept, new, open, put, text};
 
-/// A file as a version of this library left it.
+/// Creates a file as a version of this library left it.
 async fn old(path: &std::path::Path, version: i64) {
     let connect = SqliteConnectOptions::new().filename(path).create_if_missing(true);
     let pool = PoolOptions::new().connect_with(connect).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let names =
             "SELECT name FROM sqlite_master WHERE name NOT LIKE '%tool_runtime_%' AND name <> 'sqlite_sequence'";
         assert!(connection.rows::<(String,)>(names, []).await.unwrap().is_empty(), "nothing has its old name");
-        // The indexes are those of a new database.
+        // The indexes equal those of a new database.
         let (_folder, fresh) = new().await;
         let indexes = "SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name";
         let mut other = fresh.0.database.connection().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_new_database_is_not_made_where_that_is_forbidden() {
     assert!(matches!(error, StoreError::Older { found: 0, .. }) && error.code() == "store_older", "{error}");
 }
 
-/// A process that was open before another one migrated writes nothing more, and reads its answer from the error.
+/// A process that was open before another one migrated can no longer write, and its error says so.
 #[tokio::test]
 async fn a_database_that_another_process_migrated_is_not_written_to() {
     let (_folder, store) = new().await;
@@ -113,7 +113,7 @@ async fn a_version_that_is_not_one_row_is_refused() {
 async fn applications_share_a_database_by_their_prefixes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    // Tables of the application itself, whose names an earlier version took.
+    // The application's own tables, with the names that an earlier version used.
     let connect = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
     let pool = PoolOptions::new().connect_with(connect).await.unwrap();
     let own = Database { connections: Connections::Sqlite(pool), prefix: Prefix::default() };

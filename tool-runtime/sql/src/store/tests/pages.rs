@@ -1,4 +1,4 @@
-//! Pages are bounded by bytes, too.
+//! Pages are bounded in bytes, not only in records.
 
 use tool_runtime::call::JsonText;
 use tool_runtime::store::{RecordFilter, Store, Verifier, anchor};

@@ -7,14 +7,14 @@ use tool_runtime::tool::Hash;
 use crate::store::SqlStore;
 use crate::store::tests::{edit, new, text, text_of};
 
-/// The run as a worker writes it that takes it until then, or renews its lease.
+/// Returns the run as a worker writes it that leases it until `until`, or renews its lease.
 fn leased(run: &StoredDocument, until: &str) -> StoredDocument {
     let mut json: serde_json::Value = serde_json::from_str(&run.to_json().unwrap()).unwrap();
     json["run"]["holder"] = serde_json::json!({"owner": "worker", "until": until});
     StoredDocument::from_json(run.key.clone(), &json.to_string()).unwrap()
 }
 
-/// Something like a conversation: a policy that never changes, and a history that grows.
+/// Returns a text like a conversation's: a policy that never changes, and a history that grows.
 fn conversation(turns: usize) -> String {
     let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"limits\":{{\"calls\":{tool}}}}},");
     let message = |turn: usize| format!("{{\"role\":\"tool\",\"text\":\"{}\"}},", Hash::sha256(turn.to_be_bytes()));
@@ -28,7 +28,7 @@ async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreErro
     store.update(vec![key], Box::new(write)).await
 }
 
-/// How many bytes and how many rows were written since the last call.
+/// Returns how many bytes and how many rows were written since the last call.
 async fn written(store: &SqlStore) -> (i64, i64) {
     let mut connection = store.0.database.connection().await.unwrap();
     let bytes = connection.last("SELECT coalesce(sum(bytes), 0), count(*) FROM written").await.unwrap();

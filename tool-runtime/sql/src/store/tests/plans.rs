@@ -1,4 +1,4 @@
-//! How SQLite finds what is asked for: by an index that leads to it, not by walking through a table.
+//! SQLite's query plans: each query uses the right index, and none scans a table.
 
 use jiff::Timestamp;
 use tool_runtime::call::CallId;
@@ -8,7 +8,7 @@ use crate::store::connection::Value;
 use crate::store::tests::new;
 use crate::store::{SqlStore, statement};
 
-/// What SQLite says of its way.
+/// Returns SQLite's query plan.
 async fn plan(store: &SqlStore, (sql, arguments): (String, Vec<Value>)) -> Vec<String> {
     let mut connection = store.0.database.connection().await.unwrap();
     let sql = format!("EXPLAIN QUERY PLAN {sql}");

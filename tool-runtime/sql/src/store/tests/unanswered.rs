@@ -1,4 +1,4 @@
-//! A commit that nobody answers: what was kept is not written again, and what was not is.
+//! Unacknowledged commits: a write is repeated only if the commit did not happen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use crate::store::tests::faults::Fault;
 use crate::store::tests::{kept, new, text, text_of};
 use crate::store::write;
 
-/// Counts up in a document, and how often it was asked to.
+/// Increments a number in a document, and counts how often the change ran.
 fn count(
     runs: &Arc<AtomicU32>,
 ) -> impl FnMut(&mut Transaction) -> Result<(), tool_runtime::store::StoreError> + Send + use<> {
@@ -29,7 +29,7 @@ async fn counted(store: &SqlStore) -> u32 {
     text_of(store, "run").await.map_or(0, |text| text.parse().unwrap())
 }
 
-/// Two changes of one document and a record in one transaction.
+/// Writes two changes of one document and a record in one transaction.
 async fn together(store: &SqlStore) -> (Written, crate::store::connection::Connection) {
     let mut connection = store.0.database.connection().await.unwrap();
     connection.run("BEGIN IMMEDIATE").await.unwrap();
@@ -61,7 +61,7 @@ async fn what_was_written_together_is_kept_together() {
     assert_eq!((counted(&store).await, kept(&store).await), (2, vec!["a".to_owned()]));
 }
 
-/// Without a record, the last of several writes of one document says whether all of them were kept.
+/// Without a record, the last of several writes of one document shows whether all of them were committed.
 #[tokio::test]
 async fn documents_alone_are_found_as_they_were_left() {
     let (_folder, store) = new().await;
@@ -85,7 +85,7 @@ async fn documents_alone_are_found_as_they_were_left() {
 
 #[tokio::test]
 async fn a_batch_whose_commit_nobody_answered_is_written_once() {
-    // Whatever happens to the batch, and then to its parts: each is written once.
+    // For any faults of the batch and then of its single writes, each is written once.
     let cases: [(&[Fault], u32); 6] = [
         (&[], 1),
         (&[Fault::Unanswered], 1),
@@ -98,7 +98,7 @@ async fn a_batch_whose_commit_nobody_answered_is_written_once() {
         let (_folder, store) = new().await;
         let runs = Arc::default();
         store.0.faults.plan(faults.iter().copied());
-        // This test's runtime has one thread, so that all of them are handed over before any is written.
+        // This test's runtime has one thread, so all of them are queued before any is written.
         let receipts = [
             store.update(vec![Key::run("run")], Box::new(count(&runs))),
             store.append(record("run", "a").into()),
@@ -114,7 +114,7 @@ async fn a_batch_whose_commit_nobody_answered_is_written_once() {
     }
 }
 
-/// Nobody can look: then nothing is repeated, and everybody is told.
+/// If the lookup fails, nothing is repeated and every handle gets the error.
 #[tokio::test]
 async fn a_batch_that_nobody_can_look_for_is_not_repeated() {
     let (_folder, store) = new().await;

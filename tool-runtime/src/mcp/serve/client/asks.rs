@@ -35,7 +35,7 @@ impl Elicit for Asks {
     }
 }
 
-/// Whether a client asks its person to fill in forms.
+/// Whether a client can ask a person to fill in forms.
 pub(in crate::mcp::serve) fn fills_in_forms(declared: &ClientCapabilities) -> bool {
     declared.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
@@ -66,7 +66,7 @@ impl Sample for Asks {
     }
 }
 
-/// Why a question was not answered. A client that says no does so with an error, too.
+/// Returns why a question was not answered. A client refuses with an error, too.
 fn failed(error: ServiceError) -> ClientError {
     match error {
         ServiceError::McpError(error) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => {

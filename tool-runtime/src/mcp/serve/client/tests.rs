@@ -1,4 +1,4 @@
-//! What of a call's messages is sent, and when.
+//! Which messages of a call are sent, and when.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn reports() -> (Arc<Queue>, Reports) {
     (Arc::clone(&queue), Reports { queue, token })
 }
 
-/// What waits to be sent now.
+/// Returns the messages that can be sent now.
 async fn sent(queue: &Queue) -> Vec<(f64, Option<f64>)> {
     let mut sent = Vec::new();
     while let Ok(Some(Message::Report { done, total, .. })) =
@@ -35,7 +35,7 @@ async fn reports_grow_and_keep_a_distance() {
     reports.report(4.0, Some(f64::NAN));
     reports.report(5.0, None);
     assert_eq!(sent(&queue).await, [(4.0, None)]);
-    // The last one is sent before the answer, however early it is, and none after it.
+    // The last report is sent before the answer, no matter how early it is, and none after it.
     queue.close();
     reports.report(6.0, None);
     assert_eq!(sent(&queue).await, [(5.0, None)]);

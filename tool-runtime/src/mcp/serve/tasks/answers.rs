@@ -37,7 +37,7 @@ impl Tasks {
                 continue;
             }
             look.questions.answer(&key, &answer);
-            // The key of an earlier question whether the call may run: it decides nothing, and has a record.
+            // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
             let earlier = key.strip_prefix(APPROVAL).and_then(|key| key.split_once('-')?.1.parse().ok());
             if let (Some(question), Some(decision)) = (earlier, question::decision(&answer)) {
                 self.decide(server, &desk, (&look.saved.name, &question), decision).await?;
@@ -46,7 +46,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Decides on a call in the name of its principal, if the policy lets principals decide on their own calls.
+    /// Decides on a call on behalf of its principal, if the policy lets principals decide on their own calls.
     pub(super) async fn decide(
         &self,
         server: &McpServer,
@@ -55,11 +55,11 @@ impl Tasks {
         decision: ApprovalDecision,
     ) -> Result<(), ErrorData> {
         let Some(decider) = ServedRun(&desk.run).own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
-        // Like every decision it is posted, so that it is carried out even if this process ends now.
+        // Decisions are always posted, so that this one is carried out even if this process ends now.
         let incoming = Incoming::new().decide(question, decision, &decider);
         let posted =
             RunQueue::new(&server.0.runner).post(desk.run.id(), ServedRun(&desk.run).tenant(), &incoming).await;
-        // Of two decisions on one question, the first counts.
+        // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
             && !matches!(error, QueueError::Refused(_))
         {
@@ -70,9 +70,9 @@ impl Tasks {
         Ok(())
     }
 
-    /// The key of the question whether the call may run. `None` if the call does not wait, or the server may not ask
-    /// its client. The key holds the [`Question`](crate::call::Question), so a late answer cannot decide on the next
-    /// call of a graph, even in another process.
+    /// Returns the key of the question whether the call may run. `None` if the call is not suspended, or the server may
+    /// not ask its client. The key contains the [`Question`](crate::call::Question), so a late answer cannot decide on
+    /// the next call of a graph, even in another process.
     pub(super) fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
         let may = self.limits.asks && look.saved.asks && ServedRun(&desk.run).own_decider(pending.decided()).is_some();

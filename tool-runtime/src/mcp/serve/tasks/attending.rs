@@ -9,10 +9,10 @@ use crate::call::CallId;
 use crate::capability::Capabilities;
 use crate::mcp::serve::tasks::desk::{Desk, Told};
 
-/// How many requests of one call are held at the same time.
+/// How many requests of one call may be held at the same time.
 const ATTENDED: usize = 8;
 
-/// How long the same call, made again, waits for an answer that is on its way.
+/// How long a repeat of the call waits for an answer that is being sent.
 const ARRIVES: Duration = Duration::from_secs(1);
 
 /// A request that is held until a call ends.
@@ -47,7 +47,7 @@ impl Desk {
         Some(Attending { desk: Arc::clone(self), id: id.clone() })
     }
 
-    /// Whether a decision to run the call waits until its client asks for it again.
+    /// Whether an approval of the call waits until its client repeats the call.
     pub(super) fn is_left(&self, id: &CallId) -> bool {
         self.calls().get(id).is_some_and(|entry| entry.saved.asked_as.is_some() && entry.attended == 0)
     }
@@ -70,7 +70,8 @@ impl Desk {
         }
     }
 
-    /// A request is being answered with the end of the call. Once that has arrived, no later request gets it.
+    /// Records that a request is being answered with the end of the call. Once it has arrived, no later request gets
+    /// it.
     pub(super) fn tells(&self, id: &CallId) {
         if let Some(entry) = self.calls().get_mut(id)
             && entry.told == Told::No
@@ -79,7 +80,7 @@ impl Desk {
         }
     }
 
-    /// Records whether that answer arrived. The next request gets an answer that was lost.
+    /// Records whether that answer arrived. If it was lost, the next request gets it.
     pub(super) fn told(&self, id: &CallId, has_arrived: bool) {
         if let Some(entry) = self.calls().get_mut(id)
             && entry.told != Told::Yes

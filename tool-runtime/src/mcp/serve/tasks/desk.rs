@@ -1,4 +1,4 @@
-//! [`Desk`]: the tasks of one run. What each is, the store says; a result stays here for a while with its files.
+//! [`Desk`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +17,18 @@ use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions};
 use crate::store::{PendingCall, StoreError};
 
-/// How long a task can be asked for once its call has ended.
+/// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// The tasks of one run.
 pub(super) struct Desk {
     pub(super) run: Run,
-    /// Whose they are.
+    /// The owner of the tasks.
     pub(super) party: RunOptions,
     calls: Mutex<BTreeMap<CallId, Entry>>,
-    /// What the store has of this.
+    /// The stored document of these tasks; `None` if there is none.
     pub(super) kept: Mutex<Option<Arc<str>>>,
-    /// Told when there may be something to do.
+    /// Notified when there may be work for the task runner.
     pub(super) changed: Notify,
     /// Notified when a call changes.
     news: watch::Sender<()>,
@@ -38,17 +38,18 @@ pub(super) struct Desk {
 pub(super) struct Entry {
     pub(super) saved: SavedTask,
     updated: Timestamp,
-    /// Decisions after which it still waited, so that each question has a key of its own.
+    /// The number of decisions after which the call was still suspended. It gives each question its own key.
     asked: u32,
     questions: Arc<Questions>,
-    /// Decisions on the call that are carried out here, and what cancels them: one runs the call, others learn that.
+    /// The token that cancels the decisions being carried out here, and their number. One of them runs the call; the
+    /// others find that it runs.
     running: Option<(CancellationToken, usize)>,
     ended: Option<(ToolExecResult, Timestamp)>,
-    /// How many requests are held until it ends.
+    /// How many requests are held until the call ends.
     pub(super) attended: usize,
     /// The capabilities that the client of the last held request offers to the tool.
     pub(super) offers: Capabilities,
-    /// Whether a request was answered with its end.
+    /// Whether a request was answered with the end of the call.
     pub(super) told: Told,
 }
 
@@ -61,18 +62,18 @@ pub(super) enum Told {
     Yes,
 }
 
-/// What a task looks like at a moment.
+/// The state of a task at a moment.
 pub(super) struct Look {
     pub(super) saved: SavedTask,
     pub(super) updated: Timestamp,
-    /// From when on it may be forgotten.
+    /// The time from which it may be removed.
     pub(super) until: Timestamp,
     pub(super) asked: u32,
     pub(super) questions: Arc<Questions>,
     pub(super) state: State,
 }
 
-/// What the call of a task does.
+/// The state of a task's call.
 pub(super) enum State {
     Waits(Box<PendingCall>),
     Works,
@@ -93,7 +94,7 @@ impl Desk {
         self.calls().len()
     }
 
-    /// Adds a call that waits, or runs here until it is cancelled.
+    /// Adds a call that is suspended, or that runs here until it is cancelled.
     pub(super) fn add(
         &self,
         id: CallId,
@@ -108,7 +109,7 @@ impl Desk {
         self.calls().insert(id, entry);
     }
 
-    /// A call that ran begins to wait. `false` if there is no such call here.
+    /// Marks a running call as suspended. Returns `false` if there is no such call here.
     pub(super) fn waits(&self, id: &CallId, saved: &SavedTask) -> bool {
         let mut calls = self.calls();
         let entry = calls.get_mut(id);
@@ -129,12 +130,12 @@ impl Desk {
         self.news.send_replace(());
     }
 
-    /// Resolves with each change of a call from now on.
+    /// Returns a receiver that is notified of each change of a call from now on.
     pub(super) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    /// A task whose call does this.
+    /// Returns the task with its call in this state; `None` if there is no such task.
     pub(super) fn shown(&self, id: &CallId, state: State) -> Option<Look> {
         let calls = self.calls();
         let entry = calls.get(id)?;
@@ -142,7 +143,7 @@ impl Desk {
         Some(Look { saved, updated: entry.updated, until: entry.until(), asked: entry.asked, questions, state })
     }
 
-    /// Looks at a task. `None` if there is none, or it is over.
+    /// Reads the state of a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, served: &Served, id: &CallId) -> Result<Option<Look>, StoreError> {
         let now = ServedRuns(&served.runner).now();
         let look = |state| self.shown(id, state);
@@ -160,7 +161,7 @@ impl Desk {
             if !pending.is_expired(now) {
                 return Ok(look(State::Waits(Box::new(pending))));
             }
-            // Another process may have been faster, and the record says so then.
+            // If another process expired or decided the call first, the record shows it.
             if let Ok(result) = self.run.expire(&pending.question()).await {
                 self.ended(id, &result, now);
                 return Ok(look(State::Ended(result)));
@@ -183,7 +184,7 @@ impl Desk {
         self.news.send_replace(());
     }
 
-    /// Carries a decision out, to the end of the call.
+    /// Carries out a decision, up to the end of the call.
     pub(super) async fn decide(
         &self,
         served: &Served,
@@ -205,7 +206,7 @@ impl Desk {
             *decisions += 1;
             cancellation = token.clone();
         }
-        // Whatever becomes of the future, the task does not stay at work; until it has its end, nobody asks the store.
+        // Clears `running` even if this future is dropped: while it is set, the store is not queried for the call.
         let _stopped = Stopped { desk: self, id };
         let cancelled = Arc::new(cancellation.clone());
         let client = CallClient { is_offered: true, offers, cancellation: cancelled, server: None };
@@ -219,7 +220,7 @@ impl Desk {
             }
         };
         let (result, now) = (result?, ServedRuns(&served.runner).now());
-        // The decision did not fit, or a graph waits with its next call: the next question is another one.
+        // The decision was refused, or a graph is suspended with its next call: the next question has a new key.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             if let Some(entry) = self.calls().get_mut(id) {
                 (entry.updated, entry.asked) = (now, entry.asked + 1);
@@ -231,7 +232,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Ends a call that waits, or stops one that runs here.
+    /// Ends a suspended call, or cancels one that runs here.
     pub(super) async fn cancel(&self, served: &Served, id: &CallId) -> Result<(), StoreError> {
         let running = self.calls().get(id).and_then(|entry| entry.running.clone());
         if let Some((running, _)) = running {
@@ -247,8 +248,8 @@ impl Desk {
         Ok(())
     }
 
-    /// Expires calls that waited too long, and removes old results and results that their client has received. Returns
-    /// whether no call is left.
+    /// Expires calls that were suspended too long, and removes old results and results that their client has received.
+    /// Returns whether no call is left.
     pub(super) async fn tidy(&self, served: &Served) -> bool {
         let now = ServedRuns(&served.runner).now();
         let late = |entry: &Entry| entry.ended.is_none() && entry.running.is_none() && now >= entry.saved.expires;
@@ -281,10 +282,10 @@ impl Desk {
 }
 
 impl Entry {
-    /// From when on the task may be forgotten.
+    /// Returns the time from which the task may be removed.
     fn until(&self) -> Timestamp {
         let from = match &self.ended {
-            // Its client may ask for it again for as long as it could have waited.
+            // Its client may repeat the call for as long as the call could have been suspended.
             Some((_, ended)) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
             Some((_, ended)) => *ended,
             None => self.saved.expires,
@@ -293,7 +294,7 @@ impl Entry {
     }
 }
 
-/// A decision that is carried out here.
+/// A guard that clears the mark of a decision being carried out here when it is dropped.
 struct Stopped<'a> {
     desk: &'a Desk,
     id: &'a CallId,

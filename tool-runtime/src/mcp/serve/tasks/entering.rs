@@ -1,8 +1,8 @@
-//! [`Entering`]: a call that is about to wait.
+//! [`Entering`]: a call that is about to be suspended.
 //!
-//! The call, its run and the id under which the same call of its party finds it are one transaction. So of two processes
-//! that get the same call at the same time one has it, a decision can be posted as soon as the call can be seen, and a
-//! process that is killed leaves no call that its client does not find.
+//! The call, its run and the id under which the same call of its party finds it are written in one transaction. If two
+//! processes get the same call at the same time, only one of them therefore has it; a decision can be posted as soon as
+//! the call is visible; and a process that is killed leaves no call that its client cannot find.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,18 +21,18 @@ use crate::runner::ServedRun;
 use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
 use crate::store::{PendingCall, StoreError};
 
-/// A call that may begin to wait.
+/// A call that may be suspended.
 pub(in crate::mcp::serve) struct Waiting {
     pub(in crate::mcp::serve) party: RunOptions,
     /// The tool, by the name that the client knows.
     pub(in crate::mcp::serve) name: String,
-    /// Whether the client asks its person to fill in forms.
+    /// Whether the client can ask a person to fill in forms.
     pub(in crate::mcp::serve) asks: bool,
-    /// Under which id the store finds it again, for a client that knows no tasks.
+    /// The id under which the store finds it again, for a client that knows no tasks.
     pub(in crate::mcp::serve) asked_as: Option<Arc<str>>,
 }
 
-/// A call that is about to wait. It is kept only once it waits.
+/// A call that is about to be suspended. It is stored only when it is.
 pub(in crate::mcp::serve) struct Entering {
     server: Weak<Served>,
     waiting: Waiting,
@@ -40,7 +40,7 @@ pub(in crate::mcp::serve) struct Entering {
 }
 
 enum State {
-    /// It does not wait yet, and may never do so.
+    /// It is not suspended yet, and may never be.
     Outside,
     /// It is being written.
     Enters(Arc<Desk>, CallId),
@@ -48,23 +48,23 @@ enum State {
     Refused(Refusal),
 }
 
-/// Why a call does not wait.
+/// Why a call is not suspended.
 #[derive(Clone, Copy)]
 pub(super) enum Refusal {
-    /// As many wait as may, of its principal or of all.
+    /// The limit of suspended calls is reached, for its principal or for all.
     Full(usize),
     /// The store failed.
     Failed,
-    /// The same call of its party waits already.
+    /// The same call of its party is suspended already.
     Taken,
 }
 
-/// What became of a call that was to wait.
+/// The outcome for a call that might be suspended.
 pub(in crate::mcp::serve) enum Entered {
-    /// It did not have to, or waits no more.
+    /// It was not suspended, or no longer is.
     Nothing,
     Waits(Ticket),
-    /// The same call of its party waits already.
+    /// The same call of its party is suspended already.
     Taken,
 }
 
@@ -77,10 +77,10 @@ impl Entering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What became of the call, once the gate has answered.
+    /// Returns the outcome for the call, once the gate has answered.
     ///
     /// # Errors
-    /// As many calls wait as may, or the store failed. The call does not wait.
+    /// The limit of suspended calls is reached, or the store failed. The call is not suspended.
     pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
         let (desk, call) = match &*self.state() {
             State::Outside | State::Enters(..) => return Ok(Entered::Nothing),
@@ -89,7 +89,7 @@ impl Entering {
             State::Refused(Refusal::Taken) => return Ok(Entered::Taken),
             State::Waits(desk, call) => (Arc::clone(desk), call.clone()),
         };
-        // The run may have been kept before, without this call.
+        // The run may be stored already, without this call.
         if let Err(error) = desk.save(&server.0).await {
             tracing::warn!(run = desk.run.id(), error = error.code(), "a call that waits is not described yet");
         }
@@ -114,12 +114,12 @@ impl KeepsCall for Entering {
             asks: *asks,
             asked_as: asked_as.clone(),
         };
-        // A call that ran, and asked its client, is known already.
+        // A call that ran, and had a question for its client, is a task already.
         let known = server.0.tasks.desks().get(run.id()).cloned();
         if known.is_some_and(|desk| desk.waits(&id, &saved)) {
             return Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, None)));
         }
-        // Before anything is written: a request that finds the call in the store finds it here.
+        // Added before the write, so that a request that finds the call in the store finds it here, too.
         let add = |desk: &Desk| desk.add(id.clone(), saved.clone(), Arc::default(), None);
         let (desk, is_new) = match server.0.tasks.desk(run, party, add) {
             Ok(entered) => entered,
@@ -159,7 +159,7 @@ impl Drop for Entering {
     }
 }
 
-/// The document of a run in which this call waits.
+/// Returns the document of a run in which this call is suspended.
 async fn document(run: &Run, call: &CallId, saved: SavedTask) -> Result<Arc<str>, StoreError> {
     let kept = SavedDesk { run: run.snapshot().await?, tasks: BTreeMap::from([(call.clone(), saved)]) };
     serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))

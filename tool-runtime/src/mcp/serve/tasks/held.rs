@@ -1,10 +1,10 @@
-//! Requests of clients without support for tasks. Such a request is held while its call waits, and a client that
+//! Requests of clients without support for tasks. Such a request is held while its call is suspended, and a client that
 //! repeats the same call returns to it.
 //!
-//! The store also finds a waiting call by its party, its tool and its arguments, so a client that disconnected and one
-//! whose server restarted find it. An approval is carried out while a request for its call is held: at once, or when
-//! the client repeats the request. The end of a call is delivered once; the same call after that is a new one. If the
-//! answer did not leave for the client, the same call gets it again.
+//! The store also finds a suspended call by its party, its tool and its arguments, so that a client finds it after a
+//! disconnection and after a restart of the server. An approval is carried out while a request for its call is held: at
+//! once, or when the client repeats the request. The end of a call is delivered once; after that, the same call is a
+//! new one. If the answer was not sent completely, the same call gets it again.
 
 use std::collections::HashSet;
 use std::future::{Future, pending};
@@ -35,21 +35,21 @@ use crate::runner::{ApprovalDecision, Run, RunOptions};
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a decision that was posted may take to be carried out.
+/// How long a posted decision may take to be carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long the client of a call may take to decide on it.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
-/// A request that is held.
+/// The client's side of a held request.
 pub(in crate::mcp::serve) struct Guest<'a> {
-    /// What its client offers to the tool.
+    /// The capabilities that its client offers to the tool.
     pub(in crate::mcp::serve) offers: Capabilities,
     /// The client's progress reporter. `None` if it wants no progress.
     pub(in crate::mcp::serve) progress: Option<Arc<dyn Progress>>,
-    /// Whom to ask in the middle of the request, in revisions that know that.
+    /// Asks the client in the middle of the request, in revisions that support it.
     pub(in crate::mcp::serve) elicit: Option<Arc<dyn Elicit>>,
-    /// Whether the client takes questions as an answer, and which it has answered.
+    /// Whether the client accepts questions as an answer, and which ones it has answered.
     pub(in crate::mcp::serve) takes_questions: bool,
     pub(in crate::mcp::serve) answered: HashSet<String>,
     pub(in crate::mcp::serve) cancelled: &'a CancellationToken,
@@ -57,7 +57,7 @@ pub(in crate::mcp::serve) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Resolves when the client has given the request up.
+    /// Resolves when the client has abandoned the request.
     async fn gone(&self) {
         let left = async {
             match &self.delivery {
@@ -76,13 +76,13 @@ impl Guest<'_> {
     }
 }
 
-/// How a request that was held is answered.
+/// The answer to a held request.
 pub(in crate::mcp::serve) enum Held {
     /// The call has ended.
     Ended(Box<ToolExecResult>),
-    /// The client has something to answer, and comes back with this state.
+    /// The client has to answer questions, and returns with this state.
     Asks(InputRequests, String),
-    /// The call still waits.
+    /// The call is still suspended.
     Waits,
 }
 
@@ -99,7 +99,7 @@ impl Ticket {
 }
 
 impl Tasks {
-    /// Finds a call of a party by the state that its client brings back.
+    /// Finds a call of a party by the state that its client returns.
     pub(in crate::mcp::serve) async fn back(
         &self,
         server: &McpServer,
@@ -112,7 +112,7 @@ impl Tasks {
         look.map(|_| ticket).ok_or_else(unknown)
     }
 
-    /// Finds the same call that its party waits for already. `None` if there is none.
+    /// Finds the same call of the party if it is suspended already. `None` if there is none.
     pub(in crate::mcp::serve) async fn again(
         &self,
         server: &McpServer,
@@ -126,7 +126,7 @@ impl Tasks {
             if !desk.has(&call)
                 && let Some(pending) = desk.run.pending(&call).await.map_err(|error| failed(&error))?
             {
-                // Its server was killed before it could describe the call.
+                // Its server was killed before it could store the description of the call.
                 let saved = SavedTask {
                     name: waiting.name.clone(),
                     created: pending.created_at,
@@ -141,12 +141,12 @@ impl Tasks {
                 return Ok(Some(ticket));
             }
         }
-        // The call is over, or belongs to a party with other rights.
+        // The call is over, or its party has other rights.
         ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
         Ok(None)
     }
 
-    /// Holds a request until its call ends, its client is to answer something, or the time is over.
+    /// Holds a request until its call ends, its client has to answer a question, or the time is over.
     pub(in crate::mcp::serve) async fn hold(
         &self,
         server: &McpServer,
@@ -205,7 +205,7 @@ impl Tasks {
                     }
                 }
             }
-            // A call that runs is waited for as long as it runs.
+            // The time limit is for suspended calls; a running call is awaited until it ends.
             let next = match &look.state {
                 State::Waits(_) if Instant::now() < until => beat.min(until),
                 State::Waits(_) => beat.min(carried),
@@ -236,12 +236,12 @@ impl Tasks {
                     }
                 }
                 () = guest.gone(), if !has_left => {
-                    // No later request finds a call that asks its client, because it has no such id.
+                    // Without `asked_as` no later request can find this call, so it is cancelled.
                     if look.saved.asked_as.is_none() {
                         desk.cancel(&server.0, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
-                        // The end of the call is kept for the same request. An answer now would report a running call
-                        // as not run.
+                        // Keep waiting: the end of the call is stored for the same request. An answer now would report
+                        // a running call as not run.
                         has_left = true;
                         continue;
                     }
@@ -252,7 +252,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a decision on a call that waits is in the post of its run.
+    /// Whether a decision on a suspended call is in the post of its run.
     async fn is_posted(&self, server: &McpServer, Ticket { desk, call }: &Ticket) -> Result<bool, ErrorData> {
         let posts = ServedRuns(&server.0.runner).posted_to(&desk.run).await.map_err(|error| failed(&error))?;
         let decides =
@@ -261,17 +261,17 @@ impl Tasks {
     }
 }
 
-/// The end of a call on its way to a client.
+/// The end of a call that is being delivered to a client.
 struct Told {
     server: McpServer,
     desk: Arc<Desk>,
     call: CallId,
-    /// A server that closes waits for it.
+    /// A server that is closing waits until this is dropped.
     room: Room,
 }
 
 impl Told {
-    /// After an answer that arrived, the same call is a new one. If the answer was lost, the same call gets it again.
+    /// Records the delivery. After a complete answer the same call is a new one; a lost answer is repeated for it.
     fn told(self, has_arrived: bool) {
         let Self { server, desk, call, room } = self;
         let asked_as = desk.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
@@ -287,7 +287,7 @@ impl Told {
     }
 }
 
-/// The decision in a client's answer to the question whether a call may run; `None` if the answer has none.
+/// Returns the decision in a client's answer to the question whether a call may run; `None` if it contains none.
 fn decided(answer: Result<serde_json::Value, ClientError>) -> Option<ApprovalDecision> {
     match answer {
         Ok(filled) if filled.get("approve")?.as_bool()? => Some(ApprovalDecision::Approve),

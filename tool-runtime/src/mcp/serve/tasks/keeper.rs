@@ -1,4 +1,4 @@
-//! The keeper of a run with tasks: it carries out what is posted to the run, and ends what waits for too long.
+//! The task runner of a run: it carries out posted decisions, and expires calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -14,16 +14,16 @@ use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::store::{Key, Post, Store};
 
-/// How long what could not be carried out waits for the next attempt.
+/// How long to wait before a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Starts the keeper, which ends with the tasks of the run, and with the server.
+/// Starts the task runner, which ends with the tasks of the run, and with the server.
 pub(super) fn start(server: &McpServer, desk: &Arc<Desk>) {
     tokio::spawn(keep(Arc::downgrade(&server.0), Arc::clone(desk)));
 }
 
 async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
-    // What was posted stays until it has had its effect; each of it is carried out by a task of its own meanwhile.
+    // A message stays in the post until it has had its effect. A task of its own carries it out meanwhile.
     let (mut carrying, mut taken) = (JoinSet::new(), HashSet::new());
     loop {
         let Some(served) = server.upgrade() else { return };
@@ -59,19 +59,19 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
             () = closing.cancelled() => break,
         }
     }
-    // Closing the server waits for them, and stops those that take too long.
+    // Closing the server waits for these tasks, and cancels calls that take too long.
     while carrying.join_next().await.is_some() {}
 }
 
-/// Whether a post approves a call whose client has gone away. The approval is carried out when the client asks for the
-/// call again, so that no effect happens without a client that waits for it.
+/// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
+/// the call, so that no effect happens without a client that waits for it.
 fn is_left(desk: &Desk, post: &Post) -> bool {
     let Ok(incoming) = serde_json::from_str::<Incoming>(&post.body) else { return false };
     let runs = |decision: &ApprovalDecision| !matches!(decision, ApprovalDecision::Deny(_));
     incoming.into_decisions().iter().any(|(question, decision, _)| runs(decision) && desk.is_left(question.call_id()))
 }
 
-/// Carries out what was posted, and removes it. Returns its id.
+/// Carries out a message, and removes it. Returns its id.
 async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Arc<str> {
     let id = Arc::clone(key.id());
     let is_done = match served.calls.begin() {
@@ -79,18 +79,18 @@ async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Ar
         Err(_) => false,
     };
     if !is_done {
-        // It is looked at again, but not without end in the meantime.
+        // The message is tried again after this pause.
         tokio::time::sleep(AGAIN).await;
     }
     id
 }
 
-/// Returns whether nothing of what was posted is left to do.
+/// Carries out the decisions of a message. Returns whether none is left to do.
 async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Incoming>(&post.body) {
         Ok(incoming) => {
             for (question, decision, decider) in incoming.into_decisions() {
-                // Of a decision that was refused there is a record.
+                // A refused decision is done: it has a record.
                 if let Err(ResumeError::Store(error)) =
                     Box::pin(desk.decide(served, &question, decision, &decider)).await
                 {
@@ -108,7 +108,7 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     taken.is_ok()
 }
 
-/// Waits until there may be something new in the store.
+/// Waits until the store may have news.
 async fn changed(store: &dyn Store) {
     if awaited(|| store.changed()).await.is_err() {
         tokio::time::sleep(AGAIN).await;

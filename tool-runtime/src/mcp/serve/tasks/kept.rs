@@ -1,4 +1,4 @@
-//! The stored form of a run's waiting calls, for other processes.
+//! The stored form of a run's suspended calls, for other processes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -23,9 +23,9 @@ pub(super) struct SavedTask {
     pub(super) created: Timestamp,
     /// The time from which its call cannot be decided on.
     pub(super) expires: Timestamp,
-    /// Whether the client asks its person to fill in forms.
+    /// Whether the client can ask a person to fill in forms.
     pub(super) asks: bool,
-    /// Under which id the store finds the call for the client that asks for it again, if it knows no tasks.
+    /// The id under which the store finds the call when the client repeats it, if the client knows no tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked_as: Option<Arc<str>>,
 }
@@ -39,7 +39,7 @@ pub(super) struct SavedDesk {
 }
 
 impl Desk {
-    /// Keeps the tasks in the store, so that decisions can be posted to their run and another process finds them.
+    /// Stores the tasks, so that decisions can be posted to their run and other processes find them.
     pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
         let mut tasks = self.saved();
         loop {
@@ -48,7 +48,7 @@ impl Desk {
             let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
             ServedRuns(&served.runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);
-            // Another call of the run may have become a task meanwhile, and have been kept before this one was.
+            // Another call of the run may have become a task meanwhile, and may have been stored first.
             let now = self.saved();
             if now == tasks {
                 return Ok(());
@@ -61,7 +61,7 @@ impl Desk {
         self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect()
     }
 
-    /// The store has this document of the tasks.
+    /// Records that the store has this document of the tasks.
     pub(super) fn restored(&self, document: Arc<str>) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
     }
@@ -76,7 +76,7 @@ impl Desk {
         }
     }
 
-    /// The value that the store keeps under the id by which a client asks for the call again.
+    /// Returns the value stored under the id by which a client finds the call again.
     pub(super) fn named(&self, id: &CallId) -> Arc<str> {
         format!("{}.{id}", self.run.id()).into()
     }

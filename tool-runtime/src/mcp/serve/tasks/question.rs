@@ -1,4 +1,4 @@
-//! [`Questions`]: what a call that became a task asks of its client. `tasks/get` shows it, `tasks/update` answers it.
+//! [`Questions`]: the questions of a task's call to its client. `tasks/get` shows them, `tasks/update` answers them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +17,11 @@ use crate::text::sentence;
 /// The longest question about an approval, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The questions of one call that wait for an answer. A key is used once.
+/// The open questions of one call. A key is used once.
 #[derive(Default)]
 pub(in crate::mcp::serve) struct Questions {
     asked: Mutex<Asked>,
-    /// Told of each question.
+    /// Notified of each new question.
     news: Notify,
 }
 
@@ -29,7 +29,7 @@ pub(in crate::mcp::serve) struct Questions {
 struct Asked {
     count: u64,
     open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
-    /// Nobody can answer any more.
+    /// No more answers are accepted.
     closed: bool,
 }
 
@@ -42,12 +42,12 @@ impl Questions {
         self.asked().open.is_empty()
     }
 
-    /// Resolves when something is asked.
+    /// Resolves when a question is open.
     pub(super) async fn asked_something(&self) {
         self.news.notified().await;
     }
 
-    /// Ends the questions that are open, and lets no other be asked.
+    /// Ends the open questions, and allows no new ones.
     pub(super) fn close(&self) {
         let mut asked = self.asked();
         asked.closed = true;
@@ -56,18 +56,18 @@ impl Questions {
         drop(open);
     }
 
-    /// The questions that are open, as the protocol has them.
+    /// Returns the open questions in the protocol's form.
     pub(super) fn requests(&self) -> InputRequests {
         let asked = self.asked();
         asked.open.iter().map(|(key, (question, _))| (key.clone(), request(question.clone()))).collect()
     }
 
-    /// Passes an answer on. One to a question that is not open, or that cannot be read, is left out.
+    /// Passes an answer on. An answer to a closed question, or an unreadable one, is ignored.
     pub(super) fn answer(&self, key: &str, answer: &Value) {
         let Ok(answer) = serde_json::from_value(answer.clone()) else { return };
         let asked = self.asked().open.remove(key);
         if let Some((_, asked)) = asked {
-            // A call that ended meanwhile reads no answer.
+            // The receiver is gone if the call ended meanwhile.
             let _ = asked.send(answer);
         }
     }
@@ -82,13 +82,13 @@ fn form(message: String, form: &Value) -> Result<ElicitRequestParams, ClientErro
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Lets a tool ask while its call is a task.
+/// Lets a tool ask questions while its call is a task.
 pub(super) struct Asks {
     pub(super) questions: Arc<Questions>,
     pub(super) run: Run,
 }
 
-/// A question that waits. Nobody is asked it once the tool does not wait for the answer.
+/// An open question. It is withdrawn when the tool stops waiting for the answer.
 struct Open<'a> {
     questions: &'a Questions,
     key: String,
@@ -139,13 +139,13 @@ pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
     (message, wanted)
 }
 
-/// The same as the protocol has it.
+/// Returns that question in the protocol's form.
 pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
     let (message, wanted) = asked(name, call);
     form(message, &wanted).ok().map(request)
 }
 
-/// What the answer to the question decides. `None` if it decides nothing.
+/// Returns the decision in the answer to the question. `None` if it contains none.
 pub(super) fn decision(answer: &Value) -> Option<ApprovalDecision> {
     let approves = answer.get("content").and_then(|content| content.get("approve")).and_then(Value::as_bool);
     match (answer.get("action").and_then(Value::as_str)?, approves) {

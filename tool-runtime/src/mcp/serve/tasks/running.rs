@@ -1,6 +1,6 @@
-//! Calls whose tool asks the client while it runs, in a revision in which a server asks nothing. When such a call asks, it
-//! becomes a task, which `tasks/update` answers, or its request is answered with the question, and the next one brings the
-//! answer.
+//! Calls whose tool has questions while it runs, in a revision without requests of the server. With its first question
+//! such a call becomes a task, which `tasks/update` answers. For other clients, its request is answered with the
+//! question, and the next request brings the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::mcp::serve::tasks::{Tasks, Ticket, keeper, task_id};
 use crate::runner::ServedRuns;
 use crate::runner::{Run, RunOptions};
 
-/// How long a task of a call that runs can be asked for at most; the call has limits of its own.
+/// How long the task of a running call can be queried at most; the call has limits of its own.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A call that runs by itself, so that it outlives its request.
+/// A call that runs in a task of its own, so that it outlives its request.
 pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) run: Run,
     pub(in crate::mcp::serve) party: RunOptions,
@@ -38,19 +38,19 @@ pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) ended: JoinHandle<ToolExecResult>,
 }
 
-/// How a request is answered.
+/// The answer to a request.
 pub(in crate::mcp::serve) enum Answered {
     Ended(ToolExecResult),
     Asks(Ticket),
 }
 
 impl Tasks {
-    /// What lets a tool ask a client that fills in forms. `None` for any other client.
+    /// Returns the questions of a call whose client can fill in forms. `None` for any other client.
     pub(in crate::mcp::serve) fn questions(declared: &ClientCapabilities) -> Option<Arc<Questions>> {
         fills_in_forms(declared).then(Arc::default)
     }
 
-    /// Waits until a call ends or asks something.
+    /// Waits until a call ends or has a question.
     pub(in crate::mcp::serve) async fn answered(
         &self,
         server: &McpServer,
@@ -58,7 +58,7 @@ impl Tasks {
         cancelled: &CancellationToken,
     ) -> Result<Answered, ErrorData> {
         let questions = Arc::clone(&running.questions);
-        // A client that goes away takes its call with it, unless it has a task by which it comes back.
+        // If the client goes away, its call is cancelled, unless it has become a task, to which the client can return.
         let guard = running.cancellation.clone().drop_guard();
         let asks = tokio::select! {
             biased;
@@ -74,7 +74,7 @@ impl Tasks {
                 }
                 Err(running) => *running,
             };
-            // Nobody can answer.
+            // No client can answer any more.
             running.questions.close();
         } else {
             running.cancellation.cancel();
@@ -82,7 +82,7 @@ impl Tasks {
         running.ended.await.map(Answered::Ended).map_err(|_| broken())
     }
 
-    /// Makes a task of a call that runs. Gives it back if there are too many tasks.
+    /// Turns a running call into a task. Returns the call if there are too many tasks.
     fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Ticket, Box<Running>> {
         let now = ServedRuns(&server.0.runner).now();
         if task_id(running.run.id(), &running.call).is_none() {
@@ -103,17 +103,17 @@ impl Tasks {
     }
 }
 
-/// Keeps the result of a call for its client.
+/// Stores the result of a call for its client.
 async fn settle(server: McpServer, desk: Arc<Desk>, call: CallId, ended: JoinHandle<ToolExecResult>) {
     match ended.await {
         Ok(result) => desk.ended(&call, &result, ServedRuns(&server.0.runner).now()),
-        // Its record says what became of it.
+        // The call panicked; its record has the outcome.
         Err(_) => desk.remove(&call),
     }
     desk.changed.notify_one();
 }
 
-/// Lets the tool of a call ask.
+/// Lets the tool of a call ask questions.
 pub(in crate::mcp::serve) fn asking(offers: Capabilities, questions: &Arc<Questions>, run: &Run) -> Capabilities {
     offers.with::<dyn Elicit>(Arc::new(Asks { questions: Arc::clone(questions), run: run.clone() }))
 }

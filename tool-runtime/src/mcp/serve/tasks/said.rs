@@ -1,4 +1,4 @@
-//! What clients are told of tasks.
+//! Descriptions of tasks for clients.
 
 use rmcp::model::{ErrorData, JsonObject, Task, TaskStatus};
 use serde::Serialize;
@@ -10,10 +10,10 @@ use crate::mcp::serve::tasks::MAX_ID_BYTES;
 use crate::mcp::serve::tasks::desk::{Look, State};
 use crate::store::StoreError;
 
-/// How often a client should ask, in milliseconds.
+/// How often a client should poll, in milliseconds.
 const POLL_MILLIS: u64 = 1000;
 
-/// What the protocol says of a task in each state.
+/// Returns the protocol's description of a task in each state.
 pub(super) fn described(id: String, look: &Look) -> Task {
     let (status, said) = match &look.state {
         State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
@@ -32,20 +32,20 @@ pub(super) fn described(id: String, look: &Look) -> Task {
         .with_poll_interval_ms(POLL_MILLIS)
 }
 
-/// Names a task by its run and its call. `None` if a client could not send the id in a header.
+/// Returns the id of a task, made of its run and its call. `None` if a client could not send the id in a header.
 pub(super) fn task_id(run_id: &str, call: &CallId) -> Option<String> {
     let id = format!("{run_id}.{call}");
     let is_sent = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
     (is_sent && !call.as_str().contains('.')).then_some(id)
 }
 
-/// A principal has as many tasks as it may.
+/// Returns the error for a principal with too many tasks.
 pub(super) fn too_many(limit: usize) -> ErrorData {
     let message = format!("As many calls as may ({limit}) wait for this principal. Try again when some have ended.");
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
 }
 
-/// The same for a task that does not exist, is over, or belongs to somebody else.
+/// Returns the error for a task that does not exist, is over, or belongs to another party: the three look the same.
 pub(super) fn unknown() -> ErrorData {
     ErrorData::invalid_params("There is no such task.", None)
 }

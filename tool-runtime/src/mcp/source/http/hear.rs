@@ -1,4 +1,4 @@
-//! The stream on which a server with a session says what nobody asked for.
+//! The GET stream for server-initiated messages, in sessions.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 
@@ -8,8 +8,8 @@ use crate::mcp::source::http::resume::Place;
 use crate::mcp::source::message::Said;
 
 impl Http {
-    /// Opens the stream and hears what is said on it until it ends. `id` is that of the subscription, which no message on
-    /// the stream has.
+    /// Opens the stream and handles its messages until it ends. `id` is that of the subscription, which the messages of
+    /// the stream do not contain.
     pub(in crate::mcp::source) async fn hear(&self, id: u64) -> Result<Box<str>, Failure> {
         let request = self.described(self.0.client.get(self.0.url.clone())).header(ACCEPT, "text/event-stream");
         let mut response = request.send().await.map_err(|_| Failure::Closed)?;
@@ -22,7 +22,7 @@ impl Http {
             return Err(Failure::Status(status));
         }
         if !kind.starts_with("text/event-stream") {
-            // A server that offers no such stream should say 405.
+            // Servers without this stream should answer 405; some answer with another content type.
             return Err(Failure::Status(405));
         }
         self.0.hints.hear(Said::Acknowledged { subscription: Some(id), of_tools: true });

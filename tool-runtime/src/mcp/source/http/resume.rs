@@ -1,5 +1,5 @@
-//! Streams that a server ends before the answer (SEP-1699), or that break off: the rest is requested by the id of the
-//! last event. The request itself is never repeated.
+//! Resumption of streams that a server ends before the answer (SEP-1699), or that break off: the rest is requested by
+//! the id of the last event. The original request is never repeated.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
 use crate::wire::EventStream;
 
-/// How many times in a row the rest is requested without a new event. The time limit of the request applies to all of
-/// it.
+/// How many times in a row the rest is requested without a new event. The time limit of the request covers all
+/// attempts.
 const ATTEMPTS: u32 = 6;
 
-/// How long to wait before that, unless the server says otherwise.
+/// How long to wait before each attempt, unless the server sets another time.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The shortest wait, whatever the server says.
+/// The shortest wait, even if the server sets a shorter one.
 const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Where a stream ended.
 #[derive(Default)]
 pub(super) struct Place {
-    /// The id of the last event that came whole.
+    /// The id of the last complete event.
     last: Option<HeaderValue>,
     retry: Option<Duration>,
 }
@@ -37,7 +37,7 @@ impl Place {
         self.retry = events.retry().map(Duration::from_millis).or(self.retry);
     }
 
-    /// How long to wait before the attempt of this number.
+    /// Returns how long to wait before the attempt of this number.
     fn wait(&self, attempt: u32) -> Duration {
         let wait = self.retry.unwrap_or(RETRY).max(SHORTEST);
         wait.saturating_mul(1 << attempt.min(ATTEMPTS))
@@ -67,9 +67,10 @@ impl Http {
         }
     }
 
-    /// Asks for the rest of a stream, after a while. `None` if the server cannot be reached now.
+    /// Requests the rest of a stream, after a wait. `None` if the server cannot be reached now.
     async fn rest(&self, place: &Place, wait: Duration) -> Result<Option<Response>, Failure> {
-        // Without a handshake a request is its stream, and without an id there is nothing to ask for.
+        // In the stateless revision a request ends with its stream, and without an event id the rest cannot be
+        // requested.
         let is_stateless = self.session().version.as_ref().is_some_and(|version| version == STATELESS);
         let last = place.last.clone().filter(|_| !is_stateless).ok_or(Failure::Closed)?;
         tokio::time::sleep(wait).await;
