@@ -70,7 +70,6 @@ impl Approvals {
     }
 
     /// Whether the principal of a run may decide on its calls of a tool.
-    #[cfg(feature = "mcp-server")]
     pub(crate) fn has_own_calls(&self, tool: &str, effect: ToolEffect) -> bool {
         self.of(tool, effect).0
     }

@@ -306,13 +306,12 @@ impl RunnerBuilder {
     }
 }
 
+/// A store, the clock beside it, and the same clock if the store's time corrects it.
+type Timekeeping = (Arc<dyn Store>, Arc<dyn Clock>, Option<Arc<StoreClock>>);
+
 /// Returns the store and the clock of a runner. Unless the application set its own clock, the store's time corrects the
 /// system's. The runner's default store is memory, whose time is already the machine's.
-fn timed(
-    store: &Arc<dyn Store>,
-    is_own: bool,
-    clock: Option<Arc<dyn Clock>>,
-) -> (Arc<dyn Store>, Arc<dyn Clock>, Option<Arc<StoreClock>>) {
+fn timed(store: &Arc<dyn Store>, is_own: bool, clock: Option<Arc<dyn Clock>>) -> Timekeeping {
     match clock {
         Some(clock) => (Arc::clone(store), clock, None),
         None if is_own => (Arc::clone(store), Arc::new(SystemClock), None),

@@ -46,7 +46,7 @@ impl SqlOptions {
     /// restarts, before an error is returned. At least a millisecond.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(86_400));
+        self.patience = patience.clamp(Duration::from_millis(1), Duration::from_hours(24));
         self
     }
 
