@@ -144,8 +144,8 @@ impl<'ctx> Journal<'ctx> {
         incoming: Incoming,
     ) -> Result<Finished, HandlerError> {
         let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
-        // Counts the answers to each question. After a refused answer the call asks the same question again, but a promise
-        // can be resolved only once, so each round has a promise of its own.
+        // Counts the answers to each question. After a refused answer the call asks the same question again, but a
+        // promise can be resolved only once, so each round has a promise of its own.
         let mut brought: HashMap<Question, u32> = HashMap::new();
         let (code, text) = loop {
             let stepped = match incoming.take() {
