@@ -1,4 +1,4 @@
-//! A private PostgreSQL server: its own folder, a socket in it, nothing on the network, gone when it is dropped.
+//! A private PostgreSQL server with a folder of its own and a socket in it, without network. Dropping it removes it.
 
 #![allow(clippy::expect_used, clippy::panic)] // A test without its server has nothing to say.
 
@@ -56,7 +56,7 @@ impl Postgres {
         postgres
     }
 
-    /// The address of the database, with a schema of this name, which is made.
+    /// Creates a schema of this name, and returns the address of the database with it.
     #[must_use]
     pub fn url(&self, schema: &str) -> String {
         self.sql(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));

@@ -56,7 +56,7 @@ impl DynamicHandler for Never {
 }
 
 impl Pool {
-    /// Reads definitions and the ids to pick from. Returns the pool and what could not be read, a line each.
+    /// Reads definitions and the ids to pick from. Returns the pool, and a line for each unreadable definition.
     #[must_use]
     pub fn read(tools: &str, pool: Option<&str>) -> (Self, Vec<String>) {
         let wanted: Option<BTreeSet<String>> = pool

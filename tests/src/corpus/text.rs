@@ -50,7 +50,8 @@ fn round_trip(text: &str) -> Option<String> {
     member(&tree)?.as_str().map(ToOwned::to_owned)
 }
 
-/// The text as the answer of a model in every format: what was decoded if all agree, and how many calls they found.
+/// Decodes the text as a model's answer in every format. Returns the decoded text if all agree, and the number of
+/// calls.
 fn written(text: &str) -> (Option<String>, usize) {
     let decoded = |format: &Format| wire::decode(*format, Turn::text(text).stream(*format).as_bytes(), 7);
     let all: Vec<_> = Format::ALL.iter().map(decoded).collect();

@@ -1,6 +1,6 @@
 //! Where settings are written: the variables of the environment, and the configuration file.
 
-/// The variables, without the application's prefix, and what they set.
+/// The variables, without the application's prefix, with their meanings.
 pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("POLICY", "--policy"),
     ("DATA", "--data"),

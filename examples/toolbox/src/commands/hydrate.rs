@@ -44,7 +44,7 @@ struct CallRow {
     arguments_b64: Option<String>,
 }
 
-/// The union of what the providers send for one call.
+/// The union of the providers' forms of one call.
 #[derive(Deserialize)]
 struct Payload {
     id: Option<Value>,

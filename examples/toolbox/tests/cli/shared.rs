@@ -69,7 +69,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
         assert_eq!(unknown.error(), "not_pending", "{words:?}");
     }
     assert_eq!(rig.run(&["--tenant", "other", "--json", "approvals", "list"]).code(0).json(), json!([]));
-    // Mistakes say what to write.
+    // Messages about mistakes suggest the correct form.
     for (words, code, part) in [
         (&["approvals", "approve", "c1"][..], 2, "--as ada"),
         (
@@ -134,7 +134,7 @@ fn a_decision_that_no_worker_takes_in_time_is_said() {
     mail_waits(&rig, "run-1").end().code(0);
     let late = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace", "--wait", "300ms"]).code(1);
     assert_eq!(late.error(), "timeout");
-    // Without a worker the conversation continues here, and takes what was posted.
+    // Without a worker the conversation continues here, and applies the posted messages.
     let here = rig.run(&["chat", "--no-stream", "--continue", "run-1"]).code(0);
     assert!(here.stdout.ends_with("Sent.\n") && here.stderr.contains("posted"), "{here:?}");
     assert_eq!(rig.mails(), 1);
@@ -181,7 +181,7 @@ fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
     assert_eq!((third.status.code(), &*third.stdout), (Some(0), &b"Third.\n"[..]));
     assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(endpoint.request()["messages"].as_array().unwrap().len(), 6);
-    // A worker continues what is posted to it.
+    // A worker continues a conversation after a post.
     rig.run(&["worker", "post", &run, "And you?"]).code(0);
     let working = Working::start(&rig, &[]);
     while until(&rig, &run, "answered")["text"] != "Fourth." {}

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
 use crate::terminal;
 
-/// A conversation with what it needs to be shown, decided and saved.
+/// A conversation with its gate, its place and its keyboard.
 pub(crate) struct Talk<'c> {
     cli: &'c Cli<'c>,
     pub(super) gate: Gate,
