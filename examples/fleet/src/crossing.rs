@@ -53,6 +53,7 @@ impl Crossings {
         let Some(seen) = &self.seen else { return };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
+        // Synchronized, so that the file lists the place even if the process is killed right here.
         let _written = writeln!(seen.1, "{place}").and_then(|()| seen.1.sync_data());
         // The lock is held, so no other thread passes a place meanwhile.
         match self.signal.filter(|(at, _)| *at == seen.0) {

@@ -21,6 +21,7 @@ pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> 
     loop {
         match wait(work.as_mut()).await {
             Some(done) => return done,
+            // The second Ctrl-C: the run is already cancelled, but its work does not end.
             None if run.cancellation().is_cancelled() => {
                 terminal::clear_progress();
                 std::process::exit(INTERRUPTED);

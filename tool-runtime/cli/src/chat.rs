@@ -128,6 +128,8 @@ pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
 /// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
     let posted = talk.take_post().await?;
+    // The last process may have ended before the model answered: the history then ends with a message of the user or a
+    // result, and the model is asked again, unless a new prompt comes anyway.
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? {

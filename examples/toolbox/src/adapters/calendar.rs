@@ -90,6 +90,7 @@ impl Fresh {
         // Reads again: the previous holder of the lock may have refreshed the tokens, or the connection may be revoked.
         let kept = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         let lasts = !self.ends_within(&kept.tokens, SignedDuration::ZERO);
+        // `abs`, because a clock that was set back would otherwise prolong the pause.
         let pauses = failed_at.is_some_and(|at| self.clock.now().duration_since(at).abs() < PAUSE);
         if !self.ends_within(&kept.tokens, AHEAD) || (lasts && pauses) {
             return Ok(kept.tokens);

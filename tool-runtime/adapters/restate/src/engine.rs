@@ -43,6 +43,7 @@ impl From<Unfinished> for Cut {
         match Entry::unfinished(unfinished) {
             Ok(Entry::Refused) => Self::Refused,
             Ok(Entry::Stopped(code)) => Self::Stopped(code),
+            // Does not occur: a step without a result keeps no conversation.
             Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
             Err(error) => Self::Handler(error),
         }
@@ -154,6 +155,7 @@ impl<'e> Engine<'e> {
         }
         let arrived = arriving.next().await?;
         drop(arriving);
+        // No question is open while the input is applied: a second answer gets a 404.
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
         Ok(match (brought?, asked.questions.into_iter().nth(at)) {
