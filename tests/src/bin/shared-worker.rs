@@ -24,8 +24,8 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
-            // This model repeats one call on purpose; the text differs in each turn, so that no guard against repetition
-            // stops it.
+            // This model repeats one call on purpose; the text differs in each turn, so that no guard against
+            // repetition stops it.
             let call = CallMessage::new(format!("c{said}"), &self.0, "{}");
             Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
         } else {
