@@ -1,10 +1,10 @@
-//! What the official SDKs of Anthropic make of a response's blocks, and where they are in a request.
+//! Assembles a response's blocks like Anthropic's official SDKs, and finds them in a request.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
 
 use serde_json::{Map, Value, json};
 
-/// The message of a response, whole or streamed, put together by the rule of the SDKs.
+/// Assembles the message of a response, whole or streamed, by the rules of the SDKs.
 #[must_use]
 pub fn message(body: &[u8]) -> Value {
     if let Ok(message) = serde_json::from_slice(body) {
@@ -71,7 +71,8 @@ fn apply(block: &mut Map<String, Value>, delta: &Value) {
     }
 }
 
-/// The blocks that the next request has to hold. Blank text and the file of a citation would be refused.
+/// Returns the blocks that the next request has to contain, without blank text and the file ids of citations, which the
+/// API refuses.
 #[must_use]
 pub fn sent_back(message: &Value) -> Vec<Value> {
     let mut message = message.clone();
@@ -97,8 +98,8 @@ pub fn container(message: &Value) -> Value {
     message.get("container").and_then(|container| container.get("id")).cloned().unwrap_or_default()
 }
 
-/// Whether a request holds a turn after the first message of the user: its blocks in one message, its container, and
-/// a result for each of its calls before anything else of the user.
+/// Whether a request contains the turn that follows the first message of the user: its blocks in one message, its
+/// container, and the results of its calls at the beginning of the user's next message.
 #[must_use]
 pub fn is_answered(request: &Value, turn: &Value) -> bool {
     let blocks = sent_back(turn);

@@ -12,7 +12,7 @@ use crate::hooked::{HookedStore, Then};
 pub struct Fault(Arc<AtomicBool>);
 
 impl Fault {
-    /// A store in front of another one. While it fails, nothing can be read, and nothing changes but what is appended.
+    /// Wraps a store. While it fails, every method except `append` returns an error.
     #[must_use]
     pub fn over(&self, store: Arc<dyn Store>) -> HookedStore {
         let failing = Arc::clone(&self.0);

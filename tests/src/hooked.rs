@@ -1,4 +1,4 @@
-//! A store in front of another one, with a hook before each method.
+//! A wrapper around a store, with a hook before each method.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,19 @@ use tool_runtime::store::{
     AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
 };
 
-/// What a hook makes of a method.
+/// The action that a hook selects for a call of a method.
 pub enum Then {
-    /// The store behind it answers.
+    /// The wrapped store runs the method.
     Pass,
-    /// It fails.
+    /// The method returns this error, and nothing is written.
     Fail(StoreError),
-    /// What is to be kept is kept, but the receipt never resolves.
+    /// The write takes place, but its handle never resolves.
     Silence,
-    /// What is to be kept is kept, and the receipt resolves later.
+    /// The write takes place, and its handle resolves after a yield.
     Late,
-    /// What is to be kept is kept, and the receipt resolves after this time.
+    /// The write takes place, and its handle resolves after this time.
     Slow(Duration),
-    /// What is to be kept is kept, but the receipt says that it failed.
+    /// The write takes place, but its handle resolves with this error.
     Lost(StoreError),
     /// The method runs after this future.
     After(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -31,11 +31,11 @@ pub enum Then {
 
 type Hook = Box<dyn Fn(&'static str) -> Then + Send + Sync>;
 
-/// A store in front of another one, with a hook that is asked before each method, by its name.
+/// A wrapper around a store. It calls its hook with the name of each method before the method.
 pub struct HookedStore {
     store: Arc<dyn Store>,
     hook: Hook,
-    /// Receipts that never resolve.
+    /// Senders of the handles that do not resolve until `settle`.
     silenced: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
 }
 
@@ -46,7 +46,7 @@ impl HookedStore {
         Self { store, hook: Box::new(hook), silenced: Mutex::default() }
     }
 
-    /// Resolves every receipt that was silenced with this error.
+    /// Resolves every silenced handle with this error.
     pub fn settle(&self, error: impl Fn() -> StoreError) {
         for sender in self.silenced.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             drop(sender.send(Err(error())));

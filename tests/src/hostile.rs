@@ -1,11 +1,11 @@
-//! An MCP server that does what no server should, one way at a time. It speaks no library's protocol but its own, so
-//! that it can break it. Beside what is bad it has one good tool, `echo`.
+//! An MCP server that misbehaves in one way for each scenario. It implements the protocol without a library, so that it
+//! can violate it. Each scenario also has one correct tool, `echo`.
 
 mod tasks;
 
 use serde_json::{Value, json};
 
-/// What must appear nowhere.
+/// A text that must not appear in any output, record or log.
 pub const CANARY: &str = "CANARY-5f1d";
 
 /// A server in one scenario.
@@ -16,16 +16,16 @@ pub struct Hostile {
     tasks: tasks::Tasks,
 }
 
-/// What the server does in answer to a message.
+/// An action of the server after a message.
 #[derive(Debug)]
 pub enum Act {
     /// Writes a line.
     Say(String),
-    /// Writes the same line so often.
+    /// Writes the same line this many times.
     Flood(String, usize),
-    /// Writes so many bytes to its standard error.
+    /// Writes this many bytes to its standard error.
     Err(usize),
-    /// Ends.
+    /// Ends the process.
     Exit,
 }
 
@@ -54,7 +54,7 @@ impl Hostile {
         Self { scenario: scenario.into(), lists: 0, tasks: tasks::Tasks::default() }
     }
 
-    /// What happens before anything is read.
+    /// Returns the actions before the first message is read.
     #[must_use]
     pub fn hello(&self) -> Vec<Act> {
         match &*self.scenario {
@@ -65,7 +65,7 @@ impl Hostile {
         }
     }
 
-    /// What happens to a message.
+    /// Returns the actions after a message.
     pub fn handle(&mut self, line: &str) -> Vec<Act> {
         let message: Value = serde_json::from_str(line).unwrap_or_default();
         let Some(id) = message.get("id").cloned().filter(Value::is_number) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Processes that share a store, and are killed and stopped while they work on it.
+//! Kills and stops processes that share a store while they work on its runs.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
@@ -20,16 +20,17 @@ use tool_runtime::{
 };
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-/// How many calls a run makes.
+/// The number of calls of a run.
 pub const CALLS: usize = 5;
-/// How long a worker's run counts as its own without a sign of life.
+/// The lease of a worker's run.
 pub const LEASE: Duration = Duration::from_secs(1);
-/// How long a process is stopped: past its lease, and until another one has looked for runs that nobody has.
+/// The time for which a process is stopped: past its lease, and until another process has looked for runs without an
+/// owner.
 const STOPPED: Duration = Duration::from_millis(2500);
-/// How many runs are open at a time for each process. All of them fit into one process, so that what a process leaves
-/// is taken by the others.
+/// The number of open runs for each process. One process has places for all of them, so that the others can take over
+/// the runs of a killed or stopped process.
 const OPEN: usize = 4;
-/// How many runs a process continues at a time.
+/// The number of runs that a process continues at a time.
 pub const PLACES: usize = 16;
 const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__unledgered"]
 [loop_guard]
@@ -37,10 +38,10 @@ warn_at = 0
 stop_at = 0
 "#;
 
-/// Where effects are written, and how long a call takes before and after its effect.
+/// The file of effects, and the pause of a call before and after its effect.
 static WORLD: OnceLock<(PathBuf, Duration)> = OnceLock::new();
 
-/// Appends a line, and knows that it is on the disk: which run, which call, and which process.
+/// Appends a line with the run, the call and the process, and waits until it is on the disk.
 async fn happen(ctx: &ToolContext) -> Result<bool, ToolError> {
     let (path, pause) = WORLD.get().expect("set before anything runs");
     tokio::time::sleep(*pause).await;
@@ -98,12 +99,13 @@ impl ToolComponent for Keyed {
     }
 }
 
-/// Where it is written that a key is refused.
+/// The file whose existence means that the call's key is refused.
 fn refusal(path: &Path, call: &ToolContext) -> PathBuf {
     path.with_file_name(format!("refused-{}", call.idempotency_key()))
 }
 
-/// The world, for this process alone. One that is stopped meanwhile is waited for, and one that is killed lets go.
+/// Locks the file of effects for this process. A stopped process keeps the lock, and others wait; a killed one releases
+/// it.
 async fn locked(path: &Path) -> Result<File, ToolError> {
     let disk = |_| ToolError::code("disk");
     let file = OpenOptions::new().append(true).create(true).open(path.with_file_name("lock")).map_err(disk)?;
@@ -125,7 +127,7 @@ async fn unledgered(ctx: &ToolContext) -> Result<bool, ToolError> {
     happen(ctx).await
 }
 
-/// Sets where effects are written, and how long a call takes before and after its own.
+/// Sets the file of effects, and the pause of a call before and after its effect.
 ///
 /// # Panics
 /// It was set before.
@@ -133,7 +135,7 @@ pub fn happens_in(effects: PathBuf, pause: Duration) {
     WORLD.set((effects, pause)).expect("once");
 }
 
-/// The gate of every process: what puts a run in decides what the run may do.
+/// Creates the gate of every process: runs are enqueued and continued under the same policy.
 ///
 /// # Panics
 /// Never: the policy fits the tools.
@@ -162,25 +164,25 @@ pub async fn open(store: &str) -> Arc<dyn Store> {
     Arc::new(SqlStore::sqlite(store, SqlOptions::new()).await.expect("the file opens"))
 }
 
-/// What is to be done.
+/// The parameters of a test.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The program of a worker.
     pub program: &'static str,
-    /// How many processes.
+    /// The number of processes.
     pub processes: usize,
-    /// How many runs, at least: more are put in while there are disturbances left.
+    /// The minimum number of runs: more are enqueued until all disturbances have taken place.
     pub runs: usize,
-    /// How many disturbances, half of them `SIGKILL`, half `SIGSTOP` past the lease.
+    /// The number of disturbances, half of them `SIGKILL`, half `SIGSTOP` past the lease.
     pub disturbances: usize,
-    /// How long a call takes before and after its effect.
+    /// The pause of a call before and after its effect.
     pub pause: Duration,
     /// The tool that the runs call.
     pub tool: &'static str,
 }
 
 impl Plan {
-    /// A plan whose numbers can be set: `KILLS_RUNS`, `KILLS_DISTURBANCES`.
+    /// Creates a plan. The variables `KILLS_RUNS` and `KILLS_DISTURBANCES` override its numbers.
     #[must_use]
     pub fn new(program: &'static str, processes: usize) -> Self {
         let number = |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
@@ -195,7 +197,7 @@ impl Plan {
     }
 }
 
-/// What became of it.
+/// The results of a test.
 #[derive(Debug, Default)]
 pub struct Figures {
     /// Runs that were answered.
@@ -204,21 +206,21 @@ pub struct Figures {
     pub killed: usize,
     /// Processes that were stopped past their leases.
     pub stopped: usize,
-    /// Processes that were stopped in a call whose run another one took meanwhile.
+    /// Processes that were stopped in a call, and whose run another process took over meanwhile.
     pub taken_over: usize,
     /// Records of calls.
     pub records: usize,
-    /// Calls of which nobody saw the end.
+    /// Calls that ended as `outcome_unknown`.
     pub unknown: usize,
-    /// Calls that were reconciled: they had no effect, and can have none any more.
+    /// Calls that `reconcile` ended as prevented: they had no effect, and can no longer have one.
     pub prevented: usize,
     /// Calls with an unknown outcome that took effect.
     pub unknown_took_effect: usize,
     /// Calls that took effect twice or more.
     pub twice: usize,
-    /// What else is wrong.
+    /// Other violations that the check found.
     pub wrong: Vec<String>,
-    /// How long it took.
+    /// The duration of the test.
     pub seconds: u64,
 }
 
@@ -228,7 +230,8 @@ struct Workers<'p> {
     effects: &'p Path,
     children: Vec<Option<Child>>,
     taken_over: usize,
-    /// Who is stopped, and since when; the run that it was stopped in, and how often that had been taken before.
+    /// The stopped processes: since when, the run of the call in which each was stopped, and that run's epoch at the
+    /// time.
     stopped: HashMap<usize, (Instant, Option<(String, u64)>)>,
 }
 
@@ -247,13 +250,13 @@ impl Workers<'_> {
         }
     }
 
-    /// Those that run.
+    /// The processes that are not stopped.
     fn running(&self) -> Vec<usize> {
         (0..self.plan.processes).filter(|at| !self.stopped.contains_key(at)).collect()
     }
 
-    /// Who takes effect next, and in which run: it is in a call until that has its record. `None` after a second without
-    /// any.
+    /// Waits for the next effect, and returns its process and its run: that process is then between the effect and the
+    /// record. `None` after a second without an effect.
     async fn in_a_call(&self) -> Option<(usize, String)> {
         let written = || std::fs::read_to_string(self.effects).unwrap_or_default();
         let before = written().len();
@@ -281,7 +284,7 @@ impl Workers<'_> {
         self.stopped.insert(at, (Instant::now(), taken));
     }
 
-    /// Continues processes whose time is over. Counts those that had a run that others took meanwhile.
+    /// Continues the processes that were stopped for long enough. Counts those whose run another process took over.
     async fn wake(&mut self, store: &dyn Store, all: bool) {
         for at in 0..self.plan.processes {
             let Some((since, taken_before)) = self.stopped.get(&at) else { continue };
@@ -289,7 +292,8 @@ impl Workers<'_> {
                 Some((run, before)) => taken(store, run).await > *before,
                 None => false,
             };
-            // A process that holds the lock on a file keeps everybody from taking its run; one that does not is waited for.
+            // A process that holds the lock of the SQLite file prevents every takeover, so it must be continued in the
+            // end. Until the first takeover, wait longer for a process without that lock.
             let patience = if self.taken_over == 0 && !is_taken { 4 * STOPPED } else { STOPPED };
             if all || since.elapsed() >= patience {
                 self.stopped.remove(&at);
@@ -314,7 +318,7 @@ impl Drop for Workers<'_> {
     }
 }
 
-/// Puts runs in, disturbs the processes that work on them, and checks what is left.
+/// Enqueues runs, disturbs the processes that work on them, and checks the effects and the records.
 ///
 /// # Panics
 /// Something does not start.
@@ -335,14 +339,15 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     let mut is_cut = false;
     loop {
         let done = figures.killed + figures.stopped;
-        // On a slow machine it may take more disturbances until one cuts a call short, and until a run can be taken.
+        // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over.
         let enough = done >= plan.disturbances && workers.taken_over > 0 && is_cut;
         if enough && all.len() >= plan.runs && open.is_empty() {
             break;
         }
         if open.is_empty() {
             for (id, saved) in saved(OPEN * plan.processes, all.len()).await {
-                // A process that is stopped keeps its lock on a file until it continues; nothing was written then.
+                // A stopped process may hold the lock of the SQLite file. The write failed as a whole, so it is
+                // repeated.
                 while let Err(error) = queue.enqueue(&saved).await {
                     assert_eq!(error.code(), "store_locked", "it is new");
                     workers.wake(&*opened, false).await;
@@ -354,9 +359,9 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         tokio::time::sleep(Duration::from_millis(150)).await;
         workers.wake(&*opened, false).await;
         let running = workers.running();
-        // Somebody has to be left who takes what a stopped process has.
+        // Stops a process only if another one keeps running, which can take over its runs.
         if !enough && (done.is_multiple_of(2) || running.len() > 1) {
-            // Half of the kills come at any time, everything else where it hurts: between an effect and its record.
+            // Half of the kills come at a random time, all other disturbances between an effect and its record.
             let found = if done % 4 == 2 { None } else { workers.in_a_call().await };
             let (at, run) = found.map_or_else(|| (running[any(running.len())], None), |(at, run)| (at, Some(run)));
             if done.is_multiple_of(2) {
@@ -390,31 +395,31 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     figures
 }
 
-/// How many effects there were in a run.
+/// The number of effects of a run.
 fn effects_of(effects: &Path, run: &str) -> usize {
     let written = std::fs::read_to_string(effects).unwrap_or_default();
     written.lines().filter(|line| line.split(' ').next() == Some(run)).count()
 }
 
-/// How many calls of a run have their records.
+/// The number of calls of a run that have a record.
 async fn records_of(store: &dyn Store, run: &str) -> usize {
     store.calls(&RecordFilter::run(run)).await.expect("records").len()
 }
 
-/// How often a run was taken by a process.
+/// The epoch of a run: how many times processes have taken it.
 async fn taken(store: &dyn Store, run: &str) -> u64 {
     let documents = store.read(&[Key::run(run)]).await.expect("it reads");
     let [Some(document)] = documents.as_slice() else { panic!("one document") };
     crate::stored::json_of(document)["run"]["epoch"].as_u64().expect("it is there")
 }
 
-/// A number below another.
+/// A random number below `below`.
 fn any(below: usize) -> usize {
     let random = RandomState::new().build_hasher().finish();
     usize::try_from(random % below.max(1) as u64).unwrap_or(0)
 }
 
-/// Conversations that are to be put in, with the ids of their runs.
+/// Creates conversations to enqueue, with the ids of their runs.
 async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     let runner = runner(Arc::new(MemoryStore::new()));
     let agent = Agent::new(ScriptedModel::new([]));

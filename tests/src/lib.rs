@@ -27,7 +27,7 @@ pub use shown::{DecideShown, Shown, answering, never, question, queue};
 
 use tool_runtime::call::Decider;
 
-/// Somebody who may decide on calls of runs without a tenant.
+/// A decider for calls of runs without a tenant.
 pub fn grace() -> Decider {
     Decider::new("grace")
 }

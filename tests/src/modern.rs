@@ -1,4 +1,4 @@
-//! A server of MCP 2026-07-28, made with `rmcp`, whose tools change when it is told to: [`Modern`].
+//! [`Modern`]: a server of MCP 2026-07-28, made with `rmcp`, whose tools change on request.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,23 +14,24 @@ use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, Subsc
 use serde_json::json;
 use tokio::sync::watch;
 
-/// A server with the tools `add`, `change`, `hush` and `die`, which change its tools, and `pay`, which is changed.
+/// A server with the tools `add`, `change` and `hush`, which change its tools, `die`, which ends its process, and
+/// `pay`, which `change` replaces.
 #[derive(Debug, Clone)]
 pub struct Modern(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     tools: Mutex<Vec<Tool>>,
-    /// What subscriptions are told.
+    /// The channel to the subscriptions.
     told: watch::Sender<Told>,
     counts: [AtomicUsize; 3],
-    /// Whether it knows the revisions with a handshake alone.
+    /// Whether it supports only the revisions with a handshake.
     is_old: bool,
-    /// Those who shook hands.
+    /// The clients that completed a handshake.
     peers: Mutex<Vec<Peer<RoleServer>>>,
 }
 
-/// How often the tools changed, and how often all subscriptions were ended.
+/// The number of changes of the tools, and of the times when all subscriptions were ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Told {
     changes: usize,
@@ -65,7 +66,7 @@ impl Modern {
         Self(Arc::new(Shared { tools, told, counts: Default::default(), is_old, peers: Mutex::default() }))
     }
 
-    /// Tells everybody that the tools changed.
+    /// Notifies all clients of a change of the tools.
     fn tell(&self) {
         self.0.told.send_modify(|told| told.changes += 1);
         let peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -74,7 +75,7 @@ impl Modern {
         }
     }
 
-    /// How often the server was discovered, its tools were listed, and a subscription was opened.
+    /// The numbers of `server/discover` requests, of `tools/list` requests, and of opened subscriptions.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         [0, 1, 2].map(|at| self.0.counts[at].load(Ordering::Relaxed))
@@ -84,7 +85,7 @@ impl Modern {
         self.0.counts[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does what the tool of this name does.
+    /// Executes the tool of this name.
     pub fn act(&self, name: &str) {
         match name {
             "add" => {
@@ -99,7 +100,8 @@ impl Modern {
                     .for_each(|pay| *pay = tool("pay", "Another."));
                 self.tell();
             }
-            // Adds a tool, tells nobody, and ends all subscriptions. A client that subscribes anew finds the tool.
+            // Adds a tool without a notification, and ends all subscriptions. A client that subscribes anew finds the
+            // tool.
             "hush" => {
                 self.tools().push(tool("quiet", "A tool that was added."));
                 self.0.told.send_modify(|told| told.ends += 1);
@@ -157,7 +159,8 @@ impl ServerHandler for Modern {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut told = self.0.told.subscribe();
         let mut known = *told.borrow_and_update();
-        // A test that reads the count may change the tools now, and this subscription is told.
+        // Counted after subscribing: a test that sees the count may change the tools, and this subscription is
+        // notified.
         self.count(2);
         loop {
             tokio::select! {

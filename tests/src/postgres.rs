@@ -1,4 +1,4 @@
-//! A private PostgreSQL server: its own folder, a socket in it, nothing on the network, gone when it is dropped.
+//! A private PostgreSQL server with a folder of its own and a socket in it, without network. Dropping it removes it.
 
 #![allow(clippy::expect_used, clippy::panic)] // A test without its server has nothing to say.
 
@@ -12,21 +12,21 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// What to do when the programs are not there.
+/// The message for missing programs.
 const MISSING: &str = "PostgreSQL's programs are not installed: `apt-get install postgresql` (13 or newer), or leave out \
                        the feature `postgres` of the package `tests`";
 
-/// How long a server lives at most, in seconds, though its test was killed.
+/// The maximum lifetime of a server in seconds, after which it ends even if its test was killed.
 const MOST_SECONDS: &str = "3600";
 
-/// A private server. It keeps what is committed (`fsync` is on by default), as one in production does.
+/// A private server. Its commits are durable (`fsync` is on by default), as in production.
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
-    /// Whom the server runs as: it refuses to run as root.
+    /// The user and group of the server, because PostgreSQL refuses to run as root. `None` if the test is not root.
     user: Option<(u32, u32)>,
     server: Option<Child>,
-    /// A small disk that it uses.
+    /// The small disk of [`Self::small_disk`].
     small: Option<Disk>,
 }
 
@@ -56,7 +56,7 @@ impl Postgres {
         postgres
     }
 
-    /// The address of the database, with a schema of this name, which is made.
+    /// Creates a schema of this name, and returns the address of the database with it.
     #[must_use]
     pub fn url(&self, schema: &str) -> String {
         self.sql(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
@@ -66,7 +66,7 @@ impl Postgres {
         )
     }
 
-    /// The address of the same through a proxy on this port.
+    /// The address of the same database through a proxy on this port.
     #[must_use]
     pub fn tcp_url(&self, port: u16, schema: &str) -> String {
         self.sql(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
@@ -101,7 +101,7 @@ impl Postgres {
         }
     }
 
-    /// How long one client waits for the commit of one row, in milliseconds.
+    /// Measures the time of one client's commit of one row, in milliseconds.
     ///
     /// # Panics
     /// `pgbench` is not installed.
@@ -119,7 +119,8 @@ impl Postgres {
         latency.and_then(|latency| latency.parse().ok()).expect("a latency")
     }
 
-    /// Makes a tablespace `small` on a disk of one mebibyte. Returns whether this machine lets us have one.
+    /// Creates a tablespace `small` on a disk of one mebibyte. Returns `false` if this machine does not permit the
+    /// mount.
     ///
     /// # Panics
     ///
@@ -165,7 +166,7 @@ impl Postgres {
 
     fn spawn(&self) -> Child {
         let log = File::options().create(true).append(true).open(self.folder.path().join("log")).expect("a log");
-        // If this process is killed, nobody else stops the server.
+        // `timeout` ends the server if this process is killed and cannot.
         let mut server = self.run("timeout");
         server.args(["-s", "INT", MOST_SECONDS]).arg(self.programs.join("postgres")).arg("-D").arg(self.data());
         server.args(["-c", "listen_addresses=", "-c", "shared_buffers=32MB", "-k"]);
@@ -207,20 +208,20 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Without waiting for its clients.
+        // `SIGQUIT`: an immediate shutdown, which does not wait for clients.
         self.signal("-QUIT");
         self.wait();
-        // Before its folder is removed.
+        // The disk is unmounted before the folder that contains its mount point is removed.
         drop(self.small.take());
     }
 }
 
-/// A small disk in memory. Dropped, it is taken away again once nobody uses it, also when a test fails.
+/// A small disk in memory. Dropping it unmounts it as soon as no process uses it, also when a test fails.
 #[derive(Debug)]
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts a disk. `None` if this machine does not let us.
+    /// Mounts a disk. Returns `None` if this machine does not permit it.
     #[must_use]
     pub fn mount(place: &Path, options: &str) -> Option<Self> {
         let mut mount = Command::new("mount");

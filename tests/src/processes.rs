@@ -12,22 +12,22 @@ use tool_runtime::capability::Capabilities;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability};
 
-/// How long a call counts as alive without a sign of life.
+/// The lease of a call.
 pub const LEASE: Duration = Duration::from_secs(30);
-/// How long a call waits at a door that stays shut. No machine is so slow that a test takes longer to open it.
+/// The time after which a call at a closed door panics. It is far longer than any test needs to open the door.
 const PATIENCE: Duration = Duration::from_hours(1);
 
 /// The world outside.
 #[capability(effect = state_change)]
 pub trait World {
-    /// Counts an effect, and returns how many there were.
+    /// Counts an effect, and returns the number of effects.
     fn happen(&self) -> u32;
     /// The door through which a slow effect ends.
     fn door(&self) -> Door;
 }
 
-/// A door through which slow calls end. Nobody waits at it for long, so that a call that should not run at all fails its
-/// test.
+/// A door at which slow calls wait for a permit to end. The wait has a limit, so that a call that should not run at all
+/// fails its test.
 #[derive(Debug, Clone)]
 pub struct Door {
     permits: Arc<Semaphore>,
@@ -45,7 +45,7 @@ impl Door {
     }
 }
 
-/// What happened in the world.
+/// The number of effects in the world, and its door.
 #[derive(Debug)]
 pub struct Happened {
     effects: AtomicU32,
@@ -76,7 +76,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Begins at a time, with a door through which this many calls go at once.
+    /// Creates a world at a time, with a door that this many calls can pass at once.
     ///
     /// # Panics
     /// The text is not a time.
@@ -95,7 +95,7 @@ impl Processes {
         Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>)
     }
 
-    /// A process of its own: nothing but the store and the world is shared.
+    /// Starts a process, which shares only the store and the world with the others.
     ///
     /// # Panics
     /// The policy does not fit the tools of the test.
@@ -112,7 +112,7 @@ impl Processes {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Lets so many more calls through the door at once.
+    /// Lets this many more calls pass the door.
     pub fn open(&self, calls: usize) {
         self.world.permits.add_permits(calls);
     }
@@ -122,7 +122,7 @@ impl Processes {
         *self.world.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
     }
 
-    /// How many effects there were.
+    /// The number of effects so far.
     #[must_use]
     pub fn effects(&self) -> u32 {
         self.world.effects.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! What a provider would stream for a turn, in each format that can be read.
+//! The bytes that a provider streams for a turn, in each format that can be decoded.
 
 use std::fmt::Write as _;
 
@@ -135,7 +135,7 @@ impl Turn {
         out.0
     }
 
-    /// Arguments are objects here, so broken ones come as text.
+    /// In this format arguments are objects, so malformed ones are sent as a string.
     fn ollama(&self) -> String {
         let calls: Vec<_> = self
             .calls
@@ -155,7 +155,7 @@ impl Turn {
         format!("{head}\n{end}\n")
     }
 
-    /// Arguments are objects here, too.
+    /// In this format arguments are objects, too.
     fn gemini(&self) -> String {
         let chunk = |parts: Vec<Value>, word: &Value| {
             let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});

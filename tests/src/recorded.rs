@@ -1,4 +1,4 @@
-//! Recorded responses of real providers against what the official SDKs made of them.
+//! Compares decoded responses of real providers with the results of the official SDKs.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
 
@@ -10,11 +10,11 @@ use tool_runtime::wire::{Decoded, Format};
 
 use crate::wire::{decode, read_json, same};
 
-/// Items that wait for the client, with kinds that the index knows nothing of.
+/// Items that wait for the client, of kinds that the index does not mark.
 const MUST_ACT: [&str; 2] = ["shell_call", "\"execution\":\"client\""];
 
-/// Decodes each response of a folder whole and in pieces of 1 and 7 bytes. Returns how many there were, and what
-/// differs from the folder's index.
+/// Decodes each response of a folder whole and in pieces of 1 and 7 bytes. Returns the number of responses, and the
+/// differences from the folder's index.
 #[must_use]
 pub fn check(folder: &Path) -> (usize, Vec<String>) {
     let index = read_json(&folder.join("index.json"));
@@ -34,16 +34,16 @@ pub fn check(folder: &Path) -> (usize, Vec<String>) {
             }
             let ids = case["expected"]["calls"].as_array().unwrap().iter().map(|call| call["id"].as_str());
             for (call, id) in got["calls"].as_array_mut().unwrap().iter_mut().zip(ids) {
-                // The SDK of Ollama drops ids, Gemini sends none, and an empty one is none.
+                // The SDK of Ollama drops ids and Gemini sends none, so the index has `null` or an empty id.
                 if id.unwrap_or_default().is_empty() {
                     call[0] = Value::Null;
                 }
             }
-            // An index may leave open what the SDK has no word for.
+            // `null` in the index: the SDK has no value for this end.
             if expected["finish"].is_null() {
                 got["finish"] = Value::Null;
             }
-            // A clean end would hide that somebody has to act.
+            // A clean end would hide that the client has to act.
             if must_act && expected["finish"] == "stop" && (decoded.ended_well() || decoded.error.is_none()) {
                 wrong.push(format!("{} cut {cut}: a clean end hides what the client must do", case["id"]));
             }

@@ -1,8 +1,8 @@
-//! Whether two values are the same. The fuzz targets, which build without this crate, include the file.
+//! Compares JSON values. The fuzz targets, which build without this crate, include this file.
 
 use serde_json::Value;
 
-/// JSON as values: numbers by what they mean, key order free.
+/// Whether two JSON values are equal: numbers by value (`1` and `1.0`), objects without regard to the order of keys.
 #[must_use]
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {

@@ -1,4 +1,4 @@
-//! A server on loopback that replays recorded responses, byte for byte, and keeps what it was asked.
+//! A server on loopback that replays recorded responses, byte for byte, and keeps the requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What one connection is answered with.
+/// The reply to one connection.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Reply {
@@ -52,7 +52,7 @@ impl Reply {
         Self { forever: true, ..Self::stream(body) }
     }
 
-    /// A connection on which no byte comes.
+    /// A connection on which the server sends no byte.
     pub fn silence() -> Self {
         Self::recorded(Vec::new()).and_hang()
     }
@@ -95,7 +95,7 @@ impl Reply {
     }
 }
 
-/// One request as it came in.
+/// A received request.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// The request line and the headers.
@@ -116,7 +116,7 @@ impl Server {
     /// Serves these replies in order, one per connection; the last one is repeated.
     ///
     /// # Errors
-    /// There is no free port on loopback.
+    /// No port on loopback is free.
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -131,8 +131,8 @@ impl Server {
                 let Some(reply) = replies.get(at).or(replies.last()).cloned() else { break };
                 let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
                 if let Ok(stream) = stream {
-                    // A thread each, so that a connection that hangs does not hold up the next one. A client that
-                    // hangs up is not an error of the server's.
+                    // One thread per connection, so that a hanging connection does not delay the next one. The error of
+                    // a client that disconnects is ignored.
                     std::thread::spawn(move || drop(serve(stream, &reply, &seen, &stop)));
                 }
             }
@@ -140,13 +140,13 @@ impl Server {
         Ok(Self { address, asked, stopped })
     }
 
-    /// Where it listens.
+    /// The URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -193,8 +193,8 @@ fn read(reader: &mut impl BufRead) -> std::io::Result<Asked> {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Release);
-        // Wakes the thread that waits for a connection. One that still writes ends when its client hangs up, which
-        // a client on this thread could not do while it is waited for.
+        // Wakes the thread that waits for a connection. Threads that still write are not joined: they end when their
+        // client disconnects, and a client on this thread could not do so during a join.
         drop(TcpStream::connect(self.address));
     }
 }

@@ -1,4 +1,4 @@
-//! Decisions of a person who was shown a call a moment ago.
+//! Decisions on the current question of a call, as by a person to whom the call has just been shown.
 
 #![allow(
     clippy::expect_used,
@@ -23,14 +23,14 @@ pub fn never(id: &str) -> Question {
     format!("{}.{id}", "0".repeat(64)).parse().expect("a question")
 }
 
-/// The question that a call of a conversation asks now.
+/// Returns the current question of a conversation's call, or one that no call asks.
 pub fn question(conversation: &Conversation, id: impl Into<CallId>) -> Question {
     let id = id.into();
     let mut waiting = conversation.waiting();
     waiting.find(|call| call.id == id).map_or_else(|| never(id.as_str()), |call| call.question.clone())
 }
 
-/// The same, with the questions that the calls of a conversation ask now.
+/// Returns the same input, with each decision on the current question of its call.
 ///
 /// # Panics
 /// It cannot be written.
@@ -43,7 +43,7 @@ pub fn answering(conversation: &Conversation, incoming: &Incoming) -> Incoming {
     serde_json::from_value(incoming).expect("the same")
 }
 
-/// A queue of a process that has the store and none of the tools.
+/// A queue of a process that has the store but no tools.
 ///
 /// # Panics
 /// The runner cannot be built.
@@ -55,7 +55,7 @@ pub fn queue(store: impl Store + 'static) -> RunQueue {
 
 /// Answers the current question of a call.
 pub trait Shown {
-    /// The question that a call asks now.
+    /// Returns the current question of a call.
     fn question(&self, id: &str) -> impl Future<Output = Question> + Send;
 
     /// [`Run::resume`] with that question.

@@ -13,16 +13,16 @@ use crate::provider::Turn;
 use crate::rig::{self, Heard};
 use crate::server::{Asked, Reply, Server};
 
-/// What came of it.
+/// The result of the conversation.
 #[derive(Debug)]
 pub struct SixTurns {
     /// The conversation at its end.
     pub conversation: Conversation,
-    /// How the last turn ended.
+    /// The end of the last turn.
     pub ended: Ended,
     /// The requests that the endpoint got.
     pub asked: Vec<Asked>,
-    /// What the run told, hand-over and all.
+    /// The events of the run, those of the hand-over included.
     pub events: Vec<Event>,
 }
 
@@ -39,10 +39,10 @@ pub fn turns() -> [Turn; 6] {
     ]
 }
 
-/// Holds the conversation in one format.
+/// Runs the conversation in one format.
 ///
 /// # Errors
-/// Nothing listens, or a piece of the setup is wrong.
+/// The server cannot listen, or a part of the setup is wrong.
 pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std::error::Error>> {
     let replies = turns().map(|turn| Reply::stream(&turn.stream(format)).in_pieces(97, std::time::Duration::ZERO));
     let server = Server::start(replies)?;
@@ -64,11 +64,11 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     Ok(SixTurns { conversation, ended, asked: server.asked(), events })
 }
 
-/// Asks for two typed answers in one format, with settings: one that the provider's mode for schemas can carry, and one
-/// that a tool carries. Returns the bodies of the requests.
+/// Requests two typed answers in one format, with settings: one through the provider's schema mode, and one through a
+/// tool. Returns the bodies of the requests.
 ///
 /// # Errors
-/// Nothing listens, or an answer did not come.
+/// The server cannot listen, or an answer is missing.
 pub async fn typed(format: Format) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let double = || Turn::calls([("a1", "rig__double", r#"{"n":1}"#)]);
     let list = match format {

@@ -8,21 +8,22 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-/// Everything that was traced, fields included, at every level.
+/// The text of all spans and events at every level, with their fields.
 #[derive(Debug, Clone, Default)]
 pub struct Traced(Arc<Mutex<String>>);
 
 impl Traced {
-    /// What was traced up to now.
+    /// The text so far.
     #[must_use]
     pub fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A subscriber that writes here.
+    /// Returns a subscriber that writes to this text.
     ///
-    /// `tracing` remembers for each place in the code whether anyone listens. While one subscriber exists it asks the
-    /// current thread only, so that a test on a thread without one could switch a place off for all: hence the second.
+    /// `tracing` caches for each callsite whether a subscriber is interested. While only one subscriber exists, it asks
+    /// the current thread's only, so a test on a thread without a subscriber could disable a callsite for all threads.
+    /// A second subscriber, which is never dropped, prevents that.
     #[must_use]
     pub fn subscriber(&self) -> impl Subscriber + use<> {
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! Records and documents as a store keeps them, for tests that write to one without a run, or look into one.
+//! Records and documents of a store, for tests that write to a store without a run or inspect one.
 
 #![allow(clippy::expect_used)] // The text below is a record.
 
@@ -8,7 +8,7 @@ use tool_runtime::store::{AuditRecord, Key, StoredDocument};
 /// The JSON of a document.
 ///
 /// # Panics
-/// Never: a store read it.
+/// Never: a store read the document.
 #[must_use]
 pub fn json_of(document: &StoredDocument) -> Value {
     serde_json::from_str(&document.to_json().expect("a document")).expect("JSON")
@@ -17,7 +17,7 @@ pub fn json_of(document: &StoredDocument) -> Value {
 /// A document from its JSON.
 ///
 /// # Panics
-/// It is not that of a document.
+/// The JSON is not a document.
 #[must_use]
 pub fn document(key: Key, json: &Value) -> StoredDocument {
     StoredDocument::from_json(key, &json.to_string()).expect("a document")
@@ -26,7 +26,7 @@ pub fn document(key: Key, json: &Value) -> StoredDocument {
 /// The record of a call that ended well.
 ///
 /// # Panics
-/// Never: it is one.
+/// Never: the text below is a record.
 #[must_use]
 pub fn record(run: &str, call: &str) -> AuditRecord {
     let record = json!({"call": {

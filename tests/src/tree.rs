@@ -18,15 +18,15 @@ pub type Fields = BTreeMap<String, String>;
 /// A span.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The name towards `OpenTelemetry`.
+    /// The name that `OpenTelemetry` exports.
     pub name: String,
-    /// The names of its parent, of that one's, and so on.
+    /// The names of its ancestors, nearest first.
     pub parents: Vec<String>,
-    /// All fields, those that were recorded later included.
+    /// All fields, including those that were recorded later.
     pub fields: Fields,
-    /// How often it was entered.
+    /// The number of times it was entered.
     pub entered: usize,
-    /// Its handles are gone.
+    /// Whether it was closed: all its handles were dropped.
     pub closed: bool,
     id: u64,
 }
@@ -38,7 +38,7 @@ pub struct Logged {
     pub target: String,
     /// All fields, the message included.
     pub fields: Fields,
-    /// The span around it, and that one's parents.
+    /// The names of its span and of that span's ancestors.
     pub spans: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Tree {
     /// A subscriber that writes here.
     #[must_use]
     pub fn dispatch(&self) -> Dispatch {
-        // See there why two have to exist.
+        // `Traced::subscriber` explains why a second subscriber has to exist.
         drop(Traced::default().subscriber());
         Dispatch::new(Registry::default().with(self.clone()))
     }

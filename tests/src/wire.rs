@@ -54,7 +54,7 @@ pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
     decoder.finish()
 }
 
-/// The decode result with generated ids checked for being fresh and written as null.
+/// The decode result, with generated ids checked to be fresh and replaced by `null`.
 #[must_use]
 pub fn result(decoded: &Decoded) -> Value {
     let mut value = serde_json::to_value(decoded).unwrap();
@@ -105,7 +105,7 @@ pub fn raw(case: &Value) -> Box<serde_json::value::RawValue> {
     serde_json::from_slice(&std::fs::read(fixtures("wire").join(case["input"].as_str().unwrap())).unwrap()).unwrap()
 }
 
-/// What a case expects.
+/// The expected value of a case.
 #[must_use]
 pub fn expected(case: &Value) -> Value {
     read_json(&fixtures("wire").join(case["expected_file"].as_str().unwrap()))

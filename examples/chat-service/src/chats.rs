@@ -1,4 +1,4 @@
-//! [`Chats`]: the conversations between two requests.
+//! [`Chats`]: stores the conversations between requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,17 +20,17 @@ type Key = (Arc<str>, Arc<str>);
 struct Chat {
     /// The conversation as JSON, `None` before its first turn has ended.
     saved: Option<String>,
-    /// Messages of the assistant so far; the last one's id is made of it.
+    /// The number of the assistant's messages, which is part of the last one's id.
     messages: u64,
-    /// A request works on it.
+    /// `true` while a request works on it.
     busy: bool,
 }
 
-/// A chat that one request works on. When it is dropped, the next request may have it.
+/// A chat that one request works on. Dropping it releases the chat for the next request.
 pub(crate) struct Taken {
     chats: Arc<Chats>,
     key: Key,
-    /// What was saved by the request before.
+    /// The conversation as the previous request saved it.
     pub(crate) saved: Option<SavedConversation>,
     messages: u64,
 }

@@ -34,7 +34,7 @@ impl ModelClient for DemoModel {
     }
 }
 
-/// What the model says next, by what the user asked last and what came of it since.
+/// The model's next turn, by the user's last message and the results since.
 fn answer(messages: &[Message]) -> Vec<Value> {
     let asked = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let (text, since) = asked.map_or((String::new(), &[][..]), |at| (messages[at].text(), &messages[at + 1..]));
@@ -69,10 +69,10 @@ fn sent(messages: &[Message]) -> String {
     content.iter().filter_map(name).collect()
 }
 
-/// One pixel.
+/// A PNG of one pixel.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
 
-/// Reasoning, text, a source and an image. How a provider writes each differs, so the parts are given as they are.
+/// Reasoning, text, a source and an image. Their form differs between providers, so they are decoded parts, not bytes.
 fn plan(show: &mut Show<'_>) -> Decoded {
     let (reasoning, text) = ("The plan is in the manual.", "Here is the plan.");
     show(DisplayEvent::Reasoning(reasoning.into()));

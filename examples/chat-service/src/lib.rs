@@ -1,8 +1,8 @@
 //! A chat over HTTP: the AI SDK's `useChat` posts, and a conversation answers with a UI message stream; a client of
 //! AG-UI posts, and the same conversation answers with the events of a run.
 //!
-//! Everything that a client says is checked before the stream begins: who it is, whose chat it is, whether the calls
-//! that it answers wait. What the client says of earlier messages is not read at all: the history is the server's.
+//! Every claim of a client is checked before the stream begins: its identity, the owner of the chat, and whether the
+//! answered calls wait. The client's copy of earlier messages is not read: the history is the server's.
 
 mod chats;
 pub mod demo;
@@ -27,7 +27,7 @@ use crate::chats::Chats;
 use crate::tools::{Orders, Stock};
 use crate::warehouse::Warehouse;
 
-/// The application: one runner, one agent, the chats, and who may come in.
+/// The application: one runner, one agent, the chats and the tokens.
 pub struct Service {
     runner: ToolRunner,
     agent: Agent,
@@ -37,7 +37,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service that asks this model. Why tools and models fail is written to stderr.
+    /// Creates a service with this model. It writes the reasons of failures to stderr.
     ///
     /// # Errors
     /// The policy does not fit the tools.
@@ -60,21 +60,21 @@ impl Service {
     }
 }
 
-// Neither tokens nor chats belong in a log.
+// Written by hand, because neither tokens nor chats belong in a log.
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("runner", &self.runner).field("agent", &self.agent).finish_non_exhaustive()
     }
 }
 
-/// Why something failed. The text can hold anything, so it goes to operators only.
+/// Logs the reason of a failure. The text can hold anything, so it goes to operators only.
 fn failed(failure: &Failure<'_>) {
     let (tool, run) = (failure.tool.unwrap_or("-"), failure.run_id.unwrap_or("-"));
     log(format_args!("{} tool={tool} run={run}: {}", failure.code, failure.text));
 }
 
-/// A line for operators.
+/// Writes a line for operators.
 fn log(line: fmt::Arguments<'_>) {
-    // Nobody is left to tell if stderr is closed.
+    // A closed stderr leaves no place to report the error.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

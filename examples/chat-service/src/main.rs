@@ -3,7 +3,7 @@
 //! | variable | means |
 //! | --- | --- |
 //! | `CHAT_LISTEN` | the address; `127.0.0.1:8787` by default, port 0 takes a free one |
-//! | `CHAT_TOKENS` | who may come in: `TOKEN=PRINCIPAL,..`; `token-ada=ada` by default |
+//! | `CHAT_TOKENS` | the accepted tokens: `TOKEN=PRINCIPAL,..`; `token-ada=ada` by default |
 //! | `CHAT_MODEL_URL`, `CHAT_MODEL` | an endpoint and its model; without them a demo model answers by rule |
 //! | `CHAT_MODEL_FORMAT` | the endpoint's format, `openai-chat` by default |
 //! | `CHAT_MODEL_KEY` | the endpoint's key |
@@ -41,7 +41,8 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The library's spans and lines, which hold ids and codes. Why something failed is written by the service itself.
+/// Installs the log of the library's spans and events, which hold ids and codes only. The service itself writes the
+/// reasons of failures.
 fn log() -> Result<(), Error> {
     if let Some(filter) = variable("RUST_LOG") {
         let filter: Targets = filter.parse().map_err(|_| "RUST_LOG is LEVEL or TARGET=LEVEL,..")?;

@@ -1,4 +1,4 @@
-//! [`Refusal`]: why a request is not answered by the agent, as a status or as a run of AG-UI that failed.
+//! [`Refusal`]: the reason why a request is refused, as a status or as a failed run of AG-UI.
 
 use axum::Json;
 use axum::body::Body;
@@ -12,10 +12,10 @@ use tool_runtime::wire::ui::{ChatError, ChatErrorKind, Protocol, UiEncoder, UiEv
 use crate::request::Named;
 use crate::routes::streamed;
 
-/// Why a request is not answered by the agent.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// No token, or one that is not known.
+    /// The token is missing or unknown.
     Unauthorised,
     /// The body names no chat.
     NoChat,
@@ -23,7 +23,7 @@ pub(crate) enum Refusal {
     Chat(ChatError),
     /// A decision or an answer does not fit the call that waits, or the decider may not decide.
     Unfit(ResumeError),
-    /// A request for this chat is being answered.
+    /// Another request for this chat is in progress.
     Busy,
     /// There are too many chats.
     Full,
@@ -75,8 +75,8 @@ impl Refusal {
         }
     }
 
-    /// The refusal as AG-UI has it: a run that ends with `RUN_ERROR`. A client reads the code and the message there, and
-    /// takes any other status than 200 for a broken connection.
+    /// Returns the refusal in AG-UI's form, a run that ends with `RUN_ERROR`. A client reads the code and the message
+    /// there, and treats any status other than 200 as a broken connection.
     pub(crate) fn into_run(self, named: &Named) -> Response {
         let (_, code, message) = self.said();
         let mut encoder = UiEncoder::new(Protocol::AgUi).for_run(&named.id, &named.run);

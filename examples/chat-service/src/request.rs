@@ -1,10 +1,10 @@
-//! Which chat a request is for.
+//! Reads the ids of a request's chat.
 
 use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// What a request has to name: it is needed to find the conversation, which then reads the whole body.
+/// The ids of a request. They are read first, to find the conversation that then reads the whole body.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Named {
     /// The id of the chat. `useChat` calls it `id`, AG-UI `threadId`.
@@ -15,7 +15,7 @@ pub(crate) struct Named {
     pub(crate) run: String,
 }
 
-/// Reads the ids alone.
+/// Reads only the ids.
 pub(crate) fn named(body: &[u8]) -> Result<Named, Refusal> {
     let named: Named = serde_json::from_slice(body).map_err(|_| Refusal::NoChat)?;
     if (1..=128).contains(&named.id.len()) && named.run.len() <= 128 { Ok(named) } else { Err(Refusal::NoChat) }

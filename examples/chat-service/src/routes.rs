@@ -1,4 +1,4 @@
-//! The routes, and the way of one request.
+//! The routes, and the handling of one request.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{Service, log};
 /// The largest body, in bytes: clients post the whole chat each time, with its files.
 const BODY: usize = 8 << 20;
 
-/// What `useChat` reads.
+/// The protocol that `useChat` reads.
 const PROTOCOL: Protocol = Protocol::UiMessageStream;
 
 /// The routes of a service.
@@ -105,7 +105,7 @@ async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) 
 }
 
 impl Service {
-    /// Who sends the request. A real service asks its session store here.
+    /// Returns the principal of a request. A real service uses its session store here.
     fn principal(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
         let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         token.and_then(|token| self.tokens.get(token)).map(String::as_str).ok_or(Refusal::Unauthorised)

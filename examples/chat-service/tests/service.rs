@@ -68,7 +68,7 @@ fn decides(question: &str, approved: bool) -> Value {
     json!({ "id": "c", "messages": [{ "id": "m2", "role": "assistant", "parts": [part] }] })
 }
 
-/// The frames of a stream, the closing mark aside.
+/// The frames of a stream, without the closing mark.
 fn frames(stream: &str) -> Vec<Value> {
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
@@ -78,7 +78,7 @@ fn types(stream: &str) -> Vec<String> {
     frames(stream).iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The question that the stream asks a person.
+/// The question for a person in the stream.
 fn asked(stream: &str) -> String {
     let frames = frames(stream);
     let request = frames.iter().find(|frame| frame["type"] == "tool-approval-request").unwrap();
@@ -124,7 +124,7 @@ async fn a_chat_belongs_to_its_principal() {
     assert_eq!(rig.post("b", &decides(&call, true)).await.0, StatusCode::CONFLICT);
     assert_eq!(rig.post("nobody", &decides(&call, true)).await.0, StatusCode::UNAUTHORIZED);
     assert_eq!(rig.warehouse.placed(), 0);
-    // Under the same id bob has a chat of his own.
+    // The same id names another chat for bob.
     assert_eq!(rig.post("b", &says("hello")).await.0, StatusCode::OK);
     assert_eq!(rig.post("a", &decides(&call, true)).await.0, StatusCode::OK);
     assert_eq!(rig.warehouse.placed(), 1);
@@ -192,7 +192,7 @@ fn a_service_that_is_told_to_end_ends() {
     let mut line = String::new();
     BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("listening on http://").unwrap();
-    // Once it answers, it listens for signals too.
+    // Once it answers, its signal handlers are installed, too.
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /nowhere HTTP/1.1\r\nhost: service\r\nconnection: close\r\n\r\n").unwrap();
     let mut response = String::new();

@@ -1,4 +1,5 @@
-//! Where `check` ends the process: before and after each turn of the model, each effect, and each write of the store.
+//! The places where `check` ends the process: before and after each turn of the model, each effect, and each write of
+//! the store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,9 +15,9 @@ use tool_runtime::store::{
     AuditRecord, ChangeFn, Key, Query, WriteHandle, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
 };
 
-/// Counts the places that the process comes by, and kills or stops it at one of them.
+/// Counts the places that the process passes, and kills or stops it at one of them.
 pub struct Crossings {
-    /// What was come by, and the file that says so. Nothing is counted without `FLEET_CROSSINGS`.
+    /// The number of passed places, and the file that lists them. `None` without `FLEET_CROSSINGS`.
     seen: Option<Mutex<(u32, File)>>,
     signal: Option<(u32, Signal)>,
 }
@@ -28,8 +29,8 @@ enum Signal {
 }
 
 impl Crossings {
-    /// Counts if `FLEET_CROSSINGS` is set, and ends the process at the place with the number `FLEET_KILL`, or stops it at
-    /// `FLEET_STOP` until somebody continues it.
+    /// Reads the environment. `FLEET_CROSSINGS` turns counting on, `FLEET_KILL` is the number of the place where the
+    /// process is killed, and `FLEET_STOP` that of the place where it stops until `SIGCONT`.
     ///
     /// # Errors
     /// The file `crossings` cannot be opened.
@@ -47,21 +48,22 @@ impl Crossings {
         Ok(Self { seen, signal })
     }
 
-    /// The process comes by here.
+    /// Counts a place, and kills or stops the process here if it is the chosen one.
     pub fn cross(&self, place: &str) {
         let Some(seen) = &self.seen else { return };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
+        // Synchronized, so that the file lists the place even if the process is killed right here.
         let _written = writeln!(seen.1, "{place}").and_then(|()| seen.1.sync_data());
-        // The lock is held: nobody else comes by meanwhile.
+        // The lock is held, so no other thread passes a place meanwhile.
         match self.signal.filter(|(at, _)| *at == seen.0) {
             None => {}
-            // Sent to this thread, which therefore does nothing more before the process stands still.
+            // `raise` signals this thread, so it executes nothing more before the process stops.
             Some((_, Signal::Stop)) => {
                 let _sent = raise(SIGSTOP);
             }
             Some((_, Signal::Kill)) => {
-                // No destructor runs, and nothing is flushed.
+                // `SIGKILL` runs no destructor and flushes nothing.
                 let _sent = raise(SIGKILL);
                 std::process::abort();
             }
@@ -69,7 +71,7 @@ impl Crossings {
     }
 }
 
-/// A store whose writes are places that the process comes by.
+/// A store whose writes are places that the process passes.
 pub struct WatchedStore {
     store: Arc<dyn Store>,
     crossings: Arc<Crossings>,
@@ -119,7 +121,7 @@ impl Store for WatchedStore {
         self.store.flush().await
     }
 
-    // By default a transaction says it, which would be a place of its own.
+    // The default implementation reads the time in a transaction, which would count as a place.
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.store.now().await
     }

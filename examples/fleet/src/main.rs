@@ -1,4 +1,4 @@
-//! An agent whose steps Restate keeps, with the ledger in SQLite underneath.
+//! An agent whose steps Restate journals, with the ledger in SQLite.
 //!
 //! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object a line,
 //! after checking their chains.
@@ -35,7 +35,8 @@ const POLICY: &str = r#"
 async fn main() -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(std::env::var("FLEET_DATA").unwrap_or_else(|_| "fleet-data".to_owned()));
     std::fs::create_dir_all(&data)?;
-    // `memory` takes the ledger away from under the workflow: each process then has one of its own.
+    // With `memory`, each process has a ledger of its own, so a repeated step cannot find the effect of the previous
+    // one.
     let store: Arc<dyn Store> = match std::env::var("FLEET_STORE").as_deref() {
         Ok("memory") => Arc::new(MemoryStore::new()),
         _ => Arc::new(SqlStore::sqlite(data.join("store.db"), SqlOptions::new()).await?),
@@ -53,7 +54,7 @@ async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<
     let outbox = Arc::new(Outbox::open(&data.join("effects"), Arc::clone(&crossings))?);
     let catalog = ToolCatalog::builder().tool::<tools::list>().tool::<tools::order>();
     let catalog = catalog.tool::<tools::pay>().tool::<tools::scan>().build()?;
-    // A process that starts again right after a crash waits this long for a call that the process before may still execute.
+    // After a crash, a new process waits this long for a call that the previous process may still execute.
     let lease = seconds("FLEET_LEASE_SECONDS", 30)?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?)
         .capabilities(Capabilities::new().with(Arc::clone(&outbox) as Arc<dyn Stock>).with(outbox as Arc<dyn Outgoing>))

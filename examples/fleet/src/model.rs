@@ -1,4 +1,4 @@
-//! A model that every process has: what it says follows from the history.
+//! A scripted model. Its turns depend only on the history, so that every process continues in the same way.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use tool_runtime::wire::{Decoded, Message};
 
 use crate::crossing::Crossings;
 
-/// What it says to its first message.
+/// The first message that selects the short script.
 const PAY_ONLY: &str = "Pay only.";
 
-/// Five turns with a call each, of which one needs a person and one the client, and an answer. To `Pay only.` it is one turn
-/// with a call that needs a person.
+/// Five turns with one call each (one needs a person, one the client) and an answer. After the message `Pay only.`, a
+/// single turn with a call that needs a person, and an answer.
 pub struct Script {
     crossings: Arc<Crossings>,
 }
 
 impl Script {
-    /// The script.
+    /// Creates the model.
     pub const fn new(crossings: Arc<Crossings>) -> Self {
         Self { crossings }
     }

@@ -1,4 +1,4 @@
-//! The workflow: one conversation each, by its key.
+//! The workflow: one conversation for each key.
 
 use restate_sdk::prelude::*;
 use tool_runtime::agent::{Agent, ClientAnswer, Incoming};
@@ -7,7 +7,7 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
 use tool_runtime_restate::{Journal, answer, decide, questions};
 
-/// What every process of the fleet has.
+/// The parts that every process of the fleet has.
 pub struct Fleet {
     /// The model, with the settings of the loop.
     pub agent: Agent,
@@ -18,7 +18,7 @@ pub struct Fleet {
 /// The workflow `Fleet`.
 pub struct FleetService(pub Fleet);
 
-/// What a person decides.
+/// A person's decision.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Decision {
@@ -28,7 +28,7 @@ struct Decision {
     reason: Option<String>,
 }
 
-/// What a client executed.
+/// A client's result.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {

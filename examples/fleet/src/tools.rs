@@ -9,7 +9,7 @@ use tool_runtime::{ToolContext, ToolError, capability, tool};
 
 use crate::crossing::Crossings;
 
-/// What leaves the house.
+/// Effects outside of the application.
 #[capability(effect = external_side_effect)]
 pub trait Outgoing {
     /// Sends a line, once it is on the disk.
@@ -19,7 +19,7 @@ pub trait Outgoing {
     fn send(&self, line: &str) -> io::Result<()>;
 }
 
-/// What is in the house.
+/// Reads the stock.
 #[capability(effect = read_only)]
 pub trait Stock {
     /// Returns the numbers of the parts that are missing.
@@ -69,7 +69,7 @@ fn sent(sent: io::Result<()>) -> Result<(), ToolError> {
     sent.map_err(|error| ToolError::code("not_sent").with_source(error))
 }
 
-/// A file that stands for the world outside.
+/// A file that stands for an outside system.
 pub struct Outbox {
     file: Mutex<File>,
     crossings: Arc<Crossings>,

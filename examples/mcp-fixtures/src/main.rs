@@ -1,8 +1,9 @@
 //! An MCP server with the tools that the protocol's conformance suite calls.
 //!
-//! `mcp-fixtures` serves one client over standard input and output. `mcp-fixtures 127.0.0.1:PORT [ORIGIN..]` serves many
-//! over HTTP until it gets SIGTERM or Ctrl-C, and says on standard output where. At its end it prints the records of all
-//! calls as JSON lines: on standard output, or on standard error where that belongs to the protocol.
+//! `mcp-fixtures` serves one client over standard input and output. `mcp-fixtures 127.0.0.1:PORT [ORIGIN..]` serves
+//! many over HTTP until it gets SIGTERM or Ctrl-C, and prints its address to standard output. At its end it prints the
+//! records of all calls as JSON lines: to standard output, or to standard error if standard output belongs to the
+//! protocol.
 
 mod questions;
 mod tools;
@@ -18,7 +19,7 @@ use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 type Error = Box<dyn std::error::Error>;
 
-/// The tools in the catalog, and what the suite calls them.
+/// The tools in the catalog, with their names in the suite.
 const EXPOSED: &[(&str, &str)] = &[
     ("fixtures__simple_text", "test_simple_text"),
     ("fixtures__image", "test_image_content"),
@@ -92,7 +93,7 @@ async fn main() -> ExitCode {
     match serve(&words).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody is left to tell if standard error is closed.
+            // A closed standard error leaves no place to report the error.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }

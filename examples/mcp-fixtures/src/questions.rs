@@ -1,15 +1,15 @@
-//! Tools that ask the client: its model, and the person at it.
+//! Tools that ask the client's model or the person at the client.
 
 use serde_json::{Value, json};
 use tool_runtime::capability::{ClientError, Elicit, Sample};
 use tool_runtime::{ToolError, tool};
 
-/// What the model of the caller reads when nobody answered.
+/// The error that the calling model reads if there is no answer.
 fn unanswered(error: ClientError) -> ToolError {
     ToolError::code("unanswered").with_safe("The client did not answer.").with_source(error)
 }
 
-/// What a person did, as the suite wants to read it.
+/// A person's response, in the text that the suite expects.
 fn response(answer: Result<Value, ClientError>) -> Result<String, ToolError> {
     match answer {
         Ok(content) => Ok(format!("User response: {{action: accept, content: {content}}}")),

@@ -29,7 +29,7 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("let _ = std::io::stdin();", "std::io::stdin"),
 ];
 
-/// What the lints say of a source.
+/// Returns the messages of the lints about a source.
 fn lint(name: &str, source: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(name);

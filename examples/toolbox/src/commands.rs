@@ -1,4 +1,4 @@
-//! The commands that this application adds: recorded responses and calls, for people who look into what models sent.
+//! The application's own commands, which inspect recorded responses and calls of models.
 
 mod hydrate;
 mod replay;

@@ -75,7 +75,7 @@ fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Err
     Ok(CalendarBroker::new(database, Arc::clone(&service), vault, service, clock))
 }
 
-/// Lists what tools can change: rows, files, mails; one line per item. Creates and changes nothing.
+/// Lists the state that tools can change (rows, files, mails), one line per item. Creates and changes nothing.
 pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
     let mut lines = Database::describe(&data.join("toolbox.db"))?;
     lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);

@@ -72,7 +72,7 @@ fn run(app: App) -> ExitCode {
             code
         }
         Err(error) => {
-            // Nobody is left to tell if stderr is closed.
+            // A closed stderr leaves no place to report the error.
             let _ = writeln!(std::io::stderr(), "error: spans and metrics cannot be exported: {error}");
             ExitCode::from(2)
         }

@@ -19,21 +19,22 @@ use tracing_opentelemetry::{MetricsLayer, OpenTelemetryLayer};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::{Layer, Registry};
 
-/// What says where the collector is; each wins over the one after it for its own kind.
+/// The variables with the address of the collector. The first two are for one kind each, and win over the last.
 const ENDPOINTS: [&str; 3] =
     ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// How long one export may take.
+/// The time limit of one export.
 const EXPORT: Duration = Duration::from_secs(3);
 
-/// How long the end of the process may wait for what was not exported yet.
+/// The time that the process waits at its end for pending exports.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// The boundaries of the histograms, as the conventions of OpenTelemetry recommend them.
+/// The boundaries of the histograms that OpenTelemetry's conventions recommend.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const INVOCATION_SECONDS: [f64; 13] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 
-/// Names the variables in the help. They are those of every program that exports, so that there is no option for them.
+/// Lists the variables in the help. They are OpenTelemetry's standard variables, so the program has no options for
+/// them.
 pub(crate) fn variables(app: App) -> App {
     app.variable("OTEL_EXPORTER_OTLP_ENDPOINT", "where spans and metrics go, such as http://127.0.0.1:4318")
         .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ..METRICS_ENDPOINT", "the same for one kind, as the whole URL")
@@ -48,7 +49,7 @@ pub(crate) struct Exporting {
 }
 
 impl Exporting {
-    /// Starts to export. `None` if the environment names no collector.
+    /// Starts to export. Returns `None` if the environment names no collector.
     pub(crate) fn start() -> Result<Option<Self>, Box<dyn std::error::Error>> {
         if ENDPOINTS.iter().all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty())) {
             return Ok(None);
@@ -81,9 +82,9 @@ impl Exporting {
         }))
     }
 
-    /// The layer that takes spans and metrics out of `tracing`. Lines of the log stay out: with one that is an error a span
-    /// would count as failed, although the model was told and found another way. So do places in the code, which are
-    /// paths of the machine that built the program.
+    /// Returns the layer that exports spans and metrics of `tracing`. Log events are excluded: an `ERROR` event would
+    /// mark its span as failed, although the model may have read the error and continued. Source locations are
+    /// excluded, too, because they are paths of the machine that built the program.
     pub(crate) fn layer(&self) -> impl Layer<Registry> + Send + Sync + use<> {
         let tracer = self.spans.tracer(env!("CARGO_PKG_NAME"));
         let spans = OpenTelemetryLayer::new(tracer)
@@ -95,22 +96,22 @@ impl Exporting {
         spans.and_then(MetricsLayer::new(self.metrics.clone()))
     }
 
-    /// Exports what is left, within five seconds.
+    /// Exports the pending spans and metrics, within five seconds.
     pub(crate) fn finish(self) {
         let (ended, wait) = mpsc::channel();
         std::thread::spawn(move || {
             let (spans, metrics) = (self.spans.shutdown(), self.metrics.shutdown());
-            // Nobody listens any more once the time is over.
+            // Fails if the time is over, because the receiver is gone then.
             let _ = ended.send(spans.is_ok() && metrics.is_ok());
         });
         if !wait.recv_timeout(FLUSH).unwrap_or_default() {
-            // Nobody is left to tell if stderr is closed.
+            // A closed stderr leaves no place to report the error.
             let _ = writeln!(std::io::stderr(), "spans and metrics could not be exported: is the collector reachable?");
         }
     }
 }
 
-/// Units and boundaries, which an event of `tracing` cannot carry.
+/// Returns the unit and the boundaries of an instrument, which an event of `tracing` cannot carry.
 fn histogram(instrument: &Instrument) -> Option<Stream> {
     let (unit, boundaries) = match instrument.name() {
         "gen_ai.execute_tool.duration" | "gen_ai.client.operation.duration" => ("s", SECONDS.to_vec()),
@@ -122,7 +123,7 @@ fn histogram(instrument: &Instrument) -> Option<Stream> {
     Stream::builder().with_unit(unit).with_aggregation(aggregation).build().ok()
 }
 
-/// Writes lists as lists: a field of a `tracing` span can only be their JSON.
+/// Exports lists as lists: a field of a `tracing` span can only hold their JSON.
 #[derive(Debug)]
 struct Spans(SpanExporter);
 
@@ -150,7 +151,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Spans {
     }
 }
 
-/// Sends with the client that fetches pages too. Exporters run on threads of their own, so it may block.
+/// Sends exports with the HTTP client that also fetches pages. Exporters run on threads of their own, so it may block.
 #[derive(Debug, Clone)]
 struct Client(ureq::Agent);
 

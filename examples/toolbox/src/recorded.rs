@@ -1,4 +1,4 @@
-//! Every recorded call of a real model gets the recorded verdict, at the recorded pointers.
+//! Compares the gate's verdict on every recorded call of a real model with the recorded verdict and pointers.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn violations(result: &HydrationResult) -> Vec<String> {
     found
 }
 
-/// Leaves out violations that null causes in the recorded schemas, because optional arguments may be null here.
+/// Omits violations by `null` in the recorded schemas, because optional arguments may be `null` here.
 fn without_nulls(call: &Recorded) -> Vec<String> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let is_null = |line: &&String| {
@@ -59,7 +59,7 @@ fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), S
         return told(outcome == Some(Outcome::InvalidJson), "invalid_json");
     }
     if verdict("unknown_tool") {
-        // A tool that the policy denies reads like an unknown one.
+        // A denied tool and an unknown one have the same text.
         return told(matches!(outcome, Some(Outcome::Unavailable | Outcome::PolicyDenied)), "unavailable");
     }
     let mut expected = without_nulls(call);
@@ -71,7 +71,7 @@ fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), S
         expected.retain(|line| line != "/: minProperties");
         expected.push("/: require_any".to_owned());
     }
-    // The evidence rule refuses made-up ids, whatever else is wrong with the call.
+    // The evidence rule refuses made-up ids in addition to any other mistake of the call.
     if verdict("bogus_id") || verdict("id_from_old_turn") {
         expected.push("/task_id: evidence".to_owned());
     }

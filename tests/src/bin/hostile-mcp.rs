@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the server is still there afterwards.
+/// Executes an action. Returns whether the server continues after it.
 fn done(act: Act) -> bool {
     let mut out = io::stdout().lock();
     let written = match act {

@@ -14,7 +14,7 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-/// Where effects are written.
+/// The file of effects.
 static EFFECTS: OnceLock<PathBuf> = OnceLock::new();
 
 const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send"]

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Without a place for messages the exit code says enough.
+            // If stderr is closed, the exit code alone reports the failure.
             let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::from(2)
         }

@@ -1,4 +1,4 @@
-//! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: how many results of `corpus` are what the rows expect, by profile.
+//! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: the share of `corpus` results that match their rows, by profile.
 //! Fails when a named profile has fewer located rows than its percentage, or none.
 
 use std::collections::BTreeMap;

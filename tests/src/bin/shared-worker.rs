@@ -12,7 +12,7 @@ use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelRequest, Show, Wo
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 
-/// Says what follows from the history.
+/// A model whose next turn depends only on the history.
 struct Plan(String);
 
 #[async_trait]
@@ -24,7 +24,8 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
-            // A loop guard stops a model that repeats itself; this one is meant to.
+            // This model repeats one call on purpose; the text differs in each turn, so that no guard against
+            // repetition stops it.
             let call = CallMessage::new(format!("c{said}"), &self.0, "{}");
             Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
         } else {

@@ -1,7 +1,6 @@
-//! `six-turns FOLDER`: holds the conversation of six turns in every format, and writes the request bodies that were
-//! sent to `FOLDER/FORMAT.jsonl`, one a line, and those of two typed answers to
-//! `FOLDER/FORMAT.typed.jsonl`, and what the runs told to `FOLDER/FORMAT.PROTOCOL`, one UI stream for
-//! each message: until the hand-over, and after it.
+//! `six-turns FOLDER`: runs the conversation of six turns in every format. Writes the request bodies to
+//! `FOLDER/FORMAT.jsonl`, one a line, those of two typed answers to `FOLDER/FORMAT.typed.jsonl`, and the events of the
+//! runs to `FOLDER/FORMAT.PROTOCOL`, as one UI stream before the hand-over and one after it.
 
 use std::io::Write as _;
 use std::path::PathBuf;

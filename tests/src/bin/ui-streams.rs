@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without a place for messages the exit code says enough.
+            // If stderr is closed, the exit code alone reports the failure.
             let _ = writeln!(std::io::stderr(), "ui-streams: {error}");
             ExitCode::FAILURE
         }

@@ -13,9 +13,9 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 struct Row {
     #[serde(default)]
     id: Value,
-    /// Kept as it came: a definition that cannot be read is one that is refused.
+    /// The unparsed definition, because one that cannot be parsed is a refused row, not an error.
     tool: Option<Value>,
-    /// The text of a schema that is too large for a row: texts, and how often each is repeated.
+    /// A schema that is too large for a row: pieces of text, each with its number of repetitions.
     #[serde(rename = "input_schema_pieces")]
     pieces: Option<Vec<(String, usize)>>,
     /// Names of one catalog; `server|tool` for tools of servers.
@@ -30,7 +30,7 @@ struct Definition {
     input_schema: Option<Value>,
 }
 
-/// Decides a row: `{"id","decision","reason"}`. Every row has its answer; what cannot be read is refused.
+/// Decides a row: `{"id","decision","reason"}`. Every row gets an answer; an unreadable one is refused.
 #[must_use]
 pub fn definitions(row: &str) -> String {
     const UNREADABLE: (&str, Option<&str>) = ("reject", Some("schema"));

@@ -1,4 +1,4 @@
-//! How well tools were ranked: the usual measures, over the rows that want a tool.
+//! Measures of a ranking of tools, over the rows that want a tool.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ struct Row {
     relevant: Vec<String>,
     #[serde(default)]
     offered: Vec<String>,
-    /// Any of the relevant tools serves.
+    /// Whether any one of the relevant tools is sufficient.
     #[serde(default)]
     interchangeable: bool,
 }

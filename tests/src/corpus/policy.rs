@@ -1,4 +1,4 @@
-//! Rows of `policy.jsonl`: what a policy says of a task's calls and of injected ones.
+//! Rows of `policy.jsonl`: a policy's decisions on the calls of a task and on injected ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Call {
     args: Value,
 }
 
-/// The tools of a row are looked at and never run.
+/// The handler of a row's tools, which are never run.
 struct Nothing;
 
 #[async_trait]
@@ -46,7 +46,7 @@ pub fn policy(row: &str) -> String {
 }
 
 fn decide(row: &Row) -> Value {
-    // A tool without a label is taken for the worst.
+    // A tool without an effect counts as `external_side_effect`, the strictest one.
     let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
     let tool = |name: &String| {
         let schema = json!({"type": "object"});

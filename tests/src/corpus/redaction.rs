@@ -1,4 +1,4 @@
-//! Rows of `redaction.jsonl`: what an allowlist leaves of an output.
+//! Rows of `redaction.jsonl`: outputs, projected by an allowlist.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

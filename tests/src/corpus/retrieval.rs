@@ -12,9 +12,9 @@ use tool_runtime::catalog::PickOptions;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
-/// How many ids a result has at most.
+/// The maximum number of ids in a result.
 const MOST: usize = 20;
-/// How often a query is ranked. The fastest time counts, because a busy machine only ever adds to it.
+/// The number of times that a query is ranked. The shortest time counts, because other load only makes a time longer.
 const PASSES: usize = 4;
 
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ impl DynamicHandler for Never {
 }
 
 impl Pool {
-    /// Reads definitions and the ids to pick from. Returns the pool and what could not be read, a line each.
+    /// Reads definitions and the ids to pick from. Returns the pool, and a line for each unreadable definition.
     #[must_use]
     pub fn read(tools: &str, pool: Option<&str>) -> (Self, Vec<String>) {
         let wanted: Option<BTreeSet<String>> = pool
@@ -76,7 +76,7 @@ impl Pool {
 
     fn add(&mut self, tool: Tool) -> Result<(), String> {
         let Tool { id, wire_name, description, schema } = tool;
-        // A catalog refuses a tool that says nothing; here it is one that is found by its name.
+        // A catalog refuses a tool without a description; here such a tool can be found by its name.
         let description = description.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "-".to_owned());
         let discovered = wire_name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let tool = match discovered {

@@ -1,4 +1,4 @@
-//! The cases of the JSON Schema test suite: which instances each schema takes.
+//! The cases of the JSON Schema test suite: the valid and invalid instances of each schema.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ struct Test {
 ///
 /// # Errors
 ///
-/// The row is not one.
+/// The text is not a row.
 pub fn schema_suite(row: &str) -> serde_json::Result<String> {
     let mut row: Row = serde_json::from_str(row)?;
     if let (Value::Object(schema), "draft7") = (&mut row.schema, row.draft.as_str()) {

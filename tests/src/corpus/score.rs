@@ -13,11 +13,11 @@ pub struct Rates {
     pub rows: usize,
     /// The outcome is the expected or an accepted one.
     pub outcome: usize,
-    /// And the planted error, the arguments and the call id are right.
+    /// Rows in which the outcome, the planted error, the arguments and the call id are right.
     pub located: usize,
-    /// And the errors are all and only the expected ones.
+    /// Located rows in which the errors are exactly the expected ones.
     pub complete: usize,
-    /// What is wrong with the first few rows that are not `located`.
+    /// Descriptions of the first few rows that are not `located`.
     pub misses: Vec<String>,
 }
 
@@ -149,7 +149,8 @@ fn is_located(expected: &Expectation, got: &Got, row: &Value) -> bool {
     }
 }
 
-/// The errors are there; for a missing or unknown property the object and the property both count as the place.
+/// Whether all expected errors were found. For a missing or unknown property, the place may be the object or the
+/// property.
 fn holds_all(got: &Got, expected: &[Located]) -> bool {
     expected.iter().all(|one| {
         let property = one.property.as_deref().map(|name| name.replace('~', "~0").replace('/', "~1"));
@@ -159,7 +160,7 @@ fn holds_all(got: &Got, expected: &[Located]) -> bool {
     })
 }
 
-/// Equal as JSON; integers to the digit, floats up to how they are read.
+/// Whether two JSON values are equal: integers exactly, floats up to rounding.
 fn is_same(one: &Value, two: &Value) -> bool {
     match (one, two) {
         (Value::Number(one), Value::Number(two)) if one.is_f64() || two.is_f64() => {
@@ -229,7 +230,7 @@ pub fn schema_suite(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>
     Ok(drafts)
 }
 
-/// Scores `definitions`: what may be reviewed may be rejected too.
+/// Scores `definitions`: a row that expects a review accepts a rejection, too.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Rows of `text-hazards.jsonl`: text stays what it is on the wire, and reaches no terminal raw. Rows of
-//! `text-tool-calls.jsonl`: a call that a model only writes about is text and no call.
+//! Rows of `text-hazards.jsonl`: the wire keeps a text unchanged, and a terminal gets it escaped. Rows of
+//! `text-tool-calls.jsonl`: a call that a model only writes as text is not a call.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use crate::{provider::Turn, wire};
 struct Row {
     id: Value,
     text: Option<String>,
-    /// Text and how often it is repeated.
+    /// Pieces of text, each with its number of repetitions.
     pieces: Option<Vec<(String, usize)>>,
-    /// What a model wrote.
+    /// The text of a model's answer.
     raw_output: Option<String>,
 }
 
@@ -50,7 +50,8 @@ fn round_trip(text: &str) -> Option<String> {
     member(&tree)?.as_str().map(ToOwned::to_owned)
 }
 
-/// The text as the answer of a model in every format: what was decoded if all agree, and how many calls they found.
+/// Decodes the text as a model's answer in every format. Returns the decoded text if all agree, and the number of
+/// calls.
 fn written(text: &str) -> (Option<String>, usize) {
     let decoded = |format: &Format| wire::decode(*format, Turn::text(text).stream(*format).as_bytes(), 7);
     let all: Vec<_> = Format::ALL.iter().map(decoded).collect();

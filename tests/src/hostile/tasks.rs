@@ -1,4 +1,4 @@
-//! Calls of which the server makes tasks, each of which ends in its own way, or does not.
+//! Calls that the server turns into tasks. Each task ends in its own way, or never.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Act, CANARY, answer, refuse};
 
-/// Its tools. Each makes a task, but for the last, which says what was cancelled.
+/// The tools of the server. Each creates a task, except the last, which lists the cancelled tasks.
 pub(super) const NAMES: [&str; 13] = [
     "done",
     "failed",
@@ -26,7 +26,7 @@ pub(super) const NAMES: [&str; 13] = [
 /// The tasks of a server.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    /// How often each was asked about.
+    /// The number of polls of each task.
     polls: HashMap<String, usize>,
     cancelled: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! [`Heard`]: an event sink that remembers.
+//! [`Heard`]: an event sink that keeps all events.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tool_runtime::Event;
 use tool_runtime::call::EventSink;
 
-/// Remembers the events of a run. Clones share one memory.
+/// Keeps the events of a run. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Heard(Arc<Mutex<Vec<Event>>>);
 

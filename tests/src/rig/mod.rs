@@ -1,4 +1,4 @@
-//! What the tests of a run share: a sink that remembers, and tools of every kind.
+//! Shared parts of tests of a run: a sink that keeps events, and tools of every kind.
 
 mod heard;
 mod tools;

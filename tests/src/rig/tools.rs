@@ -3,7 +3,7 @@
 use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::{Call, ToolCatalog, ToolComponent, ToolError, tool};
 
-/// A builder that holds the tools, and whatever else it is given.
+/// A builder with the tools, to which a test can add its own.
 pub fn tools() -> CatalogBuilder {
     ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>()
 }

@@ -1,4 +1,4 @@
-//! What a run used of its budgets: its own, and those that it shares with other runs of its principal and tenant.
+//! The used budgets of a run: its own, and those that it shares with other runs of its principal and tenant.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use tool_runtime::store::Balance;
 #[derive(Serialize)]
 pub(super) struct Account {
     holder: &'static str,
-    /// How long the budget lasts before it begins again. `None` for the budget of a run.
+    /// The window after which the budget starts again. `None` for the budget of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<String>,
     /// When the window ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
-    /// What there is a limit of, by the key of the policy.
+    /// The limited amounts, by their keys in the policy.
     amounts: BTreeMap<&'static str, Amount>,
 }
 

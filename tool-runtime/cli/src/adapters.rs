@@ -1,4 +1,4 @@
-//! [`Adapters`]: what an application binds over its data folder.
+//! [`Adapters`]: the capabilities, broker and look-ups that an application binds over its data folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Adapters {
-    /// What tools may borrow.
+    /// The capabilities that tools may borrow.
     pub capabilities: Capabilities,
     /// Resolves connections.
     pub broker: Option<Arc<dyn ConnectionBroker>>,
     /// The accounts that runs may use, by kind.
     pub connections: BTreeMap<String, ConnectionId>,
-    /// Who looks up the names of values among the arguments: by tool and argument.
+    /// The look-ups of names for values of arguments, by tool and argument.
     pub names: BTreeMap<(String, String), Arc<dyn NameLookup>>,
 }
 
@@ -40,7 +40,7 @@ impl Adapters {
         self
     }
 
-    /// Adds who looks up the names of an argument's values, for the person who decides on a call of the tool.
+    /// Adds the look-up of names for the values of an argument, for the person who decides on a call of the tool.
     #[must_use]
     pub fn names(mut self, tool: impl Into<String>, argument: impl Into<String>, lookup: Arc<dyn NameLookup>) -> Self {
         self.names.insert((tool.into(), argument.into()), lookup);

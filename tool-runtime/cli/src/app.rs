@@ -1,4 +1,4 @@
-//! [`App`]: an application as its command line sees it.
+//! [`App`]: the description of an application for its command line.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,7 +16,8 @@ type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
 pub(crate) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
 
-/// An application as its command line sees it: a name, a catalog, a default policy, and how adapters are bound.
+/// The description of an application for its command line: a name, a catalog, a default policy, and a function that
+/// binds adapters.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -46,7 +47,7 @@ pub struct App {
 }
 
 impl App {
-    /// Creates an application without adapters and without a default policy; without a policy everything is denied.
+    /// Creates an application without adapters and without a default policy, so that everything is denied.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl App {
         }
     }
 
-    /// Sets the policy that is in force without `--policy`, as TOML.
+    /// Sets the policy that applies without `--policy`, as TOML.
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
@@ -86,31 +87,31 @@ impl App {
         self
     }
 
-    /// Sets how the catalog is built; by default it holds every linked registration.
+    /// Sets the function that builds the catalog; by default the catalog holds every linked registration.
     #[must_use]
     pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, CatalogError> + 'static) -> Self {
         self.collect = Box::new(collect);
         self
     }
 
-    /// Sets how the adapters are opened over the data folder (`--data`). Only commands that run tools call it.
+    /// Sets the function that opens the adapters over the data folder (`--data`). Only commands that run tools call it.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
         self
     }
 
-    /// Sets how the state that tools change is listed, one line per item. `chat --transcript` compares two lists to
-    /// show what a call did.
+    /// Sets the function that lists the state that tools change, one line per item. `chat --transcript` compares two
+    /// lists to show the effect of a call.
     #[must_use]
     pub fn inspect(mut self, inspect: impl Fn(&Path) -> Result<Vec<String>, Error> + 'static) -> Self {
         self.inspect = Some(Box::new(inspect));
         self
     }
 
-    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets what the
-    /// library traces from the level `INFO` on, and the events that are metrics; the texts of failures, which can hold
-    /// values, go to the log alone.
+    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets the library's
+    /// spans and events from the level `INFO` on, and its metrics. The texts of failures, which can hold values, go to
+    /// the log only.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
@@ -124,7 +125,7 @@ impl App {
         self
     }
 
-    /// Adds a variable of the environment that the application itself reads to the help: its name, and what it sets.
+    /// Adds an environment variable that the application itself reads to the help: its name and its meaning.
     #[must_use]
     pub fn variable(mut self, name: &'static str, sets: &'static str) -> Self {
         self.variables.push((name, sets));

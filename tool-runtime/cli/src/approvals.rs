@@ -1,8 +1,8 @@
-//! `approvals`: the calls that wait are listed, shown and decided.
+//! `approvals`: lists, shows and decides waiting calls.
 //!
-//! A call of the data folder is decided here, and so is a call of the store that an application made by itself. A decision
-//! on a call in a run of workers or servers is posted to the run, and the process that has the run, or takes it next,
-//! carries it out.
+//! This process carries out a decision on a call of the data folder, or on a call that an application made by itself. A
+//! decision on a call in a run of workers or servers is posted to the run. The process that holds the run, or takes it
+//! next, carries the decision out.
 
 mod here;
 mod posted;
@@ -92,7 +92,7 @@ pub(crate) enum Approvals {
     },
 }
 
-/// What a person decides, or what a client answers.
+/// A person's decision, or a client's answer.
 enum Decision {
     Approval(ApprovalDecision),
     /// The answer of the person or client that the call waits for.
@@ -105,7 +105,7 @@ impl Decision {
     }
 }
 
-/// The exit for a call that ended by a decision. One that was to be denied, and was, is done.
+/// The exit for a call that a decision ended. A denial that took effect is [`Exit::Done`].
 const fn exit_of(denies: bool, outcome: Outcome) -> Exit {
     if denies && matches!(outcome, Outcome::ApprovalDenied) { Exit::Done } else { Exit::of(outcome) }
 }
@@ -137,7 +137,8 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
         }
         (found, _) => found?,
     };
-    // An id can name the question that was shown; the call may ask another one now.
+    // `id` may be a question rather than a call's id. The call may ask another question now, and then refuses the
+    // decision.
     let question = id.parse().unwrap_or_else(|_| call.question());
     let decision = match (decision, call.suspension) {
         (Decision::Approval(_), Suspension::Client) => {

@@ -46,7 +46,7 @@ pub(super) fn command(app: &App) -> clap::Command {
     help::write(command, app)
 }
 
-/// A command of the application that has the name of another one.
+/// A command of the application whose name another command already has.
 pub(super) fn taken(app: &App) -> Option<&'static str> {
     let of_others = |name: &str| Command::has_subcommand(name) || Manual::has_subcommand(name) || name == "help";
     let names = app.commands.iter().map(|own| own.name).enumerate();
@@ -54,7 +54,7 @@ pub(super) fn taken(app: &App) -> Option<&'static str> {
     names.into_iter().find(|(at, name)| of_others(name) || twice(*at, name)).map(|(_, name)| name)
 }
 
-/// The version with what a report of a fault needs: the library, the system, how it was built.
+/// The version, with details for bug reports: the library, the system and the build.
 fn long_version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);

@@ -1,4 +1,4 @@
-//! Waiting at a keyboard: progress on a terminal, and what Ctrl-C does.
+//! Waits for work at a terminal, with a progress line and Ctrl-C.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,7 +11,7 @@ use crate::terminal;
 
 /// The exit code of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
-/// How long a terminal stays silent before it says that something is waited for.
+/// The silence on a terminal after which a progress line is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Waits for work of a run. Ctrl-C cancels the run, so that everything that began is recorded; a second Ctrl-C ends the
@@ -21,6 +21,7 @@ pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> 
     loop {
         match wait(work.as_mut()).await {
             Some(done) => return done,
+            // The second Ctrl-C: the run is already cancelled, but its work does not end.
             None if run.cancellation().is_cancelled() => {
                 terminal::clear_progress();
                 std::process::exit(INTERRUPTED);
@@ -33,7 +34,7 @@ pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> 
     }
 }
 
-/// Waits for work that Ctrl-C drops: then it is `None`.
+/// Waits for work. Ctrl-C drops it, and the result is `None`.
 pub(super) async fn interruptible<T>(work: impl Future<Output = T>) -> Option<T> {
     wait(pin!(work)).await
 }
@@ -51,7 +52,7 @@ async fn wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         if interrupt.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
         }
-        // The last poll of the interval leaves the waker for the next tick.
+        // The last poll of the interval returns `Pending`, which registers the waker for the next tick.
         while watched && ticks.poll_tick(cx).is_ready() {
             let silent = terminal::silence();
             if silent >= PATIENCE {
@@ -65,7 +66,7 @@ async fn wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     ended
 }
 
-/// Resolves when the process is told to end.
+/// Resolves at a signal to end the process.
 pub(super) async fn told_to_end() {
     #[cfg(unix)]
     if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

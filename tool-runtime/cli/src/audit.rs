@@ -1,4 +1,4 @@
-//! `audit`: records are listed, checked and exported, and their chains anchored.
+//! `audit`: lists, checks and exports records, and anchors their chains.
 
 mod lines;
 mod open;
@@ -131,7 +131,7 @@ fn kind(text: &str) -> Result<AuditKind, String> {
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    // A date also reads from a time, and would forget it.
+    // jiff parses a date from a text with a time, too, and would drop the time; hence the check of the length.
     let day = || {
         let day = text.parse::<jiff::civil::Date>().ok().filter(|_| text.len() == "2026-01-31".len())?;
         day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())
@@ -140,9 +140,9 @@ fn time(text: &str) -> Result<Timestamp, String> {
     text.parse().ok().or_else(day).ok_or_else(|| wrong.to_owned())
 }
 
-/// How many records are read at a time.
+/// The number of records that are read at a time.
 const PAGE: usize = 500;
-/// How many rows a table has unless more are asked for.
+/// The default maximum number of rows of a table.
 const ROWS: usize = 1000;
 
 pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure> {
@@ -168,7 +168,7 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
     }
 }
 
-/// The store, which has to be there: what is looked for is not in one that was made just now.
+/// Returns the existing store. A missing one is an error, because a new store has no records to search.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
     let found = cli.existing_store().await?;
     found.ok_or_else(|| Failure::usage("name where the records are: `--store URL`, or `--records FILE`"))
@@ -184,7 +184,7 @@ fn print(sealed: &SealedRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Hands out records, a page at a time. A record that cannot be read is named on stderr and fails the command.
+/// Passes on all records, a page at a time. An unreadable record is named on stderr and fails the command at its end.
 async fn each(
     cli: &Cli<'_>,
     source: &Source,

@@ -75,7 +75,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     Ok(Exit::of(result.outcome()))
 }
 
-/// The result as `--json` prints it: what a UI may show, and the text that the model reads.
+/// The result as `--json` prints it: the fields for a UI, and the text that the model reads.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -99,7 +99,7 @@ async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: 
             for sealed in &session.sealed().await? {
                 terminal::line(&json(sealed)?);
             }
-            // What waits has no place in the chain yet.
+            // The record of a waiting call is not in the chain yet, so it has no seal.
             for record in session.open_records().await? {
                 terminal::line(&json(&Unsealed { record: record.into() })?);
             }
@@ -115,7 +115,7 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
     let (app, id) = (cli.app.name, &result.call_id());
     terminal::note(&match result.outcome() {
-        // Only a client's answer can fail to fit here.
+        // Of the decisions, `call` takes only a client's answer, so only that can be the mismatch.
         Outcome::ClientRequired | Outcome::ApprovalMismatch => {
             format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
         }
@@ -124,8 +124,8 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Tells the person at the keyboard why no call of the tool can run, or which one was probably meant. The model does not
-/// read it: to a model the tool does not exist.
+/// Prints why no call of the tool can run, or a suggestion for a misspelt name. Only the person at the keyboard reads
+/// it: for a model the tool does not exist.
 fn explain(session: &Session, name: &str) {
     let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
     let is_allowed = runner.policy().mentions(name);

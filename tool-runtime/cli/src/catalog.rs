@@ -19,19 +19,19 @@ use crate::{table, terminal};
 #[derive(Serialize)]
 struct Row<'a> {
     name: &'a str,
-    /// Under the policy.
+    /// The effect that the policy assigns to the tool.
     effect: &'a str,
     execution: &'a str,
     decision: &'a str,
     rule: String,
-    /// Why no call can run, whatever the policy allows.
+    /// The code of the reason why no call can run, even if the policy allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<&'static str>,
     hash: String,
     source: String,
 }
 
-/// What the gate would show a model of this party.
+/// The policy's decision whether a model of this party sees the tool.
 fn visibility(policy: &ToolPolicy, party: &Party, tool: &Subject<'_>) -> Decision {
     let context = PolicyContext {
         principal: party.principal.as_deref(),
@@ -112,7 +112,7 @@ pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
     Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
 }
 
-/// Prints what offers the visible tools, or those of them that fit a request.
+/// Prints the parts of a provider's request that offer the visible tools, or those that fit a request.
 pub(super) fn export(
     cli: &Cli<'_>,
     format: Format,
@@ -138,7 +138,8 @@ pub(super) fn export(
 /// The tools of a catalog that the policy shows to this party.
 pub(super) struct Visible<'c> {
     specs: Vec<(&'c ToolSpec, bool)>,
-    /// A word that is in many definitions counts for little, so that hidden tools are in the index, too.
+    /// The index of all tools. Hidden ones are included, because the weight of a word depends on how many definitions
+    /// have it.
     index: PickIndex,
 }
 
@@ -166,7 +167,7 @@ impl<'c> Visible<'c> {
     }
 }
 
-/// Prints what a provider is sent on stdout, and what its dialect cannot carry on stderr.
+/// Prints the provider's form on stdout, and the losses of its dialect on stderr.
 fn encode<'a>(format: Format, specs: impl IntoIterator<Item = &'a ToolSpec>, strict: bool) -> Result<(), Failure> {
     let encoded = format
         .encode_tools(specs, &EncodeOptions::default().with_strict(strict))

@@ -113,21 +113,23 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
 #[derive(Serialize)]
 struct LastLine<'a> {
     summary: RunSummary,
-    /// The gravest outcome of its calls. `None` if there were none.
+    /// The most severe outcome of its calls. `None` if there were no calls.
     gravest: Option<Outcome>,
-    /// The budgets that the policy sets, with what was used of them.
+    /// The budgets of the policy, each with the used amount.
     accounts: Vec<Account>,
     turns: &'a [ModelTurn],
 }
 
-/// What shows the events of a conversation.
+/// Returns the sink that prints the events of a conversation.
 pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
     if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(Screen::new(cli.settings.verbose > 0)) }
 }
 
-/// Settles what waited, then takes the prompts, then those from the keyboard.
+/// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
     let posted = talk.take_post().await?;
+    // The last process may have ended before the model answered: the history then ends with a message of the user or a
+    // result, and the model is asked again, unless a new prompt comes anyway.
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? {
@@ -193,7 +195,7 @@ fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
     given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
 }
 
-/// The first words, by which a person finds the conversation again.
+/// The first words of the prompt, as the title of the conversation.
 fn title(prompts: &[String]) -> String {
     let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
     table::cut(first.lines().next().unwrap_or_default(), 60)

@@ -1,4 +1,4 @@
-//! `check`: every problem of the catalog and the policy, and what changed since the lock was written.
+//! `check`: reports every problem of the catalog and the policy, and every change since the lock was written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) enum Accept {
     Review,
 }
 
-/// What `--json` prints of a check with a lock.
+/// The result of a check with a lock, as `--json` prints it.
 #[derive(Serialize)]
 struct Checked<'a> {
     problems: Vec<&'a str>,
@@ -65,7 +65,7 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
             None
         }
     };
-    // A lock is about definitions, and is written whatever servers do.
+    // A lock holds the application's own definitions, so problems of servers do not prevent writing it.
     let has_mistakes = !problems.is_empty();
     problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed and cannot run: {why}")));
     let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
@@ -100,7 +100,7 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// What changed since the lock was written. One that is to be written need not be there.
+/// Compares the catalog with the lock. With `write`, a missing lock counts as an empty one.
 fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport, Failure> {
     let (shown, now) = (path.display().to_string(), ToolLock::of(catalog));
     let is_stdin = path == Path::new("-");
@@ -120,7 +120,7 @@ fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport
     Ok(lock.compare(&now))
 }
 
-/// Whether the report has changes that somebody has to accept.
+/// Whether the report has changes that need `--accept` and are not in `accepted`.
 fn is_refused(report: &LockReport, accepted: &[Accept]) -> bool {
     let has = |accept| accepted.contains(&accept);
     report.tools().iter().any(|tool| {

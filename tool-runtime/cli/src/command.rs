@@ -10,9 +10,9 @@ use crate::session::Cli;
 
 /// A command of an application, in addition to those of this package. [`App::command`](crate::App::command) adds it.
 ///
-/// The arguments are those of the type, which derives [`clap::Args`] (clap 4); its doc comment is the help. Options of the
-/// whole command line (`--json`, `--policy`, ..) hold for it too. Data goes to stdout and messages to stderr through
-/// [`terminal`](crate::terminal), and a [`Failure`] is printed by the command line.
+/// The type derives [`clap::Args`] (clap 4): its fields are the arguments, and its doc comment is the help. The global
+/// options (`--json`, `--policy`, ..) apply to the command, too. It prints data to stdout and messages to stderr
+/// through [`terminal`](crate::terminal); the command line prints a returned [`Failure`].
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -47,13 +47,13 @@ use crate::session::Cli;
 /// }
 /// ```
 pub trait AppCommand: Args {
-    /// The name on the command line. No command of this package may have it.
+    /// The name on the command line, which must differ from every command of this package.
     const NAME: &'static str;
 
     /// The examples of its help, a line each; `%` stands for the application's name.
     const EXAMPLES: &'static str;
 
-    /// Runs the command. Its exit is the exit code of the process.
+    /// Runs the command. The returned [`Exit`] is the exit code of the process.
     fn run(self, cli: &Cli<'_>) -> impl Future<Output = Result<Exit, Failure>>;
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every command: options, the environment and the configuration file, in this order.
+//! The settings of every command, from options, the environment and the configuration file, in this order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ struct File {
     mcp: McpSettings,
 }
 
-/// What holds for every command. It is not shown: the URL of the store can hold a password.
+/// The settings of every command. Without `Debug`, because the URL of the store can hold a password.
 pub(super) struct Settings {
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,
@@ -128,11 +128,11 @@ pub(super) struct Settings {
     pub(super) log: Vec<String>,
     pub(super) rust_log: Option<String>,
     pub(super) color: Color,
-    /// The model's endpoint as far as environment and file name it.
+    /// The parts of the model's endpoint that the environment and the file set.
     endpoint: Endpoint,
-    /// What the command line itself named, for commands that search with it.
+    /// The party that the options themselves name, which some commands search for.
     pub(super) named: Named,
-    /// The servers whose tools the catalog has, beside the application's own.
+    /// The servers whose tools are in the catalog, in addition to the application's own.
     #[cfg(feature = "mcp-client")]
     pub(super) mcp: McpSettings,
 }
@@ -286,7 +286,7 @@ impl Settings {
     pub(super) fn endpoint(&self, given: &Endpoint) -> Endpoint {
         let usual = &self.endpoint;
         let mut endpoint = given.clone();
-        // A key belongs to an endpoint: one that is named on the command line does not get the usual one's.
+        // A configured key is for the configured endpoint: an endpoint from the command line does not get it.
         if endpoint.model_url.is_none() {
             endpoint.key_env = endpoint.key_env.or_else(|| usual.key_env.clone());
             endpoint.model_url.clone_from(&usual.model_url);

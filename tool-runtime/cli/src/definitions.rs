@@ -1,4 +1,5 @@
-//! Files of tool definitions, one on a line. They may come from many servers, so what is broken costs no other its place.
+//! Files of tool definitions, one a line. They may come from many servers, so a broken definition does not affect the
+//! others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use crate::exit::Failure;
 use crate::text::cut;
 use crate::{input, terminal};
 
-/// How many broken definitions are noted, a line each.
+/// The number of broken definitions that are noted, a line each.
 const MAX_NOTES: usize = 5;
 
-/// A definition, as servers and providers spell it.
+/// A definition with the keys of MCP servers or of providers.
 #[derive(Deserialize)]
 struct Row {
-    /// The name that calls use, where the tool was published under another one.
+    /// The name that calls use, if it differs from the published one.
     wire_name: Option<String>,
     name: Option<String>,
     description: Option<String>,
@@ -37,7 +38,7 @@ pub struct Definition {
     pub name: String,
     /// The definition as a catalog has it.
     pub spec: ToolSpec,
-    /// The same as a tool, which fails when it is run.
+    /// The definition as a tool for a catalog. Running it fails.
     pub tool: DynamicTool,
 }
 
@@ -50,9 +51,9 @@ impl DynamicHandler for Never {
     }
 }
 
-/// Reads a file of tool definitions, one JSON object a line, as servers and providers spell them: `name`, `description` and
-/// `inputSchema`, `input_schema` or `parameters`. Hands each to `take`, which returns why it refuses one. What is left out is
-/// noted on stderr.
+/// Reads a file of tool definitions, one JSON object a line, as servers and providers spell them: `name`, `description`
+/// and `inputSchema`, `input_schema` or `parameters`. Passes each to `take`, which returns `Err` with the reason if it
+/// refuses one. Omitted definitions are noted on stderr.
 ///
 /// # Errors
 /// The file cannot be read, or none of its definitions is taken.
@@ -95,7 +96,7 @@ fn define(line: &[u8]) -> Result<Definition, String> {
         }
     };
     let spec = tool(&description).definition().map_err(|_| "its name or its schema cannot be used")?;
-    // A catalog refuses a tool that says nothing.
+    // A catalog refuses a tool without a description.
     let tool = tool(if description.trim().is_empty() { "No description." } else { &description });
     Ok(Definition { name, spec, tool })
 }

@@ -1,4 +1,4 @@
-//! A waiting call in words: what would happen, to what, for whom, and why it waits.
+//! Describes a waiting call for an approver: its effect, its arguments, its principal and the rule that applies.
 
 use tool_runtime::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
 use tool_runtime::catalog::ToolCatalog;
@@ -8,10 +8,10 @@ use tool_runtime::tool::ToolEffect;
 use crate::fold::{Room, fields};
 use crate::terminal;
 
-/// How many lines of arguments are shown.
+/// The maximum number of lines of arguments.
 const LINES: usize = 40;
 
-/// What a decision on a waiting call is about: for a graph that waits with a call of its own, that call.
+/// The subject of a decision: the waiting call, or the inner call if a graph waits.
 pub(super) struct Asked<'a> {
     pub(super) tool: &'a str,
     /// The arguments, masked, as JSON text.
@@ -19,7 +19,7 @@ pub(super) struct Asked<'a> {
     pub(super) summary: Option<&'a str>,
     pub(super) changes: &'a [ArgumentChange],
     pub(super) names: &'a [NamedArgument],
-    /// The rule that asked for the decision.
+    /// The rule that required the decision.
     pub(super) rule: Option<&'a str>,
 }
 
@@ -46,11 +46,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` says otherwise.
+/// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` is `true`.
 pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
     let Asked { summary, changes, names, rule, arguments, .. } = Asked::of(call);
     let mut lines = Vec::new();
-    // Terminals do not reorder text, so marks that isolate one direction from the other only disturb.
+    // Removes the marks that isolate text directions: terminals do not reorder text, and would show them as escapes.
     lines.extend(summary.map(|text| format!("   {}", terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")))));
     lines.push(format!("   {}", sentence(catalog, call)));
     if let Some(graph) = &call.graph {
@@ -77,7 +77,7 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
     lines
 }
 
-/// What the call would do, in one sentence.
+/// The sentence that describes the call's effect.
 fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
     let tool = Asked::of(call).tool;
     let Some(spec) = catalog.get(tool) else {

@@ -1,4 +1,4 @@
-//! The grammar of a model: where it is, and what every request to it asks for.
+//! The options of a model: its endpoint, and the settings of every request.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tool_runtime::call::Outcome;
 use tool_runtime::store::StoreError;
 
-/// How a command ended, as the exit code of the process. The order is the order of gravity.
+/// The exit code of a command. The order is by severity.
 ///
 /// ```
 /// use tool_runtime::Outcome;

@@ -9,7 +9,7 @@ const INDENT: usize = 3;
 /// The widest column of names.
 const NAMES: usize = 20;
 
-/// How much of a value is shown.
+/// The limits for showing a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) width: usize,
@@ -17,7 +17,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The room of a message on this terminal.
+    /// The limits for a message on this terminal.
     pub(super) fn of_message(lines: usize) -> Self {
         Self { width: terminal::width().unwrap_or(100), lines }
     }
@@ -33,7 +33,7 @@ pub(super) fn fields(json: &str, room: Room) -> Vec<String> {
         Ok(Value::Array(items)) => items.iter().flat_map(|item| field("-", 1, item, room.width)).collect(),
         Ok(Value::Null) => Vec::new(),
         Ok(scalar) => wrapped("", INDENT, &text(&scalar), room.width),
-        // Deeper than a value may be, or half a character: the text itself is all there is.
+        // The text cannot be parsed (nested too deep, or half a surrogate pair), so it is shown as it is.
         Err(_) => wrapped("", INDENT, json, room.width),
     };
     if lines.len() > room.lines.max(2) {

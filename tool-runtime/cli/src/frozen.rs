@@ -12,11 +12,11 @@ use crate::exit::{Exit, Failure};
 pub(super) struct Frozen {
     /// Their canonical text.
     pub(super) text: Arc<str>,
-    /// They had to be repaired to be read.
+    /// Whether they had to be repaired.
     pub(super) repaired: bool,
 }
 
-/// Freezes arguments of a tool of the catalog. Every id in them counts as seen.
+/// Freezes arguments of a tool of the catalog. Every id in them counts as evidence.
 pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, text: &str) -> Result<Frozen, Failure> {
     let result = preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {

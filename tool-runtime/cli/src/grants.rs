@@ -1,4 +1,4 @@
-//! `grants`: what is decided for calls that come later is added, listed and taken back.
+//! `grants`: adds, lists and revokes decisions for later calls.
 
 mod add;
 
@@ -87,7 +87,7 @@ struct Row<'a> {
     tenant: Option<&'a str>,
     caller: &'a GrantCaller,
     labels: &'a [Arc<str>],
-    /// Any number if `None`.
+    /// The remaining uses. `None` if their number is not limited.
     uses: Option<u32>,
     expires_at: Option<String>,
     decided_by: &'a str,
@@ -123,7 +123,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What the grant does, in a sentence.
+    /// A sentence that describes the effect of the grant.
     fn told(&self) -> String {
         let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
         let uses = match self.uses {
@@ -161,7 +161,7 @@ fn list(cli: &Cli<'_>, found: &[Grant]) -> Result<Exit, Failure> {
 }
 
 async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[Grant], id: &str) -> Result<Exit, Failure> {
-    // One of another tenant, one that expired and one that never was read alike.
+    // The message is the same for an unknown grant, an expired one and one of another tenant.
     let unknown = || {
         let text = format!("no grant `{}` holds in this tenant (see `grants list`)", terminal::safe(id));
         Failure::usage(text).code("not_found")

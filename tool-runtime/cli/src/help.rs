@@ -84,7 +84,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same for the commands behind those of the application.
+/// The same for the commands that are listed after those of the application.
 const MANUAL_EXAMPLES: &[(&str, &str)] = &[
     ("completions", "% completions bash > ~/.local/share/bash-completion/completions/%\n% completions fish | source"),
     ("man", "% man > %.1\n% man chat | man -l -"),

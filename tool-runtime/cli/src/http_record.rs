@@ -17,7 +17,7 @@ pub(super) struct HttpRecord<'a> {
     pub(super) complete: bool,
 }
 
-/// Why a record cannot be read.
+/// The reason why a recorded response cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRecordError {
     /// No status line, or headers without an end.
@@ -37,14 +37,14 @@ impl fmt::Display for HttpRecordError {
 
 impl std::error::Error for HttpRecordError {}
 
-/// Reads a recorded response. What does not begin with `HTTP/` is a bare body.
+/// Reads a recorded response. Bytes that do not begin with `HTTP/` are a bare body.
 pub(super) fn parse(mut bytes: &[u8]) -> Result<HttpRecord<'_>, HttpRecordError> {
     if !bytes.starts_with(b"HTTP/") {
         return Ok(HttpRecord { status: None, body: Cow::Borrowed(bytes), complete: true });
     }
     loop {
         let head = Head::parse(bytes)?;
-        // Interim responses come before the one that answers.
+        // Skips interim responses, such as `100 Continue`.
         if (100..200).contains(&head.status) && head.rest.starts_with(b"HTTP/") {
             bytes = head.rest;
             continue;
@@ -99,8 +99,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The chunks joined, and whether the last one came. Tools that print headers often print the body unframed;
-/// what does not begin with a chunk size is such a body.
+/// Joins the chunks, and returns whether the last one is present. Tools that print headers often print the body without
+/// framing; a body that does not begin with a chunk size is returned unchanged.
 fn unchunk(framed: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut body = Vec::with_capacity(framed.len());
     let mut rest = framed;
@@ -127,7 +127,7 @@ fn unchunk(framed: &[u8]) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
-/// The first line without its end, and what follows it.
+/// Splits off the first line, without its line break.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let (line, rest) = bytes.split_at(end);

@@ -1,4 +1,4 @@
-//! Reads what a person gives: arguments, files, standard input. Bounded.
+//! Reads a command's input (arguments, files, standard input) up to a limit.
 
 use std::fs::File;
 use std::io::Read;
@@ -52,7 +52,7 @@ fn bounded(reader: impl Read, name: &str, limit: u64) -> Result<Vec<u8>, Failure
     Ok(bytes)
 }
 
-/// Takes bytes as UTF-8 text. `name` is what the message calls them.
+/// Returns bytes as UTF-8 text. The error message calls them `name`.
 ///
 /// # Errors
 /// The bytes are not UTF-8 text.
@@ -63,7 +63,7 @@ pub fn text(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
     })
 }
 
-/// Returns JSON as given on the command line: the text itself, `-` for standard input or `@FILE`.
+/// Returns the JSON text of a command line argument: the text itself, `-` for standard input or `@FILE`.
 ///
 /// # Errors
 /// Standard input or the file cannot be read.
@@ -75,7 +75,7 @@ pub fn json_text(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns text like [`json_text`] that is JSON: a slip of the keyboard is reported before anything happens.
+/// Returns text like [`json_text`], checked to be JSON, so that a typing error is reported before anything happens.
 ///
 /// # Errors
 /// It cannot be read, or is not JSON.
@@ -92,7 +92,7 @@ pub fn json_value(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// A message of a library without what it quotes, such as the value of a setting.
+/// A library's message without its quotations, such as the value of a setting.
 pub(super) fn unquoted(message: &str) -> String {
     message.split('"').step_by(2).collect::<Vec<_>>().join("..")
 }

@@ -96,7 +96,7 @@ use crate::config::{Global, Settings};
 #[must_use]
 pub fn main(app: &App) -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    // A usage error has to be JSON too, although nothing was parsed.
+    // clap has not parsed `--json` yet, but a usage error has to be JSON, too.
     let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
     let ended = run(app, words);
     terminal::clear_progress();
@@ -160,7 +160,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     ended
 }
 
-/// The command that a person chose.
+/// The chosen command.
 enum Chosen<'a> {
     Command(Box<Command>),
     /// One of the application's.
@@ -182,7 +182,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Help and version are data; anything else that clap has to say is a usage error.
+/// Prints help and version as data, and any other message of clap as a usage error.
 fn unparsed(error: &clap::Error) -> Result<Exit, Failure> {
     let text = error.render().to_string();
     if !error.use_stderr() {
@@ -222,7 +222,7 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
     if json {
         terminal::message(&terminal::safe_json(&failure.to_json()));
     } else {
-        // It may quote names of files, keys and options, and what a library says of them.
+        // The message can quote names of files, keys and options, and a library's error text.
         let text = terminal::safe_lines(&failure.message);
         terminal::message(&format!("{} {text}", terminal::tone(terminal::Tone::Bad, "error:")));
     }

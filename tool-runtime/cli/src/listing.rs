@@ -2,7 +2,7 @@
 
 use tool_runtime::store::{Query, Store, StoreError, StoredDocument, pages};
 
-/// Hands out each document of a query, oldest first.
+/// Passes on each document of a query, oldest first.
 pub(super) async fn each(
     store: &dyn Store,
     query: Query,

@@ -1,5 +1,5 @@
-//! The log: what operators read, on stderr (`-v`, `--log FILTER`, `RUST_LOG`) or in a file (`--log FILE`), and the layers
-//! that an application adds.
+//! The log for operators, on stderr (`-v`, `--log FILTER`, `RUST_LOG`) or in a file (`--log FILE`), and the layers that
+//! an application adds.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,25 +17,25 @@ use crate::config::Settings;
 use crate::exit::Failure;
 use crate::{private_file, terminal};
 
-/// Libraries whose own logs say little of tools; they may hold what was sent.
+/// Libraries whose logs are noise here and can hold request contents.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
 
-/// Quotes parameters of a database's URL that it does not know: a password whose key has a typing error.
+/// A target that quotes unknown parameters of a database's URL, such as a password whose key is misspelt.
 const QUOTES_URLS: &str = "sqlx_postgres::options";
 
-/// The target of lines with the text of a failure, which can hold values. They go to the log and nowhere else.
+/// The target of lines with the text of a failure, which can hold values. They go to the log only.
 const FAILURES: &str = "tool_runtime::failures";
 
 /// The target of the events that are metrics.
 const METRICS: &str = "tool_runtime::metrics";
 
-/// The lines that those take the place of.
+/// The target of the library's own failure lines, which those with the text replace.
 const WITHOUT_TEXT: &str = "tool_runtime::runner::failure";
 
-/// The log of this module is the process's.
+/// Whether this module installed the subscriber of the process.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the subscriber that the settings and the application ask for; none when they ask for none.
+/// Installs the subscriber that the settings and the application request, if they request any.
 pub(super) fn install(layers: Vec<Box<dyn Layer<Registry> + Send + Sync>>, settings: &Settings) -> Result<(), Failure> {
     let verbose = match settings.verbose {
         0 => LevelFilter::OFF,
@@ -76,7 +76,7 @@ pub(super) fn install(layers: Vec<Box<dyn Layer<Registry> + Send + Sync>>, setti
     Ok(())
 }
 
-/// Logs why a store could not be opened. What the causes quote can be a value of its URL, so it is left out.
+/// Logs why a store could not be opened, without quotations, because these can be values of its URL.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
     if INSTALLED.load(Ordering::Relaxed) {
@@ -84,7 +84,7 @@ pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
     }
 }
 
-/// A record could not be kept, which is never silent.
+/// Whether a record could not be kept, which the command reports at its end.
 static RECORD_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a record could not be kept.
@@ -92,8 +92,8 @@ pub(super) fn lost_a_record() -> bool {
     RECORD_LOST.load(Ordering::Relaxed)
 }
 
-/// Logs a contained failure with its text. The text can hold values, so it goes nowhere but to the log that a person
-/// asked for.
+/// Logs a contained failure with its text. The text can hold values, so it goes only to the log that a person
+/// requested.
 pub(super) fn failure(failure: &tool_runtime::runner::Failure<'_>) {
     if failure.is_record_lost {
         RECORD_LOST.store(true, Ordering::Relaxed);
@@ -105,7 +105,7 @@ pub(super) fn failure(failure: &tool_runtime::runner::Failure<'_>) {
     }
 }
 
-/// A level, or targets with levels such as `warn,tool_runtime=debug`. `None` for the name of a file.
+/// Parses a level, or targets with levels such as `warn,tool_runtime=debug`. Returns `None` for the name of a file.
 fn filter(text: &str) -> Option<Targets> {
     match level(text) {
         Some(level) => Some(at(level)),
@@ -130,7 +130,7 @@ fn at(level: LevelFilter) -> Targets {
         .with_targets([METRICS, WITHOUT_TEXT, QUOTES_URLS].map(|one| (one, LevelFilter::OFF)))
 }
 
-/// What layers of an application get: no texts of failures, and nothing from libraries that see what is sent.
+/// The filter for layers of an application: no texts of failures, and no events of libraries that see request contents.
 fn without_values() -> Targets {
     Targets::new()
         .with_default(LevelFilter::INFO)

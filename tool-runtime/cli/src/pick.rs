@@ -37,7 +37,7 @@ struct Query {
     query: String,
 }
 
-/// What is picked from.
+/// The tools to pick from: those of a file, or those of the catalog that the policy shows.
 enum Tools<'c> {
     File(PickIndex),
     Catalog(Visible<'c>),
@@ -78,7 +78,7 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The words that count most, once each.
+/// The five distinct words that count most.
 fn reasons(pick: &Pick) -> String {
     let mut words: Vec<&str> = Vec::new();
     for reason in &pick.reasons {
@@ -89,7 +89,7 @@ fn reasons(pick: &Pick) -> String {
     terminal::safe(&words.into_iter().take(5).collect::<Vec<_>>().join(", "))
 }
 
-/// Answers each request of a file on a line of its own.
+/// Prints the picks for each request of a file, one line each.
 fn answer(tools: &Tools<'_>, options: &PickOptions, path: &Path) -> Result<Exit, Failure> {
     let text = input::text(input::file(path)?, &path.display().to_string())?;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

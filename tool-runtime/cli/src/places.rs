@@ -1,6 +1,6 @@
 //! Where settings are written: the variables of the environment, and the configuration file.
 
-/// The variables, without the application's prefix, and what they set.
+/// The variables, without the application's prefix, with their meanings.
 pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("POLICY", "--policy"),
     ("DATA", "--data"),
@@ -30,7 +30,7 @@ pub(super) fn prefix(app: &str) -> String {
     app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// Where the file is unless somebody names another, for people.
+/// The default place of the configuration file, as a text for the help.
 pub(super) fn usual_place(app: &str) -> String {
     if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
 }

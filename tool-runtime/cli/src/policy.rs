@@ -1,4 +1,4 @@
-//! `policy explain` and `policy replay`: what a policy decides and why. Runs no tool and opens no data.
+//! `policy explain` and `policy replay`: the decisions of a policy and their reasons. Runs no tool and opens no data.
 
 mod explain;
 mod replay;

@@ -4,8 +4,8 @@ use std::fs;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-/// Opens a file to write it. A new file belongs to its owner alone, whatever the umask of the process is; a file that
-/// exists keeps its mode.
+/// Returns options for opening a file to write. A new file is readable by its owner only, under any umask; an existing
+/// file keeps its mode.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true);
@@ -14,8 +14,8 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// The mode of a file that others may read or write. `None` where it belongs to its owner alone, where there is no file, and
-/// where files have no modes.
+/// Returns the mode of a file that other users may read or write. `None` for a private file, a missing file, and on
+/// systems without modes.
 pub(crate) fn shared_mode(path: &Path) -> Option<u32> {
     #[cfg(unix)]
     {

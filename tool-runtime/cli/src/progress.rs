@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress of `total` pieces of work. It is shown once the work takes longer than a moment.
+    /// Creates the progress of `total` pieces of work. It is not shown for work that ends within a moment.
     #[must_use]
     pub fn new(what: &'static str, total: usize) -> Self {
         Self { what, total, done: 0, next: terminal::is_watched().then(|| Instant::now() + FIRST) }

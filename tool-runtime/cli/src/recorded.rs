@@ -1,4 +1,4 @@
-//! `chat --transcript`: a recorded response goes through the gate, and every step is shown.
+//! `chat --transcript`: takes a recorded response through the gate, and shows every step.
 
 use std::path::Path;
 
@@ -14,8 +14,9 @@ use crate::session::{Cli, Session};
 use crate::values::name;
 use crate::{http_record, input, terminal};
 
-/// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
-/// model may write, such as arguments that are nested too deep or hold half of a character.
+/// The effects of one recorded turn, as `--json` prints them. Serialised directly: a `Value` in between cannot
+/// represent everything that a model may write, such as arguments that are nested too deep or hold half a surrogate
+/// pair.
 #[derive(Serialize)]
 struct Turn {
     decoded: Decoded,
@@ -68,7 +69,7 @@ pub fn read_response(format: Format, path: &Path) -> Result<Decoded, Failure> {
     Ok(decoded)
 }
 
-/// The file never was a response in this format. A recorded error or a turn that was cut was one.
+/// Whether the file is not a response in this format. A recorded error and a turn that was cut are responses.
 fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
     if !decoded.text.is_empty() || !decoded.calls.is_empty() || !recorded.complete {
         return false;
@@ -77,7 +78,7 @@ fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
         return false;
     }
     match decoded.error.as_ref().map(|error| error.kind) {
-        // A whole document that breaks the rules of this format follows those of another one.
+        // Valid JSON that breaks the rules of this format is a response in another format.
         Some(WireErrorKind::ProtocolViolation) => {
             serde_json::from_slice::<serde::de::IgnoredAny>(&recorded.body).is_ok()
         }
@@ -102,11 +103,11 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     let messages = |parts: Vec<Part>| {
         let mut history = vec![Message::Assistant(parts)];
         history.extend(results.iter().map(|result| Message::Result(result.into())));
-        // The formats call the list by different names; it is the only one there is.
+        // Each format has its own name for the list of messages, which is the only array.
         let fields = format.encode_messages(&history, None).body.into_values();
         fields.filter_map(|field| serde_json::from_str(field.get()).ok()).find(Value::is_array).unwrap_or_default()
     };
-    // What is carried for the provider is not for people.
+    // Provider state, such as signatures, is not shown to people.
     let mut calls = decoded.calls.iter();
     let shown = decoded.parts().into_iter().filter_map(|part| match part {
         Part::Text(part) => Some(Part::text(part.text())),
@@ -122,7 +123,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     Ok(Turn { decoded, results, records, changes, messages, shown, exit })
 }
 
-/// A call as the model reads it again, with the arguments as its record shows them.
+/// The call as a message of the history, with the masked arguments of its record.
 fn masked(call: &DecodedCall, records: &[ToolInvocationRecord]) -> CallMessage {
     let record = records.iter().find(|record| record.tool_call_id == call.call.id);
     let arguments = match record.map(|record| &record.arguments) {
@@ -132,7 +133,7 @@ fn masked(call: &DecodedCall, records: &[ToolInvocationRecord]) -> CallMessage {
     CallMessage::new(call.call.id.clone(), call.call.name.clone(), arguments)
 }
 
-/// What is only before (`-`) or only after (`+`).
+/// The lines that are only in `before` (`-`) or only in `after` (`+`).
 fn difference(before: &[String], after: &[String]) -> Vec<String> {
     let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
     let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
@@ -220,7 +221,7 @@ fn heading(text: &str) {
     terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
 }
 
-/// The stable word of a state, as data spells it.
+/// The stable word of a state in JSON.
 fn word<T: Serialize>(state: &T) -> String {
     serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Puts a file in the place of another.
+//! Replaces a file atomically.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::exit::Failure;
 use crate::private_file;
 
-/// Writes a file as a whole or not at all. A file that was there keeps its mode; a new one is its owner's alone.
+/// Writes a file atomically. An existing file keeps its mode; a new one is readable by its owner only.
 pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut beside = path.to_path_buf().into_os_string();
     beside.push(".new");
@@ -23,7 +23,7 @@ pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         })
         .and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
-        // What is left of it is of no use.
+        // The incomplete file is useless.
         let _ = fs::remove_file(&beside);
         Failure::failed(format!("cannot write {}: {error}", path.display()))
     })

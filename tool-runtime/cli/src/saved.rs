@@ -1,9 +1,9 @@
 //! Conversations and waiting calls as documents below the data folder, so that a later command can continue them.
 //!
-//! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision is claimed
-//! with a lock on a file beside the document before it is carried out. The operating system ends the lock with its
-//! process. The mark that the claim left in the file survives, because nobody can tell whether the call ran: the next
-//! decision says so once.
+//! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision first claims
+//! the document with a lock on a file beside it. The operating system ends the lock with its process, but the mark that
+//! the claim wrote into the file stays. It shows that a process died during a decision, so the call may have run; the
+//! next decision is refused once with that message.
 
 use std::fs;
 use std::fs::{File, TryLockError};
@@ -22,9 +22,9 @@ use crate::{input, private_file, terminal};
 
 /// The folder below the data folder.
 const FOLDER: &str = "conversations";
-/// The version of the document that this library writes, and the only one it reads.
+/// The version of documents that this package writes, and the only one that it reads.
 const VERSION: u32 = 1;
-/// What the file of a lock holds while a decision is carried out.
+/// The content of a lock file while a decision is carried out.
 const MARK: &[u8] = b"a decision is being carried out\n";
 
 /// A document as written to disk.
@@ -72,7 +72,7 @@ impl Desk {
 
     /// Whether there is a document of this name.
     pub(super) fn has(&self, id: &str) -> bool {
-        // The id becomes a file name, so it must be no more than one.
+        // The id becomes a file name, so it must not contain a path, such as `../other`.
         let is_name = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric());
         is_name && self.path(id).is_file()
     }
@@ -125,15 +125,15 @@ pub(super) struct Kept {
     path: PathBuf,
     pub(super) id: String,
     pub(super) title: String,
-    /// When the document that this process read or wrote last was written.
+    /// The time stamp of the document as this process last read or wrote it. `None` if it was never saved.
     seen: Option<Timestamp>,
     /// The locked file while this process decides.
     claim: Option<File>,
 }
 
 impl Kept {
-    /// Claims the document for a decision. The next save ends the claim. A document that was never saved is nobody
-    /// else's.
+    /// Claims the document for a decision. The next save ends the claim. A document that was never saved needs no
+    /// claim, because no other process can find it.
     pub(super) fn claim(&mut self) -> Result<(), Failure> {
         if self.claim.is_some() || self.seen.is_none() {
             return Ok(());
@@ -150,7 +150,8 @@ impl Kept {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         if let Err(failure) = self.unchanged() {
-            // The decision that removed the document removed its lock before this one was made.
+            // Another decision removed the document together with its lock; this process has just created the lock
+            // anew.
             if !self.path.exists() {
                 let _ = fs::remove_file(&lock);
             }
@@ -172,13 +173,13 @@ impl Kept {
 
     /// Releases a claim that was not used, or whose decision is saved.
     pub(super) fn release(&mut self) {
-        // The file stays: another process may have opened it, and would then lock one that nobody else finds.
+        // The file is not removed: a process that has it open would lock a file that no later process can find.
         if let Some(file) = self.claim.take() {
             let _ = file.set_len(0);
         }
     }
 
-    /// Writes the document in the place of the one before.
+    /// Replaces the document.
     pub(super) fn save(&mut self, document: Document) -> Result<(), Failure> {
         if let Some(parent) = self.path.parent() {
             let mut folder = fs::DirBuilder::new();

@@ -1,4 +1,4 @@
-//! What commands have in common: the application with its settings, the party they act for, and an open gate.
+//! The shared state of commands: the application with its settings, the party that they act for, and an open gate.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::mcp::settings;
 use crate::text::nearest;
 use crate::{log, terminal};
 
-/// A command line while a command runs: the application with the settings that hold for the command.
+/// The command line of a running command: the application and the settings of the command.
 pub struct Cli<'a> {
     pub(super) app: &'a App,
     pub(super) settings: Settings,
@@ -46,7 +46,7 @@ pub(crate) struct Who {
     pub(crate) reason: Option<String>,
 }
 
-/// Who a command acts for.
+/// The party that a command acts for.
 pub(super) struct Party {
     pub(super) principal: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
@@ -87,17 +87,17 @@ impl Cli<'_> {
         }
     }
 
-    /// Who decides at this command line: somebody who is named, or the principal itself.
+    /// The decider of this command line: the one that `--as` names, or the principal itself.
     pub(super) fn decider(&self, named: Option<&str>, reason: Option<&str>) -> Decider {
         let Party { principal, tenant, roles, .. } = self.party();
-        // The one who runs the command, if the application knows no principals.
+        // `operator` is the person at the keyboard, if neither the options nor the application name a principal.
         let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
         let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
         let decider = tenant.into_iter().fold(decider, Decider::tenant);
         reason.into_iter().fold(decider, Decider::because)
     }
 
-    /// Who decides on a call in a run of the store: never its own principal without being named.
+    /// The decider on a call in a run of the store. The principal of that run has to be named explicitly with `--as`.
     pub(super) fn named_decider(&self, call: &PendingCall, who: &Who) -> Result<Decider, Failure> {
         let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
         if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
@@ -151,12 +151,12 @@ impl Cli<'_> {
                 });
             }
         }
-        // It is set here alone.
+        // `set` cannot fail: no other place sets it.
         let _ = self.servers.set(source);
         Ok(())
     }
 
-    /// The policy in force: `--policy`, the application's own, or none, which denies everything.
+    /// The effective policy: `--policy`, the application's own, or an empty one, which denies everything.
     pub(super) fn policy(&self) -> Result<ToolPolicy, Failure> {
         let policy = match (&self.settings.policy, self.app.policy) {
             (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
@@ -249,7 +249,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The options of the run of a call that waits: its principal is what it was, and `--role` is about the decider.
+    /// The options for the run of a waiting call: roles and attributes come from the call, because `--role` is the
+    /// decider's.
     pub(super) fn options_of(&self, call: &PendingCall, events: Option<Arc<dyn EventSink>>) -> RunOptions {
         let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
         let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
@@ -336,6 +337,6 @@ pub(crate) enum Awaited<'a> {
     All,
     /// The server of this tool; none if the tool is the application's own.
     Of(&'a str),
-    /// None: they are brought in while the command runs.
+    /// No server: their tools come while the command runs.
     Later,
 }

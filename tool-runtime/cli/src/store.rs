@@ -38,7 +38,7 @@ pub(crate) enum StoreAction {
 /// A command's reaction to a store that does not exist or has an older version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// Makes and migrates it, unless the settings forbid that.
+    /// Creates or migrates it, unless the settings forbid that.
     Made,
     /// Refuses it: a new store holds nothing to read, and a command that reads must not change the store.
     Refused,
@@ -80,7 +80,7 @@ impl Cli<'_> {
         opened.await.map(Arc::clone)
     }
 
-    /// The store that `--store` names, which has to be there already. `None` if it names none.
+    /// Returns the store that `--store` names, which has to exist. `None` without `--store`.
     pub(super) async fn existing_store(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         let Some(url) = &self.settings.store else { return Ok(None) };
         let opened =
@@ -88,7 +88,7 @@ impl Cli<'_> {
         opened.await.map(|store| Some(Arc::clone(store)))
     }
 
-    /// Waits until everything is kept. Called before the process ends.
+    /// Waits until the store has kept all writes. Called before the process ends.
     pub(super) async fn close(&self) -> Result<(), Failure> {
         match self.opened.get() {
             Some(store) => Ok(store.flush().await?),
@@ -129,11 +129,11 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
     }
 }
 
-/// Lists the runs that are behind anchors, each held back.
+/// Lists the runs whose records end before an anchor, and holds each back.
 async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Failure> {
     let (file, anchors) = (anchors.display(), audit::exported(anchors)?);
     if anchors.is_empty() {
-        // Without any, nothing would be behind.
+        // An empty file would pass as "no run is affected".
         let text = format!("{file} has no anchors: `audit export --anchors` prints those of a store");
         return Err(Failure::usage(text).code("unreadable_input"));
     }
@@ -185,14 +185,14 @@ async fn found(cli: &Cli<'_>, url: &str) -> Result<i64, Failure> {
 /// The version that this program writes.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 const VERSION: i64 = SqlStore::VERSION;
-/// There is no database.
+/// The failure for a missing database.
 #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
 const VERSION: i64 = 1;
 
-/// How often a database that is away is tried.
+/// The interval between attempts to open an unavailable database.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Opens the store, and retries while the database is away. `None` if `told` resolves first.
+/// Opens the store, and retries while the database is unavailable. Returns `None` if `told` resolves first.
 pub(super) async fn opened(
     cli: &Cli<'_>,
     patience: Duration,
@@ -219,7 +219,7 @@ pub(super) async fn opened(
 /// Opens a store by its URL. It can hold a password, so no message quotes it.
 async fn open(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-        // `//` would be a host, and a file at the root of the disk.
+        // `sqlite://FILE` is refused: `//` begins a host, or a path at the root of the disk.
         if path.starts_with("//") {
             let text = "the file comes behind the colon: sqlite:shared.db, or sqlite:/var/lib/shared.db";
             return Err(Failure::usage(text).into());

@@ -4,11 +4,11 @@ use crate::terminal;
 
 /// The space between two columns.
 const GAP: usize = 2;
-/// A column is not cut below this.
+/// The minimum width of a cut column.
 const NARROWEST: usize = 12;
 
-/// Prints rows under a heading. When they are wider than the terminal, the last columns are left out, then
-/// what is left is cut, the first column last; without a terminal nothing is.
+/// Prints rows under a heading. If they are wider than the terminal, the last columns are omitted, then the others are
+/// cut, the first one last. Without a terminal, rows are complete.
 pub(super) fn print<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     for (at, line) in fit(heading, rows, terminal::width()).into_iter().enumerate() {
         terminal::line(&if at == 0 { terminal::bold(&line) } else { line });
@@ -25,7 +25,7 @@ fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<u
         while widths.len() > 2 && total(&widths) > width {
             widths.pop();
         }
-        // The first column holds what a person types next, so it is cut last.
+        // The first column holds the name that a person types next, so it is cut last.
         for at in (0..widths.len()).rev() {
             let over = total(&widths).saturating_sub(width);
             widths[at] = widths[at].saturating_sub(over).max(NARROWEST.min(widths[at]));
@@ -38,7 +38,7 @@ fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<u
     all().map(line).collect()
 }
 
-/// Text in at most this many characters; an ellipsis stands for what is left out.
+/// Cuts text to at most this many characters; an ellipsis marks a cut.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,6 +1,6 @@
-//! Output for people and programs: data on stdout, messages on stderr, and nothing that a terminal would obey.
+//! Output for people and programs: data on stdout, messages on stderr, both free of terminal control sequences.
 //!
-//! Text from elsewhere (of models, tools, files) goes through [`safe`], [`safe_lines`], [`safe_json`] or [`json`] first.
+//! Untrusted text (of models, tools, files) goes through [`safe`], [`safe_lines`], [`safe_json`] or [`json`] first.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write as _};
@@ -15,13 +15,13 @@ use tool_runtime::wire::Loss;
 use crate::exit::Failure;
 use crate::private_file;
 
-/// Data was lost on its way out.
+/// Whether some output could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
-/// Text was written to stdout whose line is not finished.
+/// Whether the last line on stdout is unfinished.
 static OPEN: AtomicBool = AtomicBool::new(false);
-/// A progress line is on the screen.
+/// Whether a progress line is on the screen.
 static PROGRESS: AtomicBool = AtomicBool::new(false);
-/// When something was written last.
+/// The time of the last output.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 static STYLE: OnceLock<Style> = OnceLock::new();
 
@@ -34,7 +34,7 @@ pub(super) enum Color {
     Never,
 }
 
-/// How this process writes.
+/// The output settings of this process.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     stdout: bool,
@@ -72,12 +72,12 @@ pub(super) fn width() -> Option<usize> {
     given.or_else(terminal).filter(|width| *width > 0).map(|width: usize| width.clamp(20, 500))
 }
 
-/// Somebody reads stderr on a terminal and wants to see notes.
+/// Whether stderr is a terminal that shows notes.
 pub(super) fn is_watched() -> bool {
     !style().quiet && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Some output could not be written, and not because its reader had enough.
+/// Whether some output could not be written, for any reason but a closed pipe.
 pub(super) fn lost_output() -> bool {
     let flushed = std::io::stdout().flush();
     keep(flushed);
@@ -145,7 +145,7 @@ pub(super) fn note_shared(path: &std::path::Path) {
     }
 }
 
-/// How long ago something was written, or work began.
+/// The time since the last output, or since the beginning of the work.
 pub(super) fn silence() -> Duration {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).map_or(Duration::ZERO, |last| last.elapsed())
 }
@@ -202,7 +202,7 @@ fn paint(wanted: bool, code: &str, text: &str) -> String {
     if wanted { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// Text from elsewhere as a terminal may show it: control, bidirectional and invisible characters are escaped.
+/// Returns untrusted text that is safe for a terminal: control, bidirectional and invisible characters are escaped.
 #[must_use]
 pub fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -225,7 +225,7 @@ pub fn safe_lines(text: &str) -> String {
         .join("\n")
 }
 
-/// JSON text whose strings hold no hazard raw: they are written as JSON escapes, so the value is the same.
+/// Returns JSON text that is safe for a terminal: hazardous characters become JSON escapes, so the value is the same.
 #[must_use]
 pub fn safe_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -251,7 +251,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     Ok(safe_json(&text))
 }
 
-/// Notes what an encoder left out of a request, a line each.
+/// Notes the losses of an encoder, a line each.
 pub fn losses(losses: &[Loss]) {
     for loss in losses {
         let tool = loss.tool.as_deref().unwrap_or("the request");
@@ -259,8 +259,8 @@ pub fn losses(losses: &[Loss]) {
     }
 }
 
-/// Characters that a terminal obeys, or that a reader does not see: controls, marks without width or that change the
-/// direction of text, breaks of lines, joiners, variation selectors, fillers and tags. Braille needs its blank pattern.
+/// Whether a character controls a terminal or is invisible: controls, marks without width or that change the direction
+/// of text, line breaks, joiners, variation selectors, fillers and tags. The blank Braille pattern is allowed.
 const fn is_hazard(character: char) -> bool {
     matches!(
         character,

@@ -1,9 +1,9 @@
-//! Text for people: the name that was probably meant, and text from elsewhere on one line.
+//! Text for people: suggestions for misspelt names, and untrusted text on one line.
 
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
-/// Returns the name that `wrong` was probably meant to be; of equally near ones the first by the alphabet.
+/// Returns the name nearest to `wrong`, to suggest it; of equally near ones the first in the alphabet.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain_name(wrong)?;
     let near = |name: &'a str| Some((distance(&plain, &plain_name(name)?)?, strsim::osa_distance(wrong, name), name));
@@ -17,7 +17,8 @@ fn plain_name(name: &str) -> Option<String> {
     (name.len() <= LONGEST_NAME && !plain.is_empty()).then_some(plain)
 }
 
-/// Edits apart, if a third of the longer name at most differs or one name begins or ends with the other.
+/// Returns the edit distance. `None` if more than a third of the longer name differs and neither name begins or ends
+/// with the other.
 fn distance(one: &str, other: &str) -> Option<usize> {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     let edits = strsim::osa_distance(one, other);
@@ -26,7 +27,7 @@ fn distance(one: &str, other: &str) -> Option<usize> {
 }
 
 /// Text on one line of at most `most` characters: white space becomes one space, quotation marks become `'`, and an ellipsis
-/// stands for what is cut off.
+/// marks a cut.
 pub(crate) fn on_one_line(text: &str, most: usize) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     crate::table::cut(&words.replace(['"', '\u{201c}', '\u{201d}'], "'"), most)

@@ -28,9 +28,9 @@ pub(crate) fn named(text: &str) -> Option<Format> {
 /// How a definition is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The whole definition, as this project spells it.
+    /// The whole definition, in this project's own form.
     Spec,
-    /// What a provider is sent.
+    /// The definition as it is sent to a provider.
     Provider(Format),
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Form {
 /// `gemini`.
 #[must_use]
 pub fn formats() -> impl TypedValueParser<Value = Format> {
-    // The parser lists the names; one that is not among them never reaches `map`.
+    // The parser accepts only the listed names, so an unknown one never reaches `map`.
     PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format)))
         .try_map(|text| named(&text).ok_or(Unlisted))
 }
@@ -72,7 +72,7 @@ pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A number of things, of which none would be a mistake.
+/// Parses a number that is at least 1.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "write a whole number, at least 1".to_owned())
 }

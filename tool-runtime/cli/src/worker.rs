@@ -1,4 +1,4 @@
-//! `worker`: continues the conversations of a store, puts them in, posts to them and shows them.
+//! `worker`: continues, adds and shows the conversations of a store, and posts to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn missing() -> Failure {
     Failure::usage("name the store that workers share: --store sqlite:FILE or postgres://..")
 }
 
-/// Works until the process is told to end; then finishes the steps that have begun, and releases its leases.
+/// Works until a signal ends the process; then finishes the steps that have begun, and releases its leases.
 async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
     let agent = agent.ok_or_else(|| Failure::usage("a worker needs a model: give `--model-url URL`"))?;
@@ -156,7 +156,8 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// Posts to a run. A decision or an answer has to be for a call that waits for it now: later nobody is told.
+/// Posts to a run. Each decision or answer is checked against a waiting call first, because the worker that takes the
+/// message later cannot report a mistake to this person.
 async fn post(
     cli: &Cli<'_>,
     run: &str,
@@ -179,7 +180,7 @@ async fn post(
     let (gate, tenant) = (cli.open().await?, cli.party().tenant);
     let (store, queue) = (Arc::clone(&gate.store), RunQueue::new(&gate.runner));
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
-    // What somebody else made wait under the same ids is none of this run's.
+    // The key contains the principal: a call that another principal suspended under the same ids is a different one.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
     let mut named = std::collections::HashSet::new();
     let calls = decisions.iter().map(|(call, _)| call).chain(answers.iter().step_by(2));
@@ -208,7 +209,7 @@ async fn post(
     Ok(Exit::Done)
 }
 
-/// A call of the tenant that waits for this, and not for too long.
+/// Returns the tenant's waiting call, if it waits for this kind of message and has not expired.
 async fn waiting(
     store: &dyn Store,
     key: Key,
@@ -220,8 +221,7 @@ async fn waiting(
     store.pending(&key).await?.filter(fits).ok_or_else(|| approvals::unknown(id))
 }
 
-/// The document of a run.
-/// A run of another tenant and one that never was read alike.
+/// The failure for a run that was not found. The message is the same for an unknown run and a run of another tenant.
 fn unknown(run: &str, error: QueueError) -> Failure {
     match error {
         QueueError::Unknown => {
@@ -240,17 +240,17 @@ fn unknown(run: &str, error: QueueError) -> Failure {
 struct Shown<'a> {
     run: &'a str,
     state: &'a str,
-    /// A worker has it.
+    /// `true` while a worker holds it.
     held: bool,
-    /// Its records end before an anchor from before the restore: no worker takes it until it is released.
+    /// Its records end before an exported anchor (a restored backup): no worker takes it until it is released.
     held_back: bool,
-    /// How much was posted to it and not taken yet.
+    /// The number of posted messages that the run has not taken.
     posts: u32,
     due: Option<String>,
     waiting: Vec<&'a WaitingCall>,
     text: String,
     summary: &'a RunSummary,
-    /// The budgets that the policy sets, with what was used of them.
+    /// The budgets of the policy, each with the used amount.
     accounts: Vec<Account>,
 }
 
@@ -305,7 +305,7 @@ fn print(shown: &Shown<'_>) {
     shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.told())));
 }
 
-/// What the conversation waits for is the exit code.
+/// Returns the exit for the state of a conversation, by what it waits for.
 fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     if &*stored.state == "running" {
         return Exit::Done;

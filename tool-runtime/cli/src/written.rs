@@ -1,4 +1,4 @@
-//! [`Written`]: a policy as it is written, for questions that no decision of the policy answers.
+//! [`Written`]: the source form of a policy, for properties that no decision of the policy shows.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tool_runtime::tool::Hash;
 
 use crate::exit::Failure;
 
-/// A policy as JSON, with the keys of its file. What the file leaves out is not there.
+/// A policy as JSON, with exactly the keys of its file.
 #[derive(Debug, Clone)]
 pub(crate) struct Written(Value);
 

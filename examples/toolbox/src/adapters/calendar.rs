@@ -1,4 +1,4 @@
-//! The user's calendar, behind a broker that checks whose it is and keeps its tokens fresh.
+//! The user's calendar, behind a broker that checks its owner and keeps its tokens fresh.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::adapters::database::Database;
 use crate::adapters::service::{Authority, CalendarService, RefreshError};
 use crate::adapters::vault::{Place, Tokens, Vault};
 
-/// How long before it ends an access token is refreshed.
+/// The time before its expiry at which an access token is refreshed.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long nobody tries again after a refresh failed, as long as the old token lasts.
+/// The pause after a failed refresh, during which calls use the old token while it is valid.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The most accounts whose refreshing is remembered.
+/// The maximum number of accounts whose last failed refresh is remembered.
 const MOST: usize = 1024;
 
 /// Resolves accounts of the vault.
@@ -50,7 +50,7 @@ impl CalendarBroker {
 #[async_trait]
 impl ConnectionBroker for CalendarBroker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        // Who asks comes first, and is part of what is looked up: an account of somebody else is one that is not there.
+        // Tenant and principal are part of the key of the look-up, so an account of another principal does not exist.
         let (Some(tenant), Some(principal)) = (request.tenant, request.principal) else {
             return Err(ConnectionError::Unknown);
         };
@@ -63,23 +63,23 @@ impl ConnectionBroker for CalendarBroker {
     }
 }
 
-/// Tokens that are refreshed before they end, once for all who wait for them.
+/// Refreshes tokens before they expire, once for all waiting calls.
 struct Fresh {
     vault: Vault,
     authority: Arc<dyn Authority>,
     clock: Arc<dyn Clock>,
-    /// Whose turn it is to refresh an account, and when that failed last.
+    /// A lock for each account, so that one call refreshes it, with the time of the last failure.
     turns: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Option<Timestamp>>>>>,
 }
 
 impl Fresh {
-    /// Returns tokens that last. They are read for each call, so a revoked connection is gone with the next one.
+    /// Returns valid tokens. They are read for each call, so a revoked connection fails from the next call on.
     async fn tokens(this: &Arc<Self>, place: Place) -> Result<Tokens, ConnectionError> {
         let kept = this.vault.get(&place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         if !this.ends_within(&kept.tokens, AHEAD) {
             return Ok(kept.tokens);
         }
-        // In a task of its own: the service may give a refresh token only once, and a call that is given up would lose it.
+        // In a task of its own: the service may return a refresh token only once, and a dropped call would lose it.
         let this = Arc::clone(this);
         tokio::spawn(async move { this.refreshed(&place).await }).await.map_err(failed)?
     }
@@ -87,9 +87,10 @@ impl Fresh {
     async fn refreshed(&self, place: &Place) -> Result<Tokens, ConnectionError> {
         let turn = self.turn(place);
         let mut failed_at = turn.lock().await;
-        // The one before may have done it, and the connection may be revoked.
+        // Reads again: the previous holder of the lock may have refreshed the tokens, or the connection may be revoked.
         let kept = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         let lasts = !self.ends_within(&kept.tokens, SignedDuration::ZERO);
+        // `abs`, because a clock that was set back would otherwise prolong the pause.
         let pauses = failed_at.is_some_and(|at| self.clock.now().duration_since(at).abs() < PAUSE);
         if !self.ends_within(&kept.tokens, AHEAD) || (lasts && pauses) {
             return Ok(kept.tokens);
@@ -100,7 +101,7 @@ impl Fresh {
                 if self.vault.replace(place, &kept, &tokens).await.map_err(failed)? {
                     return Ok(tokens);
                 }
-                // Another process was first, or the connection was revoked meanwhile.
+                // Another process refreshed first, or the connection was revoked meanwhile.
                 let now = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
                 if self.ends_within(&now.tokens, SignedDuration::ZERO) {
                     Err(ConnectionError::Expired)

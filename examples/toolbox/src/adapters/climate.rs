@@ -12,7 +12,7 @@ use crate::adapters::unavailable;
 /// temperature follows a cosine.
 const TABLE: &str = include_str!("climate.csv");
 
-/// How far a day's extremes are from its mean, in degrees.
+/// The difference between a day's extremes and its mean, in degrees.
 const SPREAD: f64 = 4.0;
 
 /// The bundled table.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::adapters::{blocking, seed, unavailable};
 
-/// How long to wait for another process that writes.
+/// The time to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(3);
 
 /// Migrations; each takes the file to the next version.
@@ -19,7 +19,7 @@ const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("connect
 /// One connection to the file, shared by all adapters.
 pub(crate) struct Database(Arc<Mutex<Connection>>);
 
-/// Why the file cannot be used. The message says what to do.
+/// The reason why the file cannot be used, with a message on what to do.
 #[derive(Debug)]
 pub(crate) enum DatabaseError {
     /// An error of SQLite.
@@ -94,7 +94,7 @@ impl Database {
         })
     }
 
-    /// Opens the file to look only: it is neither created nor changed. `None` if there is none.
+    /// Opens the file read-only. Returns `None` if it does not exist.
     fn look(path: &Path) -> Result<Option<Connection>, DatabaseError> {
         if !path.exists() {
             return Ok(None);

@@ -61,7 +61,7 @@ fn settings(text: &str) -> Result<Smtp, String> {
     })
 }
 
-/// Returns a name for what a call sends: equal for equal keys, and valid in a header and as a file name.
+/// Returns a name for the mail of a call: equal for equal keys, and valid in a header and as a file name.
 pub(crate) fn name(key: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()).to_string()
 }

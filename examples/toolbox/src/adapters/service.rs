@@ -1,4 +1,4 @@
-//! The calendar service: it gives tokens for accounts, and takes them. It stands for a service elsewhere.
+//! A stand-in for a remote calendar service, which issues and accepts tokens for accounts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use office_tools::time::Clock;
 use crate::adapters::unavailable;
 use crate::adapters::vault::{Tokens, seal, unseal};
 
-/// How long an access token lasts.
+/// The lifetime of an access token.
 const LASTS: SignedDuration = SignedDuration::from_mins(15);
 
-/// Gives new tokens for an account.
+/// Issues new tokens for an account.
 #[async_trait]
 pub(crate) trait Authority: Send + Sync {
-    /// New tokens for a refresh token. The old one may be worth nothing afterwards.
+    /// Returns new tokens for a refresh token, which may be invalid afterwards.
     async fn refresh(&self, refresh: &str) -> Result<Tokens, RefreshError>;
 }
 
-/// Why there are no new tokens. The text of an error of a service can repeat what it was sent, so it stays out.
+/// The reason why there are no new tokens. It has no text of the service, which can repeat the sent token.
 pub(crate) enum RefreshError {
     /// The account has to be connected again.
     Refused,
@@ -41,7 +41,7 @@ impl CalendarService {
         Self { key, clock }
     }
 
-    /// Gives the first tokens of an account.
+    /// Returns the first tokens of an account.
     pub(crate) fn issue(&self, account: &str) -> Result<Tokens, Failure> {
         let expires_at = self.clock.now().saturating_add(LASTS).unwrap_or(Timestamp::MAX);
         let token = |kind, text: &str| seal(&self.key, kind, text).map(|sealed| hex(&sealed));

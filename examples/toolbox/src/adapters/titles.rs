@@ -1,4 +1,4 @@
-//! What tasks are called, for the person who decides on a call that names one by its id.
+//! Looks up titles of tasks, for the person who decides on a call that names a task by its id.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tool_runtime::capability::{NameLookup, NameRequest};
 
 use crate::adapters::database::Database;
 
-/// Looks up the titles of tasks. The file belongs to one tenant, and everybody in it may see its tasks.
+/// Looks up the titles of tasks. The file belongs to one tenant, all of whose principals may see its tasks.
 pub(crate) struct Titles(pub(crate) Arc<Database>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The vault: the tokens of accounts, sealed at rest and bound to who may use them.
+//! The vault: tokens of accounts, sealed at rest and bound to tenant, principal and account.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::adapters::database::Database;
 use crate::adapters::unavailable;
 
-/// An account and who may use it.
+/// An account with the tenant and the principal who may use it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) tenant: String,
@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) id: String,
 }
 
-/// What a service gave for an account. Without `Debug`, so that no log can show it.
+/// The tokens that a service issued for an account. Without `Debug`, so that no log can show them.
 #[derive(Clone)]
 pub(crate) struct Tokens {
     pub(crate) access: String,
@@ -30,10 +30,10 @@ pub(crate) struct Tokens {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Tokens as they are kept.
+/// Stored tokens.
 pub(crate) struct Kept {
     pub(crate) tokens: Tokens,
-    /// By which a later write tells whether somebody else wrote in between.
+    /// The version, by which a later write detects a concurrent one.
     sealed: Vec<u8>,
 }
 
@@ -48,11 +48,11 @@ impl Vault {
         Self { database, key }
     }
 
-    /// Keeps the tokens of a new account. One that is there already, or was revoked, stays as it is.
+    /// Stores the tokens of a new account. An existing or revoked account does not change.
     pub(crate) fn connect(&self, place: &Place, tokens: &Tokens) -> Result<(), Failure> {
         let (place, sealed) = (place.clone(), self.seal(place, tokens)?);
         self.database.run_here(move |connection| {
-            // Looked for first, so that a file that is read-only can still be used.
+            // Reads first, so that a read-only file works if the account exists.
             let sql = "SELECT 1 FROM connections WHERE tenant = ?1 AND principal = ?2 AND id = ?3";
             let known = connection.query_row(sql, params![place.tenant, place.principal, place.id], |_| Ok(()));
             if known.optional()?.is_none() {
@@ -63,7 +63,7 @@ impl Vault {
         })
     }
 
-    /// Returns the tokens of an account. `None` if there are none for this tenant and principal, or not any more.
+    /// Returns the tokens of an account. `None` if this tenant and principal have none, or they were revoked.
     pub(crate) async fn get(&self, place: &Place) -> Result<Option<Kept>, Failure> {
         let wanted = place.clone();
         let query = move |connection: &mut Connection| {
@@ -75,7 +75,7 @@ impl Vault {
         Ok(Some(Kept { tokens: self.open(place, &sealed)?, sealed }))
     }
 
-    /// Replaces tokens, unless somebody else did or revoked them meanwhile. Returns whether it did.
+    /// Replaces tokens. Returns `false`, without a change, if they were replaced or revoked meanwhile.
     pub(crate) async fn replace(&self, place: &Place, before: &Kept, tokens: &Tokens) -> Result<bool, Failure> {
         let (place, before, sealed) = (place.clone(), before.sealed.clone(), self.seal(place, tokens)?);
         let write = move |connection: &mut Connection| {
@@ -101,12 +101,12 @@ impl Vault {
     }
 }
 
-/// What sealed tokens are bound to, so that moving them to another row makes them useless.
+/// The context that sealed tokens are bound to. In another row they cannot be opened.
 fn bound(Place { tenant, principal, id }: &Place) -> String {
     format!("{}:{tenant}{}:{principal}{id}", tenant.len(), principal.len())
 }
 
-/// Encrypts a text that can be opened in its context only.
+/// Encrypts a text for one context: only that context opens it.
 pub(crate) fn seal(key: &Key, context: &str, text: &str) -> Result<Vec<u8>, Failure> {
     let nonce = XNonce::try_generate().map_err(|_| unavailable("the system gives no random numbers"))?;
     let payload = Payload { msg: text.as_bytes(), aad: context.as_bytes() };
@@ -114,7 +114,7 @@ pub(crate) fn seal(key: &Key, context: &str, text: &str) -> Result<Vec<u8>, Fail
     Ok([nonce.as_slice(), &sealed].concat())
 }
 
-/// Decrypts it. `None` if it was sealed otherwise, or changed.
+/// Decrypts a text. Returns `None` if it was changed, or sealed with another key or context.
 pub(crate) fn unseal(key: &Key, context: &str, sealed: &[u8]) -> Option<String> {
     let (nonce, sealed) = sealed.split_first_chunk::<24>()?;
     let payload = Payload { msg: sealed, aad: context.as_bytes() };
@@ -122,8 +122,8 @@ pub(crate) fn unseal(key: &Key, context: &str, sealed: &[u8]) -> Option<String> 
     String::from_utf8(opened).ok()
 }
 
-/// Reads a key from its file, which is made on first use, readable by its owner only. A service of your own gets the
-/// key from where it keeps its secrets, never from beside the database.
+/// Reads a key from its file, which is created on first use, readable by its owner only. A real service reads the key
+/// from its secret store, not from a file beside the database.
 pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
     if !path.exists() {
         let key = Key::try_generate().map_err(|_| std::io::Error::other("the system gives no random numbers"))?;
@@ -135,7 +135,8 @@ pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
         let mut file = options.open(&new)?;
         file.write_all(&key)?;
         file.sync_all()?;
-        // Of several processes that start together, one makes the key, whole.
+        // Written to a fresh name and linked, so that of several processes one creates the key, and none reads half of
+        // it.
         let linked = std::fs::hard_link(&new, path);
         std::fs::remove_file(&new)?;
         linked.or_else(|error| if path.exists() { Ok(()) } else { Err(error) })?;

@@ -52,7 +52,7 @@ impl Workspace {
 fn failure(error: std::io::Error) -> Failure {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Failure::NotFound,
-        // A path that leads out of the folder ends here too.
+        // A path that leads out of the folder is refused here, too.
         ErrorKind::PermissionDenied | ErrorKind::InvalidInput => Failure::Forbidden,
         ErrorKind::InvalidData | ErrorKind::IsADirectory => Failure::Unreadable,
         _ => unavailable(error),
@@ -121,7 +121,7 @@ impl FileReader for Workspace {
     fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure> {
         let visited = walk(&self.0, "", &mut |path, _| match read(&self.0, path, MAX_BYTES) {
             Ok(file) => Ok(each(path, &file.text)),
-            // Files that are not text, that vanished or that may not be read are left out.
+            // Skips files that are not text, were removed, or are not readable.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -1,4 +1,4 @@
-//! `hydrate`: calls against tool definitions, JSON lines in and out. Nothing is executed.
+//! `hydrate`: checks calls against tool definitions, with JSON lines as input and output. Executes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -38,13 +38,13 @@ impl AppCommand for Hydrate {
 struct CallRow {
     id: String,
     payload: Payload,
-    /// Text and how often it is repeated: arguments too large for a line.
+    /// Arguments that are too large for a line: pieces of text, each with its number of repetitions.
     arguments_pieces: Option<Vec<(String, usize)>>,
     /// Arguments that may not be text.
     arguments_b64: Option<String>,
 }
 
-/// The union of what the providers send for one call.
+/// The union of the providers' forms of one call.
 #[derive(Deserialize)]
 struct Payload {
     id: Option<Value>,
@@ -105,8 +105,8 @@ fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The definitions of the file. They may come from many servers, so names that one catalog would refuse together get
-/// separate catalogs. There is at least one.
+/// The runners over the definitions of the file, at least one. Definitions may come from many servers, so names that
+/// one catalog would refuse together are in separate catalogs.
 struct Runners {
     all: Vec<ToolRunner>,
     by_name: HashMap<String, usize>,

@@ -1,4 +1,4 @@
-//! `replay`: recorded responses are decoded and their calls executed; the records come out as JSON lines.
+//! `replay`: decodes recorded responses, executes their calls, and prints the records as JSON lines.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl AppCommand for Replay {
                 let result = run.exec(call.call).await;
                 gravest = gravest.max(Exit::of(result.outcome()));
             }
-            // The records of calls that wait come last.
+            // The records of waiting calls come last.
             let (store, own) = (gate.runner.store(), RecordFilter::run(run.id()));
             let mut records = store.calls(&own).await?;
             records.extend(store.open_records(&own).await?);

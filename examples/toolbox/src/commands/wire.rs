@@ -53,7 +53,7 @@ enum Kind {
 }
 
 fn protocols() -> impl TypedValueParser<Value = Protocol> {
-    // The parser lists the names; one that is not among them never reaches `try_map`.
+    // The parser accepts only the listed names, so an unknown one never reaches `try_map`.
     PossibleValuesParser::new(Protocol::ALL.iter().map(|protocol| protocol.as_str())).try_map(|text| {
         Protocol::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or("not one of the listed values")
     })
@@ -88,7 +88,7 @@ fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
     } else {
         bytes.chunks(chunk).for_each(|piece| decoder.push_with(piece, |_| {}));
     }
-    // As text, not as a value: arguments may be nested deeper than a value can be, and hold halves of characters.
+    // As text, not as a `Value`, which cannot hold arguments that are nested too deep or have half a surrogate pair.
     let decoded = serde_json::to_string(&decoder.finish()).map_err(|error| Failure::failed(error.to_string()))?;
     terminal::line(&terminal::safe_json(&decoded));
     Ok(Exit::Done)
@@ -195,7 +195,7 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     print(&body.map_err(|error| Failure::failed(error.to_string()))?)
 }
 
-/// What a strict model sent, and the authoritative schema that it was not sent.
+/// The arguments of a strict model, and the authoritative schema, of which the model got a closed copy.
 #[derive(Deserialize)]
 struct StrictNull<'a> {
     #[serde(borrow)]

@@ -11,7 +11,7 @@ use crate::rig::{Ended, Rig};
 const NAME: &str = "mcp__s__count";
 const TOKEN: &str = "CANARY-5f1d";
 
-/// A server that everybody may ask for its list, and that counts for those with the token.
+/// A server whose list needs no token, and whose tool needs one.
 struct Tickets {
     url: String,
     /// The tokens of the calls.
@@ -140,7 +140,7 @@ fn a_command_for_a_token_ends_with_its_call() {
     let interrupted = std::process::Command::new("kill").args(["-INT", &call.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     call.wait().unwrap();
-    // One that ended may wait for its new parent to look at it.
+    // An ended process may remain as a zombie until its new parent waits for it.
     let runs = || std::fs::read_to_string(&child).is_ok_and(|state| !state.contains(") Z "));
     while runs() {
         std::thread::sleep(std::time::Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! `audit`: records in a database are found, checked, exported and anchored, and what is done to them is named.
+//! `audit`: searching, checking, exporting and anchoring the records of a database, and detecting manipulation.
 
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn attack(rig: &Rig, sql: &str) {
     assert!(changed > 0, "{sql}");
 }
 
-/// The code of what `audit verify` names, and whether it names a run and a place.
+/// The code of the first finding of `audit verify`, and whether it names a run and a place.
 fn named(rig: &Rig, words: &[&str]) -> (String, bool) {
     let found = rig.run(&[&["audit", "verify", "--json"], words].concat()).code(1).json();
     assert_eq!(found["ok"], json!(false));

@@ -1,4 +1,4 @@
-//! `call` and the approvals that another process gives.
+//! `call`, and approvals by another process.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ fn decisions_are_denied_edited_and_answered() {
     let id = delete(&rig);
     let unfit = rig.run(&["approvals", "edit", &id, "{\"task_id\":\"nonsense\"}"]).code(4).stdout;
     assert!(unfit.contains("approval_mismatch") && unfit.contains("/task_id"), "{unfit}");
-    // The call still waits for a decision that fits.
+    // The call still waits for a valid decision.
     assert_eq!(rig.waiting().len(), 1);
     rig.run(&["approvals", "answer", &id, &json!({ "task_id": TASK }).to_string()]).code(0);
     assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK), "an answer deletes nothing");
@@ -194,7 +194,7 @@ fn a_client_call_is_answered_now_or_later() {
     assert!(rig.waiting().is_empty());
 }
 
-/// The lock dies with its process; that somebody began is told once, because the call may have run.
+/// The lock ends with its process. The mark of an interrupted decision is reported once, because the call may have run.
 #[test]
 fn a_killed_decision_is_told_and_blocks_nobody() {
     let rig = Rig::new();

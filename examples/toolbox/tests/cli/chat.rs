@@ -180,7 +180,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 fn files_go_with_the_first_prompt_and_are_kept() {
     let endpoint = Endpoint::new(vec![text("A plan."), text("Still a plan."), text("Yes.")]);
     let rig = rig(&endpoint);
-    // The content decides, not the name; kinds of text are told apart by the name.
+    // The content decides the type; the name decides only the kind of a text.
     std::fs::write(rig.path("plan.jpg"), PNG).unwrap();
     rig.write("report.pdf", "%PDF-1.7\n");
     rig.write("notes.md", "# Notes");
@@ -263,7 +263,7 @@ fn an_answer_fits_its_schema_and_is_alone_on_stdout() {
     endpoint.request();
     let repair = endpoint.request()["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(repair.contains("/open"), "the model is told once what is wrong: {repair}");
-    // Twice wrong is the end.
+    // A second invalid answer ends the turn.
     let stubborn = Endpoint::new(vec![text("two"), text("2")]);
     let rig = self::rig(&stubborn);
     rig.write("answer.json", &schema.to_string());

@@ -85,7 +85,7 @@ impl Endpoint {
         Self { url, requests, release }
     }
 
-    /// Lets one answer go that is held.
+    /// Releases one held answer.
     pub(crate) fn release(&self) {
         self.release.send(()).unwrap();
     }

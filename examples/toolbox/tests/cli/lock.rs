@@ -1,4 +1,4 @@
-//! `check --lock`: exit codes, what is written and what is refused.
+//! `check --lock`: exit codes, accepted and refused changes.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn a_lock_is_checked_and_written() {
     assert_eq!(fs::read_to_string(&path).unwrap(), LOCK);
     rig.run(&["check", "--lock", file]).code(0);
 
-    // Words that a model reads: a patch, which is written without being accepted.
+    // A changed description is a patch, which `--write` writes without `--accept`.
     fs::write(&path, LOCK.replace("List tasks with their ids.", "Lists them.")).unwrap();
     let visible = rig.run(&["check", "--lock", file]).code(1);
     assert!(visible.stdout.contains("tasks__list_tasks: patch, visible\n  patch visible /description"), "{visible:?}");

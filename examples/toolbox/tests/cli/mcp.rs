@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
-/// A client that knows tasks, at a pipe to a server.
+/// A client with tasks, connected to a server by a pipe.
 struct Patient {
     server: Child,
     input: ChildStdin,
@@ -21,7 +21,7 @@ impl Patient {
         Self::declaring(rig, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}))
     }
 
-    /// One that knows no tasks.
+    /// A client without tasks.
     fn plain(rig: &Rig) -> Self {
         Self::declaring(rig, &json!({}))
     }
@@ -38,7 +38,7 @@ impl Patient {
         patient
     }
 
-    /// Asks, and returns the result.
+    /// Sends a request, and returns its result.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.id += 1;
         let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
@@ -48,7 +48,7 @@ impl Patient {
         answer["result"].take()
     }
 
-    /// Asks about a task until it is over.
+    /// Polls a task until it ends.
     fn ended(&mut self, task: &Value) -> Value {
         loop {
             let said = self.ask("tasks/get", &json!({"taskId": task}));
@@ -88,7 +88,7 @@ fn a_call_that_waits_is_a_task_that_somebody_decides_on_at_a_terminal() {
     let waits = send(&mut client);
     client.close();
 
-    // The server is gone: a decision waits for the next one, which its client has to ask.
+    // The server has ended: the decision waits for the next server, which carries it out when its client polls.
     let call = decide(&["list"]).json()[0]["id"].as_str().unwrap().to_owned();
     let told = decide(&["deny", &call, "Not today.", "--as", "grace"]).code(0).json();
     assert_eq!(told["state"], "posted", "{told}");
@@ -147,7 +147,7 @@ fn a_call_that_waits_is_decided_for_a_client_that_knows_no_tasks() {
     let approvals = |words: &[&str]| rig.run(&[&["--store", "sqlite:store.db", "--json", "approvals"], words].concat());
     let mail = json!({"to": ["ada@example.com"], "subject": "Hello", "body": "Canary"});
     let call = json!({"name": "mail__send_email", "arguments": mail});
-    // With the server alive, and with it gone.
+    // With a running server, and after it has ended.
     for round in 1..=2 {
         let mut client = Patient::plain(&rig);
         let waits = client.ask("tools/call", &call);
@@ -194,7 +194,7 @@ fn a_command_that_is_no_server_is_told_from_one_that_ends() {
     assert!(ended.stderr.contains("is not MCP") && !ended.stderr.contains("garbage"), "{}", ended.stderr);
 }
 
-/// The tool that is brought in, and its name here.
+/// The tool of the server, and its name in this catalog.
 const CLOCK: &str = "core__get_current_time";
 const BROUGHT_IN: &str = "mcp__s__core__get_current_time";
 
@@ -222,7 +222,7 @@ impl Chain {
         Self { rig, server }
     }
 
-    /// Runs a command about the server.
+    /// Runs a command with the server's configuration.
     fn about(&self, words: &[&str]) -> crate::rig::Ended {
         let head = ["--policy", "client.toml", "--json", "mcp"];
         let server = self.server.iter().map(String::as_str);
@@ -243,7 +243,7 @@ impl Chain {
         std::fs::read_to_string(self.rig.path("client.toml")).unwrap()
     }
 
-    /// How a call of the tool ends.
+    /// Returns the exit code of a call of the tool.
     fn call(&self) -> i32 {
         self.rig.run(&["--config", "config.toml", "--policy", "client.toml", "call", BROUGHT_IN, "{}"]).code
     }
@@ -262,7 +262,7 @@ fn a_definition_is_pinned_and_refused_when_it_changes_until_it_is_pinned_again()
     assert!(first.contains("pin = \"") && first.contains("redact = ['iso']"), "{first}");
     assert_eq!((chain.state().as_str(), chain.call()), ("enabled", 0));
 
-    // The server says now that its tool writes something.
+    // The server's definition now claims that its tool writes.
     chain.rig.write("server.toml", &format!("allowed_tools = ['{CLOCK}']\n[tools.{CLOCK}]\neffect = 'state_change'\n"));
     assert_eq!(chain.state(), "drifted");
     assert_ne!(chain.call(), 0);

@@ -1,4 +1,4 @@
-//! What is exported over OTLP is set by the standard variables alone (feature `otlp`).
+//! The standard variables alone configure the export over OTLP (feature `otlp`).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ impl Export {
     }
 }
 
-/// A collector that takes everything.
+/// A collector that accepts everything.
 fn collector() -> (String, Receiver<Export>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -40,7 +40,7 @@ fn collector() -> (String, Receiver<Export>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            // The program ends once it has its answers, so each export is seen before.
+            // Recorded before the response: the program may end as soon as it has all responses.
             if seen.send(Export { head, body }).is_err() {
                 return;
             }
@@ -50,7 +50,7 @@ fn collector() -> (String, Receiver<Export>) {
     (url, exports)
 }
 
-/// What the collector gets of one call.
+/// Returns the requests that the collector gets for one call.
 fn exported(variables: &[(&str, &str)], endpoint: (&str, &str)) -> Vec<Export> {
     let (url, exports) = collector();
     let mut rig = Rig::new();
@@ -59,7 +59,7 @@ fn exported(variables: &[(&str, &str)], endpoint: (&str, &str)) -> Vec<Export> {
         rig.set(name, *value);
     }
     let ended = rig.run(&["call", "core__get_current_time", "{}"]).code(0);
-    // An endpoint of one kind leaves the other to a collector that is not there.
+    // With an endpoint for one kind only, the export of the other kind finds no collector and may fail.
     assert!(!ended.stderr.contains("could not be exported") || !endpoint.1.is_empty(), "{ended:?}");
     exports.try_iter().collect()
 }
@@ -79,7 +79,7 @@ fn the_standard_variables_suffice() {
     }
     assert!(all.iter().any(|export| export.says("execute_tool core__get_current_time")));
     assert!(all.iter().any(|export| export.says("gen_ai.execute_tool.duration")));
-    // One kind can go to a place of its own.
+    // One kind can have an endpoint of its own.
     let all = exported(&[], ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/only/traces"));
     assert!(all.iter().any(|export| export.head.starts_with("post /only/traces") && export.says("toolbox")));
     let all = exported(&[], ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/only/metrics"));

@@ -212,7 +212,7 @@ fn a_conversation_finds_a_tool_and_keeps_it() {
     assert!(answered(&requests[2]).contains("notes__list_notes"), "{}", requests[2]);
     assert!(offered(&requests[2]).starts_with(&first) && offered(&requests[2]).contains(&"notes__list_notes"));
     assert_eq!(offered(&requests[3]), offered(&requests[2]));
-    // Another process: what was offered is still there, in the same order, and the new message appends.
+    // In another process, the offered tools are the same, in the same order, and the new message appends some.
     rig.run(&["chat", "--no-stream", "--pick", "1", "--continue", "What is the weather forecast?"]).code(0);
     let later = endpoint.request();
     assert!(offered(&later).starts_with(&offered(&requests[3])), "{later}");

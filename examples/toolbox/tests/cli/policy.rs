@@ -79,7 +79,7 @@ fn people_read_why() {
     let words = with(&["--attribute", "department=support", "--tenant", "acme", "--role", "clerk"]);
     let taken = explain(&words, 3).stdout;
     assert!(taken.contains("`tenants.acme.roles.clerk` may not use it"), "{taken}");
-    // What is mistaken is said, and quotes no value.
+    // The message names the mistake and quotes no value.
     let wrong = explain(&["mail__send_email", "--arguments", r#"{"to":"canary"}"#], 4).stderr;
     assert!(wrong.contains("validation_error (required, required, /to: type)") && !wrong.contains("canary"), "{wrong}");
     assert!(explain(&["mail__sned_email"], 2).stderr.contains("did you mean `mail__send_email`?"));
@@ -87,7 +87,7 @@ fn people_read_why() {
     assert!(explain(&["mail__send_email", "--attribute", "department"], 2).stderr.contains("write `NAME=VALUE`"));
 }
 
-/// A label that no rule names and a graph that nobody knows change nothing, and may be a slip.
+/// A label that no rule names and an unknown graph have no effect, and may be typing errors.
 #[test]
 fn what_nobody_knows_of_a_run_is_said() {
     let rig = Rig::new();
@@ -149,7 +149,7 @@ fn calls_of_the_past_are_decided_again() {
     let searched = "docs__search: allow (allowed_tools) -> allow (allowed_tools)";
     assert!(lines[0].starts_with("same       run-1 ") && lines[0].ends_with(searched), "{told}");
     assert_eq!(lines[2], "2 calls: 2 the same, 0 differ, 0 undecided, 0 of unknown tools, 0 lines without a decision");
-    // What the first call read labels the second, under the other policy.
+    // Under the other policy, the result of the first call labels the run for the second.
     let labels = format!(
         "{both}\n[labels.untrusted]\nfrom_tags = ['untrusted_content']\nrequire_approval_for_effects = ['state_change']"
     );
@@ -182,7 +182,7 @@ fn calls_of_the_past_are_decided_again() {
     clerk.iter_mut().for_each(|record| record["roles"] = json!(["clerk"]));
     let (_, whole) = replay(&clerk, &format!("{both}\n[roles.clerk]\ndenied_tools = ['docs__search']"), 1);
     assert_eq!(whole[2]["counts"]["differ"], json!({ "allow -> deny": 1 }));
-    // A tool that is gone, and arguments that nobody recorded.
+    // A tool that is no longer in the catalog, and a record without arguments.
     let mut unclear = calls.clone();
     unclear[0]["name"] = json!("docs__gone");
     unclear[1]["arguments"] = json!({ "unread": { "length": 3, "digest": format!("00000000:{}", "00".repeat(32)) } });

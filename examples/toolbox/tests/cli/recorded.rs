@@ -1,4 +1,4 @@
-//! Recorded responses: what a model may write, and files that are not what they should be.
+//! Recorded responses: unusual output of models, and files in a wrong format.
 
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, call, text};
 use crate::rig::{Rig, TASK};
 use crate::worker::{Working, shared, until};
 
-/// Puts a run in whose model calls two tools that wait.
+/// Enqueues a run whose model calls two tools that wait.
 fn two_wait(rig: &Rig) {
     rig.run(&["worker", "put", "--run", "run-1", &format!("Delete {TASK}.")]).code(0);
     let working = Working::start(rig, &[]);
@@ -27,7 +27,7 @@ fn an_expired_call_reads_like_an_unknown_one() {
     let endpoint = Endpoint::new(vec![delete(), text("Too late.")]);
     let rig = shared(&endpoint);
     two_wait(&rig);
-    // As if the day in which somebody may decide was over; no worker has closed the call yet.
+    // Simulates that the time for a decision is over and no worker has closed the call yet.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     let late = "UPDATE tool_runtime_documents SET body = json_set(body, '$.waiting.call.expires_at', '2020-01-01T00:00:00Z') WHERE \
                 space = 'waiting'";
@@ -104,7 +104,7 @@ fn a_conversation_whose_process_was_killed_is_continued_when_its_lease_is_over()
     killed.wait().unwrap();
     let held = rig.run(&["--json", "chat", "--no-stream", "--continue", "And now?"]).code(1);
     assert_eq!(held.error(), "run_held");
-    // As if its lease was over.
+    // Simulates an expired lease.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     let over = "UPDATE tool_runtime_documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE space = 'run'";
     assert_eq!(database.execute(over, []).unwrap(), 1);

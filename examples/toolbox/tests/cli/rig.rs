@@ -15,7 +15,7 @@ pub(crate) struct Rig {
     variables: Vec<(String, String)>,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
@@ -49,7 +49,7 @@ impl Rig {
         self.folder.path()
     }
 
-    /// The variables that a command gets; nothing of this process's own environment decides a test.
+    /// The variables that a command gets, so that this process's own environment cannot affect a test.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let folder = |name: &str| self.path(name).display().to_string();
         let mut all = vec![
@@ -58,7 +58,7 @@ impl Rig {
             ("APPDATA".to_owned(), folder("config")),
             ("TERM".to_owned(), "xterm".to_owned()),
         ];
-        // Windows opens no socket without it.
+        // Windows cannot open sockets without this variable.
         all.extend(std::env::var("SystemRoot").ok().map(|root| ("SystemRoot".to_owned(), root)));
         all.extend(self.variables.iter().cloned());
         all
@@ -92,7 +92,7 @@ impl Rig {
         Ended { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// The calls that wait, as `approvals list` tells them.
+    /// The waiting calls, as `approvals list` prints them.
     pub(crate) fn waiting(&self) -> Vec<Value> {
         let listed = self.run(&["--json", "approvals", "list"]);
         assert_eq!(listed.code, 0, "{listed:?}");

@@ -28,7 +28,7 @@ fn a_client_runs_a_script_over_tools_that_only_read() {
     let script = "let calls = 0; for at in 0..3 { docs__search(#{ query: `word ${at}` }); calls += 1; } calls";
     let counted = run(3, script);
     assert_eq!(counted["structuredContent"], json!({"value": "3", "printed": "", "calls": 3}), "{counted}");
-    // What the policy does not name does not exist, whatever the catalog has.
+    // A tool of the catalog that the policy does not name does not exist.
     let script = r#"let told = []; for tool in ["notes__add_note", "nothing__there"] {
         try { call_tool(tool, #{ text: "x" }); told.push("ran"); } catch (failure) { told.push(failure.errorCode); }
     } told"#;

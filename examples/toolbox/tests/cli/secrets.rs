@@ -6,7 +6,7 @@ use crate::rig::{Ended, Rig};
 
 const PASSWORD: &str = "Pa55-canary";
 
-/// URLs with a password that cannot be used, each for another reason. Nobody listens on port 1.
+/// URLs with a password that cannot be used, each for another reason. No server listens on port 1.
 fn urls() -> Vec<String> {
     let mut urls = vec![
         format!("postgre://app:{PASSWORD}@127.0.0.1/app"),
@@ -29,7 +29,7 @@ fn silent(rig: &Rig, ended: &Ended, url: &str) {
     assert_eq!(found(rig.folder()), Vec::<String>::new(), "{url}");
 }
 
-/// The files with the password, but for the configuration.
+/// Returns the files that contain the password, except the configuration.
 fn found(folder: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Options, the environment, the configuration file, and who a command acts for.
+//! Options, the environment, the configuration file, and the principal of a command.
 
 use serde_json::Value;
 
@@ -164,7 +164,7 @@ fn the_environment_wins_over_the_file_for_colours_too() {
     assert!(told.contains("TOOLBOX_FORMAT") && told.contains("openai-chat"), "{told}");
 }
 
-/// What an error quotes is shown, not obeyed.
+/// A terminal shows quoted text of an error, and does not interpret its control characters.
 #[test]
 fn errors_hold_no_escapes() {
     let rig = Rig::new();

@@ -14,7 +14,7 @@ use crate::endpoint::{Endpoint, call, held, text};
 use crate::rig::{Ended, Rig, TASK};
 use crate::worker::{Working, shared, until};
 
-/// Puts a conversation in whose model wants to send a mail, and waits until the mail waits.
+/// Enqueues a conversation whose model sends a mail, and waits until the call waits for its approval.
 fn mail_waits(rig: &Rig, run: &str) -> Working {
     rig.run(&["worker", "put", "--run", run, "Tell Ada."]).code(0);
     let working = Working::start(rig, &["-vv"]);
@@ -42,7 +42,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
     silent(&listed);
     let table = rig.run(&["approvals", "list"]).code(0).stdout;
     assert!(table.contains("c1") && table.contains("run-1"), "{table}");
-    // What a person reads, and what a program does.
+    // The output for a person, and the JSON for a program.
     let shown = rig.run(&["approvals", "show", "c1"]).code(0);
     for part in [
         "Sends an e-mail about",
@@ -59,7 +59,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
     let whole = whole.json();
     assert_eq!(whole["argument_digest"].as_str().unwrap().len(), 8 + 1 + 64, "with the id of its key");
     assert_eq!(whole["deciders"], json!({"tenant": "example-org", "roles": null, "own_calls": true}));
-    // Another tenant, another id, and a call that waits for nobody: all the same.
+    // Another tenant, another id, and a call that does not wait get the same message.
     for words in [
         &["approvals", "approve", "c2", "--as", "grace"][..],
         &["--tenant", "other", "approvals", "approve", "c1", "--as", "grace"],
@@ -69,7 +69,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
         assert_eq!(unknown.error(), "not_pending", "{words:?}");
     }
     assert_eq!(rig.run(&["--tenant", "other", "--json", "approvals", "list"]).code(0).json(), json!([]));
-    // Mistakes say what to write.
+    // Messages about mistakes suggest the correct form.
     for (words, code, part) in [
         (&["approvals", "approve", "c1"][..], 2, "--as ada"),
         (
@@ -104,7 +104,7 @@ fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
     let endpoint = Endpoint::new(vec![mail(), text("Then not.")]);
     let rig = shared(&endpoint);
     mail_waits(&rig, "run-1").end().code(0);
-    // Who may not decide is recorded, although no worker runs.
+    // An attempt without the right to decide is recorded, even while no worker runs.
     rig.write("strict.toml", "allowed_tools = ['mail__send_email']\nrequire_approval_for_effects = ['external_side_effect']\n[approvals]\nroles = ['approver']\n");
     let strict =
         |words: &[&str], code: i32| rig.run(&[&["--json", "--policy", "strict.toml"], words].concat()).code(code);
@@ -134,7 +134,7 @@ fn a_decision_that_no_worker_takes_in_time_is_said() {
     mail_waits(&rig, "run-1").end().code(0);
     let late = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace", "--wait", "300ms"]).code(1);
     assert_eq!(late.error(), "timeout");
-    // Without a worker the conversation continues here, and takes what was posted.
+    // Without a worker the conversation continues here, and applies the posted messages.
     let here = rig.run(&["chat", "--no-stream", "--continue", "run-1"]).code(0);
     assert!(here.stdout.ends_with("Sent.\n") && here.stderr.contains("posted"), "{here:?}");
     assert_eq!(rig.mails(), 1);
@@ -181,12 +181,12 @@ fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
     assert_eq!((third.status.code(), &*third.stdout), (Some(0), &b"Third.\n"[..]));
     assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(endpoint.request()["messages"].as_array().unwrap().len(), 6);
-    // A worker continues what is posted to it.
+    // A worker continues a conversation after a post.
     rig.run(&["worker", "post", &run, "And you?"]).code(0);
     let working = Working::start(&rig, &[]);
     while until(&rig, &run, "answered")["text"] != "Fourth." {}
     working.end().code(0);
-    // Nobody else's conversation is known.
+    // Conversations of other principals are unknown.
     for words in [
         &["--principal", "bob", "chat", "--conversation", &run, "x"][..],
         &["--tenant", "other", "chat", "--continue", &run, "x"],
@@ -219,7 +219,7 @@ fn a_call_of_a_conversation_in_the_store_waits_there() {
     assert!(shown["due"].is_string(), "somebody closes it when it has expired");
 }
 
-/// A person who has looked at a call decides for those that come later.
+/// After reviewing a call, a person decides for later calls.
 #[test]
 fn a_decision_is_made_for_later_calls() {
     let endpoint = Endpoint::new(vec![mail(), mail(), text("Sent."), mail()]);
@@ -260,7 +260,7 @@ fn a_decision_is_made_for_later_calls() {
     let decided = rig.run(&["--json", "audit", "show", "--kind", "decision"]).code(0).stdout;
     assert!(decided.contains(granted["id"].as_str().unwrap()) && decided.contains("routine"), "{decided}");
     assert!(decided.contains("eve"), "the attempt has a record, too: {decided}");
-    // The call itself still waits; the next one runs, and the one after it is asked about again.
+    // The call itself still waits. The next one uses the grant, and the one after it needs an approval again.
     rig.run(&["worker", "put", "--run", "run-2", "Tell Ada."]).code(0);
     let working = Working::start(&rig, &[]);
     assert_eq!(until(&rig, "run-2", "answered")["text"], "Sent.");
@@ -270,7 +270,7 @@ fn a_decision_is_made_for_later_calls() {
     assert_eq!(rig.mails(), 1);
     let waits = rig.run(&["--json", "approvals", "list"]).code(0).json();
     assert_eq!(waits.as_array().unwrap().len(), 2, "{waits}");
-    // One id in two runs is no name; the run is, and so is RUN/CALL.
+    // An id that two runs have is ambiguous; the run's id and RUN/CALL are not.
     let both = rig.run(&["approvals", "show", "c1"]).code(2).stderr;
     assert!(both.contains("run-1/c1") && both.contains("run-3/c1"), "{both}");
     for id in ["run-3", "run-3/c1"] {

@@ -1,4 +1,4 @@
-//! Stores as operators have them: who may read the files, migrations, options, a backup that was put back.
+//! Stores in operation: modes of files, migrations, options, a restored backup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -110,7 +110,7 @@ fn a_file_that_others_may_read_is_left_as_it_is_and_named() {
     assert_eq!((mode(&rig.path("shared.db")), mode(&rig.path("run.log"))), ("0644".to_owned(), "0644".to_owned()));
     let quiet = rig.run(&[&["--quiet"], &put[..]].concat()).code(0);
     assert_eq!(quiet.stderr, "");
-    // A file that is replaced keeps its mode.
+    // A replaced file keeps its mode.
     rig.run(&["check", "--lock", "tools.lock", "--write"]).code(0);
     fs::set_permissions(rig.path("tools.lock"), fs::Permissions::from_mode(0o664)).unwrap();
     let lock = fs::read_to_string(rig.path("tools.lock")).unwrap();
@@ -119,7 +119,7 @@ fn a_file_that_others_may_read_is_left_as_it_is_and_named() {
     assert_eq!(mode(&rig.path("tools.lock")), "0664");
 }
 
-/// The names that the tables of version 2 had.
+/// Statements that turn a database of today into one of version 2.
 const OLD: &str = "
     ALTER TABLE tool_runtime_documents RENAME TO documents;
     ALTER TABLE tool_runtime_records RENAME TO records;

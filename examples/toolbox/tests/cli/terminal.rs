@@ -23,7 +23,7 @@ struct Session {
     seen: Arc<Mutex<String>>,
     /// Ends with the last of the output.
     reader: JoinHandle<()>,
-    /// How much of the output was waited for.
+    /// The length of the output up to the last awaited text.
     read: usize,
 }
 
@@ -46,7 +46,7 @@ impl Session {
         Self { child, pty, seen, reader, read: 0 }
     }
 
-    /// Waits for a text behind what was waited for before.
+    /// Waits for a text after the previous awaited one.
     #[track_caller]
     fn expect(&mut self, text: &str) {
         loop {

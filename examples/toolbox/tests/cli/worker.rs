@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::endpoint::{Endpoint, call, held, text};
 use crate::rig::{Ended, Rig, TASK};
 
-/// A worker process that is told to end when it goes out of scope.
+/// A worker process that gets a signal to end when it goes out of scope.
 pub(crate) struct Working(Option<Child>);
 
 impl Working {
@@ -18,7 +18,8 @@ impl Working {
         Self(Some(rig.start(&words)))
     }
 
-    /// Tells a worker with `-v` to end, and waits until it knows. Returns what it writes to its standard error from then on.
+    /// Signals a worker with `-v` to end, and waits for its log line about the signal. Returns its standard error after
+    /// that.
     fn tell(&mut self) -> BufReader<ChildStderr> {
         let child = self.0.as_mut().unwrap();
         terminate(child);
@@ -31,7 +32,7 @@ impl Working {
         notes
     }
 
-    /// Tells the worker to end, and returns how it did.
+    /// Signals the worker to end, and returns its exit.
     pub(crate) fn end(mut self) -> Ended {
         let child = self.0.take().unwrap();
         terminate(&child);
@@ -62,7 +63,7 @@ pub(crate) fn shared(endpoint: &Endpoint) -> Rig {
     rig
 }
 
-/// Looks at a run until it is in a state.
+/// Waits until a run is in a state.
 #[track_caller]
 pub(crate) fn until(rig: &Rig, run: &str, state: &str) -> Value {
     loop {
@@ -88,7 +89,7 @@ fn what_one_process_puts_in_another_answers() {
     let waits = until(&rig, "run-1", "approval_required");
     assert_eq!((&waits["waiting"][0]["id"], &waits["summary"]["calls"]), (&json!("c1"), &json!({})));
     rig.run(&["worker", "show", "run-1"]).code(5);
-    // The principal of the run decides only if it is named, and nobody under a wrong id.
+    // The principal of the run has to be named to decide, and a decision under a wrong id is refused.
     let own = rig.run(&["worker", "post", "run-1", "--deny", "c1"]).code(2);
     assert!(own.stderr.contains("--as ada"), "{own:?}");
     for words in [
@@ -123,10 +124,10 @@ fn a_worker_ends_when_the_step_that_has_begun_is_done() {
     let notes: String = notes.lines().map(|note| note.unwrap() + "\n").collect();
     assert!(!notes.contains("ERROR"), "{notes}");
     working.end().code(0);
-    // The answer was kept, and nobody has the run.
+    // The answer was kept, and no process holds the run.
     let kept = rig.run(&["--json", "worker", "show", "run-1"]).code(0).json();
     assert_eq!((&kept["text"], &kept["held"], &kept["state"]), (&json!("Late."), &json!(false), &json!("asked")));
-    // The next worker asks nobody again.
+    // The next worker does not request the same turn again.
     let working = Working::start(&rig, &[]);
     until(&rig, "run-1", "answered");
     working.end().code(0);
@@ -145,7 +146,7 @@ fn workers_of_one_name_share_the_work() {
         assert_eq!(shown["text"], "Done.");
     }
     workers.into_iter().for_each(|worker| drop(worker.end().code(0)));
-    // Each was asked once.
+    // Each turn was requested once.
     (0..6).for_each(|_| drop(endpoint.request()));
 }
 
@@ -218,7 +219,7 @@ fn what_is_left_of_the_budgets_is_shown() {
     assert_eq!(account("tenant", "tokens"), json!({"used": 4.0, "limit": 100.0}));
     let told = rig.run(&["--policy", "p.toml", "worker", "show", "run-1"]).code(0).stdout;
     assert!(told.contains("calls: 1 ok; tokens: 4") && told.contains("calls 1 of 5"), "{told}");
-    // A conversation at the keyboard tells the same.
+    // `chat` prints the same.
     let chat = rig.run(&["--policy", "p.toml", "--json", "chat", "--no-stream", "How many?"]).code(0);
     let last: Value = serde_json::from_str(chat.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(last["accounts"][1]["holder"], "principal", "{last}");

@@ -77,8 +77,8 @@ pub fn decode_response(response: &Response) -> Decoded {
     decoded(Format::OpenAiResponses, response)
 }
 
-/// Returns the result of a call as the model reads it. A tool's message is text, so a file is there as text or in a
-/// sentence.
+/// Returns the result of a call as the model reads it. A tool's message is text, so a file appears as text or is
+/// described in a sentence.
 #[must_use]
 pub fn chat_message(result: &ToolExecResult) -> ChatCompletionRequestMessage {
     ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
@@ -101,7 +101,7 @@ pub fn response_item(result: &ToolExecResult) -> InputItem {
     }))
 }
 
-/// The output as the encoder writes it. `None` if the types of `async-openai` cannot hold it.
+/// Converts the encoder's output. Returns `None` if the types of `async-openai` cannot hold it.
 fn output(result: &ToolExecResult) -> Option<FunctionCallOutput> {
     let call = Part::Call(CallMessage::new(result.call_id().clone(), "tool", "{}"));
     let history = [Message::Assistant(vec![call]), Message::Result(result.into())];
@@ -110,7 +110,8 @@ fn output(result: &ToolExecResult) -> Option<FunctionCallOutput> {
     serde_json::from_value(items.pop()?.get_mut("output")?.take()).ok()
 }
 
-/// The types mirror the wire, so what the encoder writes can be read as theirs.
+/// Converts encoded definitions. The crate's types mirror the wire format, so the encoder's output deserializes as
+/// them.
 fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, EncodeError> {
     let mut encoded = format.encode_tools(run.catalog().specs(), &EncodeOptions::default())?;
     let tools = match encoded.body.remove("tools") {
@@ -123,7 +124,7 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
     tools.into_iter().zip(run.catalog().specs()).map(read).collect()
 }
 
-/// The types hold what the provider wrote, except for fields that they do not know.
+/// Serializes a response to the provider's JSON, without the fields that the crate's types do not know.
 fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
     let mut decoder = format.decoder(DecodeOptions::default());
     decoder.push(&serde_json::to_vec(response).unwrap_or_default());

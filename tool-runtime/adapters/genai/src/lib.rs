@@ -26,8 +26,8 @@
 //! # let _ = (request, take);
 //! ```
 //!
-//! genai parses a model's arguments before it hands them over: what its parser drops, such as a repeated key or the last
-//! digits of a long number, cannot be refused here.
+//! genai parses a model's arguments before this package gets them. Its parser drops some mistakes, such as a repeated
+//! key or the last digits of a long number, so the gate cannot refuse these.
 
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
@@ -81,8 +81,8 @@ pub fn decode(response: &ChatResponse) -> Decoded {
     decoded
 }
 
-/// Returns the result of a call as the model reads it. genai's results are text, so a file is there as text or in a
-/// sentence.
+/// Returns the result of a call as the model reads it. genai's results are text, so a file appears as text or is
+/// described in a sentence.
 #[must_use]
 pub fn tool_response(result: &ToolExecResult) -> ToolResponse {
     ToolResponse::new(result.call_id().as_str(), result.to_model_text())

@@ -1,11 +1,11 @@
-//! [`Delta`]: a document as the difference to the one before it.
+//! [`Delta`]: the difference between a document and the previous one.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A document as pieces of the one before it and new text. The document of a conversation contains its history, so a
-/// journal of whole documents grows with the square of the steps.
+/// A document as pieces of the previous document and new text. The document of a conversation contains its history, so
+/// a journal of whole documents would grow with the square of the number of steps.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Delta(Vec<Piece>);
@@ -13,13 +13,13 @@ pub(crate) struct Delta(Vec<Piece>);
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Piece {
-    /// Bytes of the document before, from the first to before the second.
+    /// A range of bytes of the previous document: start and exclusive end.
     Same(usize, usize),
     New(String),
 }
 
 impl Delta {
-    /// Returns what leads from one text to another.
+    /// Returns the difference from one text to another.
     pub(crate) fn between(before: &str, after: &str) -> Self {
         let mut places = HashMap::new();
         let mut at = 0;
@@ -30,7 +30,7 @@ impl Delta {
         let mut pieces: Vec<Piece> = Vec::new();
         for chunk in chunks(after) {
             match pieces.last_mut() {
-                // What follows in one text follows in the other, wherever else it occurs.
+                // Extends the current piece where possible, even if the chunk also occurs elsewhere: fewer pieces.
                 Some(Piece::Same(_, to)) if before[*to..].starts_with(chunk) => *to += chunk.len(),
                 last => match (last, places.get(chunk)) {
                     (_, Some(&from)) => pieces.push(Piece::Same(from, from + chunk.len())),
@@ -42,7 +42,8 @@ impl Delta {
         Self(pieces)
     }
 
-    /// Returns the text that it leads to, at most this many bytes. `None` if it is larger or belongs to another document.
+    /// Applies the difference to `before`. Returns `None` if the text is longer than `most` bytes or the difference
+    /// belongs to another document.
     pub(crate) fn after(&self, before: &str, most: usize) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -59,7 +60,7 @@ impl Delta {
     }
 }
 
-/// Where JSON can differ. A comma in a text ends a chunk too, which does no harm.
+/// Splits JSON behind each `,`, `{` and `[`. A comma within a string ends a chunk, too, which does no harm.
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive([',', '{', '['])
 }
@@ -102,7 +103,7 @@ mod tests {
     fn a_delta_of_another_document_is_refused() {
         let delta = Delta::between("a,b,c,", "a,b,d,");
         assert_eq!(delta.after("", 100), None);
-        // In the middle of a character.
+        // Cuts `ß` in the middle of the character.
         let delta: Delta = serde_json::from_str("[[0,1]]").unwrap();
         assert_eq!(delta.after("ß", 100), None);
         let delta: Delta = serde_json::from_str("[[3,1]]").unwrap();

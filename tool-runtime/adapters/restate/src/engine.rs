@@ -1,4 +1,4 @@
-//! [`Engine`]: a workflow's journal as what the loop needs of an engine.
+//! [`Engine`]: implements [`Durable`] with a workflow's journal.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -26,14 +26,14 @@ use crate::delta::Delta;
 use crate::entry::{Entry, store, terminal};
 use crate::promises::{Brought, WAITING, Waiting, promise};
 
-/// How large the document of a conversation may be. Restate's servers refuse messages of 32 MiB by default.
+/// The maximum size of a conversation's document. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// Why a step has no result.
+/// The reason why a step has no result.
 pub(crate) enum Cut {
-    /// What was brought does not fit; the conversation is as it was.
+    /// The decision or answer was refused; the conversation is unchanged.
     Refused,
-    /// The conversation cannot continue, for this reason.
+    /// The conversation cannot continue; the text is the code of the reason.
     Stopped(String),
     Handler(HandlerError),
 }
@@ -43,6 +43,7 @@ impl From<Unfinished> for Cut {
         match Entry::unfinished(unfinished) {
             Ok(Entry::Refused) => Self::Refused,
             Ok(Entry::Stopped(code)) => Self::Stopped(code),
+            // Does not occur: a step without a result keeps no conversation.
             Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
             Err(error) => Self::Handler(error),
         }
@@ -71,36 +72,36 @@ impl From<Cut> for HandlerError {
     }
 }
 
-/// A workflow's journal, in the hands of one attempt at the workflow.
+/// A workflow's journal, as one attempt at the workflow uses it.
 pub(crate) struct Engine<'e> {
     journal: &'e Journal<'e>,
-    /// The attempt's right to the run: an earlier attempt, whose process was only slow, cannot write any more.
+    /// The attempt's lease of the run: an earlier attempt that is still running can no longer write.
     lease: EngineLease,
     /// The last document.
     before: Mutex<Arc<str>>,
 }
 
-/// What was brought to calls that wait, or that nobody did in time.
+/// The end of a wait: a decision or an answer for a waiting call, or the expiry of calls.
 pub(crate) struct Arrived {
-    /// The question, if it was answered.
+    /// The question that was answered. `None` if the time was over.
     pub(crate) question: Option<Question>,
-    /// The name of the unit that takes it.
+    /// The name of the unit that applies it.
     pub(crate) name: String,
     pub(crate) incoming: Incoming,
 }
 
-/// The calls that wait, as they are journaled.
+/// The journaled form of the waiting calls.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     questions: Vec<(Question, u32)>,
-    /// What is too late first, and after which time.
+    /// The calls that expire first, and the time until then.
     late: Option<(Duration, Vec<(Question, Suspension)>)>,
 }
 
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
 
 impl<'e> Engine<'e> {
-    /// Begins an attempt: first leaves calls alone that the process before may still execute, then takes the run.
+    /// Begins an attempt: waits for calls that the previous process may still execute, then takes the run.
     pub(crate) async fn begin(journal: &'e Journal<'e>, run_id: &str) -> Result<Self, HandlerError> {
         let lease =
             journal.runner.engine_lease(run_id, journal.options.clone()).await.map_err(|error| match error {
@@ -119,7 +120,7 @@ impl<'e> Engine<'e> {
         Arc::clone(&self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has something done, unless the journal says what it returned.
+    /// Returns the journaled result of `work`, or does the work and journals its result.
     async fn journaled<T: Serialize + for<'de> Deserialize<'de> + 'static>(
         &self,
         name: &str,
@@ -134,7 +135,7 @@ impl<'e> Engine<'e> {
         step.await.map(Json::into_inner)
     }
 
-    /// Waits until somebody brings something to one of the calls, or until it is too late for one.
+    /// Waits until one of the calls gets a decision or an answer, or expires.
     pub(crate) async fn wait(
         &self,
         calls: &[WaitingCall],
@@ -154,6 +155,7 @@ impl<'e> Engine<'e> {
         }
         let arrived = arriving.next().await?;
         drop(arriving);
+        // No question is open while the input is applied: a second answer gets a 404.
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
         Ok(match (brought?, asked.questions.into_iter().nth(at)) {
@@ -179,7 +181,7 @@ impl<'e> Engine<'e> {
     }
 }
 
-/// Nobody decided in time, and no client answered.
+/// The input that ends calls without a decision or a client's answer in time.
 fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
     let late = late.into_iter().flat_map(|(_, calls)| calls);
     late.fold(Incoming::new(), |incoming, (question, suspension)| match suspension {
@@ -195,13 +197,14 @@ impl Durable for Engine<'_> {
     async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
         let before = self.before();
         let entry = self.journaled(name, async {
-            // An attempt whose process was stopped asks no model for a run that a later attempt has.
+            // Checked before the work: an attempt that was paused must not send a model request for a run that a later
+            // attempt holds.
             self.lease.confirm().await.map_err(store)?;
             let saved = match work.await {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),
             };
-            // What a later attempt has written is not what this one believes.
+            // Checked after the work, too: a later attempt may have written since, and then this result is stale.
             self.lease.confirm().await.map_err(store)?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
             if after.len() > MOST {

@@ -1,4 +1,4 @@
-//! [`Entry`]: what the journal keeps of a step, and what a step that failed means to Restate.
+//! [`Entry`]: the journaled result of a step, and the mapping of failed steps to Restate's errors.
 
 use restate_sdk::errors::{HandlerError, TerminalError};
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,30 @@ use tool_runtime::store::StoreError;
 
 use crate::delta::Delta;
 
-/// What the journal keeps of a step.
+/// The journaled result of a step.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entry {
-    /// The conversation, as the difference to the one before.
+    /// The conversation, as the difference from the previous document.
     Kept(Delta),
-    /// What was brought does not fit; the conversation is as it was.
+    /// The decision or answer was refused; the conversation is unchanged.
     Refused,
-    /// The conversation cannot continue.
+    /// The conversation cannot continue; the text is the code of the reason.
     Stopped(String),
 }
 
 impl Entry {
-    /// What to keep of a step without a result. What may pass is retried instead.
+    /// Returns the entry for a step without a result.
+    ///
+    /// # Errors
+    /// The failure is transient, so that Restate retries the step.
     pub(crate) fn unfinished(unfinished: Unfinished) -> Result<Self, HandlerError> {
         match unfinished {
             Unfinished::Store(error) | Unfinished::Refused(ResumeError::Store(error)) => Err(store(error)),
             Unfinished::Refused(_) => Ok(Self::Refused),
             Unfinished::Model(error) if may_pass(&error) => Err(error.into()),
             Unfinished::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
-            // The code of an end.
+            // The text is the code of an [`Ended`](tool_runtime::agent::Ended).
             Unfinished::Other(ended) => Ok(Self::Stopped(ended.to_string())),
             unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }
@@ -44,16 +47,16 @@ const fn may_pass(error: &ModelError) -> bool {
     }
 }
 
-/// What a store that failed means.
+/// Converts a store's error: terminal for damage and mistakes of the program, otherwise retried.
 pub(crate) fn store(error: StoreError) -> HandlerError {
     match error {
         StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate => terminal(500, error.code()).into(),
-        // Its causes can quote what was stored.
+        // Only the code: the causes can quote stored values.
         error => HandlerError::from(error.code()),
     }
 }
 
-/// An error that no retry helps.
+/// Returns an error that Restate does not retry.
 pub(crate) fn terminal(status: u16, code: &str) -> TerminalError {
     TerminalError::new_with_code(status, format!("the conversation cannot be continued ({code})"))
 }

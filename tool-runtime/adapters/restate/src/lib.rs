@@ -1,9 +1,9 @@
 //! Conversations of [tool-runtime](https://docs.rs/tool-runtime) as workflows of
 //! [Restate](https://docs.rs/restate-sdk).
 //!
-//! Each turn of the model and each call is a journaled step, and a call that waits is a durable promise. The workflow's
-//! `run` handler gives what the user said to a [`Journal`]; a shared handler brings decisions with [`decide`], and answers
-//! of clients with [`answer`].
+//! Each turn of the model and each call is a journaled step, and a waiting call is a durable promise. The workflow's
+//! `run` handler passes the user's message to a [`Journal`]. Shared handlers deliver decisions with [`decide`], and
+//! clients' answers with [`answer`].
 //!
 //! ```no_run
 //! use restate_sdk::prelude::*;
@@ -37,16 +37,16 @@
 //! }
 //! ```
 //!
-//! Restate repeats the step that was cut: its effect has happened, and what it made was not journaled. The ledger below
-//! makes that safe, so the runner's store is in a database that all processes share. Without one, an effect can happen
-//! twice. A call with effects that the process before may still execute is left alone as long as the runner's
-//! [`lease`](tool_runtime::runner::RunnerBuilder::lease) says. Then each attempt at a workflow takes the run for itself: a
-//! process that was only slow writes nothing any more, not even the record of a call that only reads.
+//! Restate repeats a step that was interrupted, although its effect may have happened before its result was journaled.
+//! The ledger makes the repetition safe, so the runner's store has to be a database that all processes share; without
+//! one, an effect can happen twice. An attempt at a workflow first waits for a call with effects that the previous
+//! process may still execute, for at most the runner's [`lease`](tool_runtime::runner::RunnerBuilder::lease). Then it
+//! takes the run: an earlier process that is still running can no longer write anything, not even the record of a call
+//! that only reads.
 //!
-//! A step that fails in a way that may pass (the store or the model cannot be reached, another process still executes a
-//! call) is retried by Restate. What a retry does not help is a
-//! [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a conversation that is too large, 403 for one of
-//! another principal, tenant or caller, and 500 otherwise.
+//! Restate retries a step after a transient failure (the store or the model cannot be reached, another process still
+//! executes a call). Any other failure is a [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a
+//! conversation that is too large, 403 for one of another principal, tenant or caller, and 500 otherwise.
 
 mod delta;
 mod engine;
@@ -66,10 +66,10 @@ use crate::engine::{Cut, Engine};
 
 pub use promises::{answer, decide, questions};
 
-/// A conversation in a workflow: what its steps made is in the workflow's journal.
+/// A conversation in a workflow. The results of its steps are in the workflow's journal.
 ///
-/// What is journaled of a step is the difference to the document before it. A conversation whose document is larger than
-/// 16 MiB ends the workflow, because Restate's servers refuse messages of 32 MiB by default.
+/// Each result is stored as the difference from the previous document. A document of more than 16 MiB ends the
+/// workflow, because Restate's servers refuse messages of 32 MiB by default.
 #[must_use]
 pub struct Journal<'ctx> {
     context: &'ctx WorkflowContext<'ctx>,
@@ -79,11 +79,11 @@ pub struct Journal<'ctx> {
     retries: Option<RunRetryPolicy>,
 }
 
-/// How a conversation in a workflow ended.
+/// The end of a conversation in a workflow.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The code of [`Ended`]: `answered`, or why there is no answer.
+    /// The code of [`Ended`]: `answered`, or the reason why there is no answer.
     pub code: String,
     /// The answer, or the last, possibly incomplete, text of the model.
     pub text: String,
@@ -91,7 +91,7 @@ pub struct Finished {
     pub conversation: SavedConversation,
 }
 
-// The conversation and the answer stay out of logs.
+// Written by hand, so that the conversation and the answer stay out of logs.
 impl fmt::Debug for Finished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Finished").field("code", &self.code).finish_non_exhaustive()
@@ -110,7 +110,7 @@ impl<'ctx> Journal<'ctx> {
         Self { context, agent, runner, options, retries: None }
     }
 
-    /// Sets how soon and how often a step is retried. By default the server's policy decides.
+    /// Sets the interval and the number of retries of a step. By default the server's policy applies.
     pub fn retries(mut self, policy: RunRetryPolicy) -> Self {
         self.retries = Some(policy);
         self
@@ -144,7 +144,8 @@ impl<'ctx> Journal<'ctx> {
         incoming: Incoming,
     ) -> Result<Finished, HandlerError> {
         let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
-        // A call whose answer did not fit asks the same question again, and a promise is kept once.
+        // Counts the answers to each question. After a refused answer the call asks the same question again, but a
+        // promise can be resolved only once, so each round has a promise of its own.
         let mut brought: HashMap<Question, u32> = HashMap::new();
         let (code, text) = loop {
             let stepped = match incoming.take() {
@@ -170,7 +171,7 @@ impl<'ctx> Journal<'ctx> {
                 }
                 // The model answered or calls ran: the next step is due.
                 Ok(_) => {}
-                // As it was journaled before.
+                // A stop is journaled, so a replay ends with the same code.
                 Err(Cut::Stopped(code)) => break (code, String::new()),
                 Err(cut) => return Err(cut.into()),
             }

@@ -1,4 +1,4 @@
-//! What is brought to the calls of a workflow, as durable promises.
+//! Decisions and answers for the calls of a workflow, as durable promises.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use tool_runtime::agent::{ClientAnswer, Incoming};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 
-/// The state of a workflow that names the calls that wait.
+/// The key of the workflow's state that holds the open questions.
 pub(crate) const WAITING: &str = "waiting";
 
-/// The questions of the calls that wait, with how many answers to each did not fit: its call asks it again, and a promise
-/// is kept once.
+/// The open questions, each with the number of its refused answers. After a refusal the call asks the same question
+/// again, but a promise can be resolved only once, so the number is part of the promise's name.
 pub(crate) type Waiting = BTreeMap<Question, u32>;
 
 /// The name of the promise of a question.
@@ -70,7 +70,7 @@ async fn waiting(context: &SharedWorkflowContext<'_>) -> Result<Waiting, Handler
     Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
 }
 
-/// Brings a client's answer to a call of the workflow, from a shared handler.
+/// Delivers a client's answer to a call of the workflow, from a shared handler.
 ///
 /// # Errors
 /// As for [`decide`].

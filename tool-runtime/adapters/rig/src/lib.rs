@@ -27,9 +27,9 @@
 //! # }
 //! ```
 //!
-//! rig parses a model's arguments before it hands them over: what its parser drops, such as a repeated key or the last
-//! digits of a long number, cannot be refused here. A call that waits for a person or a client is reported to the
-//! model as refused; [`Run::resume`] finishes it later, outside rig's conversation.
+//! rig parses a model's arguments before this package gets them. Its parser drops some mistakes, such as a repeated key
+//! or the last digits of a long number, so the gate cannot refuse these. A call that waits for a person or a client is
+//! reported to the model as refused; [`Run::resume`] finishes it later, outside rig's conversation.
 
 use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
@@ -43,7 +43,8 @@ pub fn tools(run: &Run) -> Vec<DynamicTool> {
     run.catalog().specs().filter_map(|spec| tool(run, spec)).collect()
 }
 
-/// `None` for a definition that rig cannot hold. That does not occur: names are not empty and schemas are JSON.
+/// Returns `None` for a definition that rig cannot hold, which does not occur: names are not empty and schemas are
+/// JSON.
 fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     let rig_name = ToolName::new(spec.name.as_str()).ok()?;
     let schema = serde_json::from_str(spec.input_schema.as_str()).ok()?;
@@ -56,9 +57,9 @@ fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     }))
 }
 
-/// The result as rig gives it to the model. Files are there as text or in a sentence: some of rig's providers refuse an
-/// image in a result, others leave it out, and its telemetry writes it into spans. A failure carries the outcome's code, for
-/// rig's own policies.
+/// Returns the result that rig passes to the model. A file appears as text or is described in a sentence, because some
+/// of rig's providers refuse an image in a result, others omit it, and rig's telemetry writes it into spans. A failure
+/// has the outcome's code, for rig's own policies.
 fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
     if result.is_ok() {
         return Ok(ToolOutput::text(result.to_model_text()));

@@ -41,7 +41,7 @@ pub fn run() -> (Run, MemoryStore) {
     (runner.build().expect("a runner").run(RunOptions::new().principal("ada")), store)
 }
 
-/// The outcomes of the calls that ended, in their order.
+/// The outcomes of the calls that have ended, in order.
 pub async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
     let records = store.calls(&RecordFilter::default()).await.expect("records");
     records.iter().map(|record| record.outcome.code()).collect()
@@ -49,7 +49,7 @@ pub async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-/// A result of `pages__show` for a client that takes text only: no file is missing without a word.
+/// The result of `pages__show` for a client that takes text only: a sentence describes each omitted file.
 pub const PAGE_AS_TEXT: &str = "1\n\n[The tool also returned a file (image/png, 16 bytes) that cannot be passed on to \
     this model.]\n\nlog.txt:\n\nline 1";
 

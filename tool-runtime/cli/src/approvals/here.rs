@@ -1,4 +1,4 @@
-//! Decisions on calls of the data folder: they are carried out here.
+//! Decisions on calls of the data folder, which this process carries out.
 
 use tool_runtime::agent::ClientAnswer;
 use tool_runtime::call::{Decider, Outcome, Question};

@@ -21,19 +21,19 @@ use crate::session::Cli;
 use crate::terminal::json;
 use crate::{attend, terminal};
 
-/// How often a person who waits for a worker looks.
+/// The interval at which `--wait` checks the state of a decision.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many records with the name of a call are looked at.
+/// The maximum number of records with a call's name that are read.
 const MANY: usize = 64;
 
-/// What became of a decision, as `--json` prints it.
+/// The state of a posted decision, as `--json` prints it.
 #[derive(Serialize)]
 struct Told<'a> {
     call: &'a str,
     run: &'a str,
     decision: &'static str,
     state: &'static str,
-    /// How the call ended. `None` if it has not, as far as this process waited.
+    /// The outcome of the call. `None` if it did not end while this process waited.
     outcome: Option<Outcome>,
 }
 
@@ -93,8 +93,8 @@ pub(super) async fn decide(
     tell(cli, call, (&run, is_held), (kind, by.wait), &state)
 }
 
-/// Brings a decision on a call that does not wait to its run, which records it as refused: by the name of the call, or with
-/// its run's in front. A name that several runs have is not looked for further.
+/// Posts a decision on a call that no longer waits, so that its run records the refusal. `id` is `CALL` or `RUN/CALL`;
+/// a call id that several runs have is ignored.
 pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
     let Some(store) = cli.existing_store().await? else { return Ok(()) };
     let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
@@ -109,12 +109,13 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
             store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
         runs.dedup_by(|one, other| one.run_id == other.run_id);
         let [record] = &runs[..] else { continue };
-        // Of a call that does not wait, the question is not known.
+        // The question of a call that no longer waits is unknown. A digest of zeros names its id, and matches no
+        // question.
         let unknown = || format!("{}.{}", "0".repeat(64), record.tool_call_id).parse().ok();
         let Some(question) = question.clone().or_else(unknown) else { continue };
         let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
         let queue = RunQueue::new(&cli.open().await?.runner);
-        // It is refused, as the failure says that the person reads.
+        // The refusal itself is ignored: the caller returns its own failure to the person.
         return match queue.decide(&record.run_id, &question, decision.clone(), &decider).await {
             Err(QueueError::Store(error)) => Err(error.into()),
             _ => Ok(()),
@@ -123,7 +124,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     Ok(())
 }
 
-/// Prints how a call ended that was decided here.
+/// Prints the outcome of a call that this process decided.
 pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Result<Exit, Failure> {
     if cli.settings.json {
         terminal::line(&json(result)?);
@@ -138,7 +139,8 @@ pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Resu
     })
 }
 
-/// Refuses edited arguments that the tool's schema refuses. Everything is checked again where the decision is carried out.
+/// Refuses edited arguments that break the tool's schema. The process that carries the decision out checks everything
+/// again.
 pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
     let (catalog, policy) = (cli.catalog()?, cli.policy()?);
     let tool = Asked::of(call).tool;
@@ -168,22 +170,22 @@ fn barred(mismatch: Mismatch) -> Failure {
     Failure { message: format!("{}{hint}", failure.message), ..failure }
 }
 
-/// How far a decision has come.
+/// The state of a decision.
 enum State {
-    /// It is in the run's post.
+    /// It is in the run's mailbox.
     Posted,
     /// The call has begun.
     Running,
-    /// A graph waits with its next call.
+    /// The call is that of a graph, which now waits with its next call.
     Waits,
-    /// It did not fit, and the call still waits.
+    /// It was invalid, and the call still waits.
     Refused(Refusal),
-    /// It was left out, because the call did not wait for it.
+    /// It was dropped, because the call did not wait for it.
     Dropped,
     Ended(Outcome),
 }
 
-/// Looks what became of a decision.
+/// A query for the state of a decision.
 struct Look<'a> {
     store: &'a dyn Store,
     call: &'a PendingCall,
@@ -299,7 +301,7 @@ fn tell(
     }
 }
 
-/// A decision that reached the gate and did not fit.
+/// A decision that the gate refused as invalid.
 fn unfit(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
     let place = |violation: &RecordedViolation| format!(" at {}: {}", violation.pointer, violation.keyword);
     let places: Vec<_> = violations.iter().map(place).collect();

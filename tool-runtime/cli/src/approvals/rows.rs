@@ -1,4 +1,4 @@
-//! The calls that wait, as a table, as JSON, and one of them in words.
+//! Prints waiting calls: as a table, as JSON, and a single one as text.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::terminal::json;
 use crate::text::on_one_line;
 use crate::{table, terminal};
 
-/// How many characters of a sentence a table has.
+/// The maximum characters of a sentence in the table.
 const WHAT: usize = 60;
 
 /// A waiting call as `--json` prints it.
 #[derive(Serialize)]
 struct Row<'a> {
     id: &'a str,
-    /// The question that it asks, which names the call as it was shown.
+    /// The current question of the call, with the digest of the shown details.
     question: Question,
     run: &'a str,
     /// The conversation of the data folder. `None` for a run of the store.
@@ -41,10 +41,10 @@ struct Row<'a> {
     tenant: Option<&'a str>,
     created_at: String,
     expires_at: String,
-    /// Nobody can approve it any more.
+    /// `true` if the time for a decision is over.
     expired: bool,
     arguments: Option<JsonText>,
-    /// What it would do, in the sentence of the tool's author.
+    /// The author's sentence that describes the call's effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a str>,
 }
@@ -61,13 +61,13 @@ struct Whole<'a> {
     deciders: Option<Deciders<'a>>,
 }
 
-/// Who may decide. `None` if the call waits for its client.
+/// The principals who may decide on a call.
 #[derive(Serialize)]
 struct Deciders<'a> {
     tenant: Option<&'a str>,
-    /// One of these; `None` for anybody of the tenant.
+    /// The roles of which a decider needs one. `None` admits every principal of the tenant.
     roles: Option<&'a BTreeSet<String>>,
-    /// Whether the principal of the run is among them.
+    /// Whether the principal of the run may decide.
     own_calls: bool,
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let found = waiting::find(cli, id).await?;
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
     let deciders = (call.suspension == Suspension::Approval).then(|| {
-        // A tool that is gone may have had any effect.
+        // A tool that is no longer in the catalog may have had any effect.
         let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         deciders(&policy, &found, policy.effect_of(Asked::of(call).tool, declared))
     });

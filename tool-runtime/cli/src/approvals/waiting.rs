@@ -1,4 +1,4 @@
-//! The calls that wait, wherever they are kept: in documents of the data folder, and in the store.
+//! Finds waiting calls: in the documents of the data folder and in the store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::saved::Desk;
 use crate::session::Cli;
 use crate::terminal;
 
-/// The code of a call that does not wait.
+/// The code of the failure for a call that does not wait.
 pub(super) const NOT_PENDING: &str = "not_pending";
 
-/// A call that waits, and where.
+/// A waiting call and its place.
 pub(crate) struct Found {
     pub(crate) call: PendingCall,
     pub(super) place: Place,
-    /// The time of the store that has it, which says whether it expired.
+    /// The time of its store, by which it expires.
     pub(super) now: Timestamp,
 }
 
-/// Where a call that waits is decided.
+/// The place where a waiting call is decided.
 pub(crate) enum Place {
     /// In a document of the data folder.
     Document { id: String, title: String },
     /// In a run that workers share.
     Run(Box<StoredRun>),
-    /// In a run that an application continues by itself: only its records and calls are in the store.
+    /// In a run that an application continues by itself: the store has its records and calls, but not the run.
     Elsewhere,
 }
 
 impl Found {
-    /// What the call belongs to, by the name that a person writes.
+    /// The name of the call's document or run, as a person writes it in `PLACE/CALL`.
     fn place(&self) -> &str {
         match &self.place {
             Place::Document { id, .. } => id,
@@ -46,7 +46,7 @@ impl Found {
         format!("{}/{}", self.place(), self.call.call_id)
     }
 
-    /// Whether a name is that of the place, or names the place too.
+    /// Whether `id` is the place, or `PLACE/CALL`.
     fn is_in(&self, id: &str) -> bool {
         id == self.place() || id == self.full_name()
     }
@@ -64,7 +64,7 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
 
 /// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
 ///
-/// Of the store, the runs are read that the id can name, and all calls only for an id that names none of them.
+/// Reads the runs of the store that the id can name, and all waiting calls only if it names none of those runs.
 pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
     let question = id.parse::<Question>();
     let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
@@ -84,7 +84,7 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
             add(cli, &*store, &mut found, &everywhere, is_new).await?;
         }
     }
-    // The call may ask another question now; among several calls with the id, the question names one.
+    // The call may ask another question now. If several calls have the id, the question selects one.
     if let Ok(question) = &question
         && let Some(at) = found.iter().position(|found| found.call.question() == *question)
     {
@@ -122,7 +122,7 @@ fn names(found: &[Found]) -> HashSet<(Arc<str>, CallId)> {
     found.iter().map(|found| name(&found.call)).collect()
 }
 
-/// Adds calls of the tenant that wait in the store.
+/// Adds the tenant's waiting calls of the store.
 async fn add(
     cli: &Cli<'_>,
     store: &dyn Store,
@@ -143,7 +143,8 @@ async fn add(
     Ok(())
 }
 
-/// A call that never waited, was decided, is too old or belongs to another tenant: all read alike.
+/// The failure for an unknown call. The message is the same for a call that never waited, was decided, expired or
+/// belongs to another tenant.
 pub(crate) fn unknown(id: &str) -> Failure {
     let id = terminal::safe(id);
     Failure::usage(format!(
@@ -152,7 +153,7 @@ pub(crate) fn unknown(id: &str) -> Failure {
     .code(NOT_PENDING)
 }
 
-/// Who continues a run.
+/// A clause that says whether a worker holds the run.
 pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
     if run.is_held(now) { "which a worker has now" } else { "which no worker has now" }
 }

@@ -7,7 +7,7 @@ use crate::session::Cli;
 use crate::terminal::json;
 use crate::{table, terminal};
 
-/// Lists the calls that have no end yet.
+/// Lists the calls that have not ended.
 pub(super) async fn open(cli: &Cli<'_>, run: Option<String>) -> Result<Exit, Failure> {
     let named = &cli.settings.named;
     let party = |name: &Option<String>| name.as_deref().map(Into::into);

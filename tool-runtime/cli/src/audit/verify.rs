@@ -1,4 +1,4 @@
-//! `audit verify`: what is wrong with chains and anchors, of a store or of a file of records.
+//! `audit verify`: finds damage of chains and anchors, in a store or in a file of records.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::session::Cli;
 use crate::terminal::json;
 use crate::{input, terminal};
 
-/// What `verify` found, as `--json` prints it.
+/// The findings of `verify`, as `--json` prints them.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Verified<'a> {

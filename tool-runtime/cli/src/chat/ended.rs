@@ -1,4 +1,4 @@
-//! How a turn ended, as an exit code and in words.
+//! The end of a turn, as an exit code and as a text.
 
 use tool_runtime::agent::{Ended, ModelErrorKind, StopReason};
 use tool_runtime::call::Suspension;

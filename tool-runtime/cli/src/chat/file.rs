@@ -12,7 +12,7 @@ use crate::{input, terminal};
 /// The most bytes of all files together, as the library takes them.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// Why a file of a type that no provider reads is refused.
+/// The message for a file of a type that no provider reads.
 const UNKNOWN: &str = "its content is not an image, audio, video, a PDF or UTF-8 text";
 
 /// Reads the files of the command line and says which of them the format cannot carry.
@@ -40,7 +40,7 @@ fn essence(file: &Media) -> &str {
     file.media_type().split(';').next().unwrap_or_default().trim()
 }
 
-/// The content decides what a file is; the name tells kinds of text apart.
+/// Detects the type of a file by its content, and the kind of a text by the file's name.
 fn file(path: &Path) -> Result<Media, Failure> {
     let bytes = input::file_within(path, MAX_BYTES as u64)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -55,7 +55,7 @@ fn file(path: &Path) -> Result<Media, Failure> {
             "htm" | "html" => text(path, "text/html", &bytes),
             "json" => text(path, "application/json", &bytes),
             "markdown" | "md" => text(path, "text/markdown", &bytes),
-            // An error page that was saved under the name of a download.
+            // Such as an HTML error page that was saved as `photo.png`.
             "gif" | "jpeg" | "jpg" | "pdf" | "png" | "webp" => {
                 Err(refused(path, "its content is text, not what its name says"))
             }

@@ -1,4 +1,4 @@
-//! [`Keeper`]: where a conversation is kept while this process continues it.
+//! [`Keeper`]: saves a conversation while this process continues it.
 
 use tool_runtime::agent::{Conversation, Incoming, LeasedRun};
 use tool_runtime::store::{Key, StoreError};
@@ -6,7 +6,7 @@ use tool_runtime::store::{Key, StoreError};
 use crate::exit::Failure;
 use crate::saved::{Document, Kept};
 
-/// A document of the data folder, or a run of the store under a lease.
+/// The place of a conversation: a document of the data folder, or a leased run of the store.
 pub(crate) enum Keeper {
     File(Kept),
     Run { leased: LeasedRun, id: String },
@@ -20,7 +20,7 @@ impl Keeper {
         }
     }
 
-    /// Claims the conversation for a decision. A run of the store is this process's already.
+    /// Claims the conversation for a decision. A run of the store is already leased to this process.
     pub(super) fn claim(&mut self) -> Result<(), Failure> {
         match self {
             Self::File(kept) => kept.claim(),
@@ -35,7 +35,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps the conversation, and what of its post has its effect in it.
+    /// Saves the conversation. `taken` is a posted message that is part of it, and is removed in the same transaction.
     pub(super) async fn save(
         &mut self,
         conversation: &Conversation,
@@ -49,7 +49,7 @@ impl Keeper {
         }
     }
 
-    /// Returns the oldest of what was posted to the run. `None` if there is none.
+    /// Returns the oldest message that was posted to the run. `None` if there is none.
     pub(super) async fn post(&mut self) -> Result<Option<(Key, Incoming)>, Failure> {
         match self {
             Self::File(_) => Ok(None),
@@ -57,12 +57,12 @@ impl Keeper {
         }
     }
 
-    /// Hands a run of the store back.
+    /// Releases a run of the store.
     pub(super) async fn hand_back(&self, conversation: &Conversation, state: &str) -> Result<(), Failure> {
         let Self::Run { leased, .. } = self else { return Ok(()) };
         let due = conversation.waiting().filter_map(|call| call.expires_at).min();
         match leased.release(state, due).await {
-            // It was said already that somebody else has it.
+            // `save` has already reported that another process holds the run.
             Ok(()) | Err(StoreError::Fenced) => Ok(()),
             Err(error) => Err(error.into()),
         }

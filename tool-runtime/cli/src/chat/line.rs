@@ -10,12 +10,12 @@ use rustyline::{Behavior, Config, Editor};
 
 use crate::terminal;
 
-/// What a person typed.
+/// A line of input from the keyboard.
 pub(crate) enum Line {
     Text(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D, or a terminal that went away.
+    /// Ctrl-D, or a closed terminal.
     End,
 }
 
@@ -68,7 +68,7 @@ impl Keyboard {
 }
 
 fn editor() -> Option<Editor<(), MemHistory>> {
-    // The terminal itself, so that a redirected stdout holds data only.
+    // Writes to the terminal device, so that a redirected stdout gets data only.
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build();
     Editor::with_history(config.clone(), MemHistory::with_config(&config)).ok()
 }

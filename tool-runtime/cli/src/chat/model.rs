@@ -59,7 +59,7 @@ pub(crate) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failure> {
     }))
 }
 
-/// An agent that settles waiting calls and asks no model.
+/// An agent that completes waiting calls and sends no model request.
 pub(crate) fn offline() -> Agent {
     Agent::new(Offline)
 }

@@ -16,7 +16,7 @@ const HELP: &str = "\
    v           view the values that are masked
    Ctrl-C      decide later: the call stays as it is";
 
-/// Asks until there is a decision. `None` if the person leaves it open with Ctrl-C or Ctrl-D.
+/// Asks until there is a decision. Returns `None` if the person leaves it open with Ctrl-C or Ctrl-D.
 pub(super) async fn ask(
     catalog: &ToolCatalog,
     call: &PendingCall,
@@ -51,7 +51,7 @@ pub(super) async fn ask(
     }
 }
 
-/// A line that has to be JSON. `None`, with a message, if it is not, and if it was given up.
+/// Reads a line of JSON. Returns `None` if the line is not JSON (with a message) or the person cancelled it.
 fn json(line: Line) -> Option<String> {
     let Line::Text(text) = line else { return None };
     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {

@@ -1,4 +1,4 @@
-//! What comes into a conversation at the keyboard, carried out step by step.
+//! Applies an input to a conversation of `chat`, step by step.
 
 use tool_runtime::agent::{Conversation, Ended, Incoming, Step};
 use tool_runtime::runner::ResumeError;
@@ -10,7 +10,7 @@ use crate::exit::Failure;
 /// The state of a conversation whose turn has not ended.
 pub(super) const RUNNING: &str = "running";
 
-/// Why what came in was not carried out.
+/// The reason why an input was not applied.
 pub(super) enum Unreceived {
     Refused(ResumeError),
     /// Another process has the conversation.
@@ -26,8 +26,8 @@ impl Unreceived {
     }
 }
 
-/// Takes what came in, and lets the conversation continue until it ends or waits. One in the store is kept before the
-/// model is asked and after each step, so that another process continues there if this one dies.
+/// Accepts an input and continues the conversation until it ends or waits. A conversation of the store is saved before
+/// the model request and after each step, so that another process can continue it if this one dies.
 pub(super) async fn receive(
     conversation: &mut Conversation,
     keeper: &mut Keeper,
@@ -42,19 +42,19 @@ pub(super) async fn receive(
             Err(failure) if failure.code == StoreError::Fenced.code() => {
                 return Err(Unreceived::Unkept(lost(keeper.id())));
             }
-            // The next step is kept with this one, and the end is said if it is not.
+            // A failed save is not fatal here: the next save includes this step, and the last one reports a failure.
             Err(_) | Ok(()) => {}
         }
         match conversation.step().await {
             Step::Waits(calls) => return Ok(Ended::Waiting { calls }),
             Step::Ended(ended) => return Ok(ended),
-            // The model was asked, or calls ran.
+            // A model's turn or some calls ended: save and continue.
             _ => {}
         }
     }
 }
 
-/// Another process has the conversation.
+/// The failure for a conversation that another process has taken over.
 pub(super) fn lost(id: &str) -> Failure {
     let text = format!("another process has the conversation `{id}` now; what came last is not kept");
     Failure::failed(text).code("run_lost")

@@ -1,4 +1,4 @@
-//! The events of a conversation as a person or a program reads them.
+//! Prints the events of a conversation, for a person or for a program.
 
 use tool_runtime::call::{Event, EventSink, JsonText, Outcome};
 
@@ -6,19 +6,19 @@ use crate::fold::{Room, fields};
 use crate::terminal;
 use crate::terminal::Tone;
 
-/// The lines of one value.
+/// The maximum number of lines of one value.
 const LINES: usize = 12;
 
 /// Text on stdout, calls on stderr.
 pub(crate) struct Screen {
-    /// How many lines of a value are shown.
+    /// The number of lines of a value that are shown.
     lines: usize,
     /// Whether the text of the model is shown.
     speaks: bool,
 }
 
 impl Screen {
-    /// `whole` shows values whole, however long they are.
+    /// Creates a screen. `whole` shows values of any length completely.
     pub(crate) const fn new(whole: bool) -> Self {
         Self { lines: if whole { usize::MAX } else { LINES }, speaks: true }
     }
@@ -42,11 +42,11 @@ impl EventSink for Screen {
         match event {
             Event::TextDelta { text, .. } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
             Event::ToolCallStart { name, .. } => {
-                // The text of the turn ends here, in a file or a pipe too.
+                // Ends the text of the turn with a line break, also in a file or a pipe.
                 terminal::end_line();
                 terminal::message(&format!("-> {}", terminal::safe(&name)));
             }
-            // A terminal shows how long it has been waiting.
+            // A terminal shows the time since the beginning of the wait.
             Event::Status { text, .. } if !terminal::is_watched() => terminal::note(&terminal::safe_lines(&text)),
             Event::ToolCallSuspended { name, outcome, prepared, .. } => {
                 terminal::message(&ending(outcome, &name));
@@ -100,7 +100,7 @@ impl EventSink for JsonLines {
     }
 }
 
-/// How many bytes Base64 stands for.
+/// The number of bytes that a Base64 text encodes.
 fn decoded_len(data: &str) -> usize {
     data.trim_end_matches('=').len() * 3 / 4
 }

@@ -1,4 +1,4 @@
-//! Which conversation `chat` continues, and where it is kept.
+//! Finds or creates the conversation that `chat` continues.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::saved::{Desk, Document, Kept};
 use crate::session::{Cli, Gate};
 use crate::{attend, listing, terminal};
 
-/// How often somebody who waits for a run looks whether it is free.
+/// The interval at which `--wait` checks whether a run is free.
 const LOOK: Duration = Duration::from_millis(200);
-/// The shortest word that is taken for the id of a conversation when there is none of that name.
+/// The minimum length of a hexadecimal word that is reported as an unknown id and not sent as a prompt.
 const SHORTEST_ID: usize = 8;
 
-/// `--continue ID`: the first word is the conversation, if there is one of that name.
+/// Handles `--continue ID`: takes the first word as the conversation, if there is one with that id.
 pub(super) async fn name_conversation(cli: &Cli<'_>, chat: &mut Chat) -> Result<(), Failure> {
     let Some(first) = chat.prompt.first().filter(|_| chat.last) else { return Ok(()) };
     let is_word = !first.chars().any(char::is_whitespace) && first != "-";
@@ -97,7 +97,7 @@ async fn saved(
     Ok((restored.map_err(|error| Failure::from(&error))?, Keeper::File(kept)))
 }
 
-/// Takes a run of the store, and waits for it as long as asked.
+/// Takes a run of the store, and waits for it for the time of `--wait`.
 async fn take(
     cli: &Cli<'_>,
     queue: &RunQueue,

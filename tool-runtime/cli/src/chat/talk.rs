@@ -21,17 +21,17 @@ use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
 use crate::terminal;
 
-/// A conversation with what it needs to be shown, decided and saved.
+/// A conversation with its gate, its place and its keyboard.
 pub(crate) struct Talk<'c> {
     cli: &'c Cli<'c>,
     pub(super) gate: Gate,
     pub(crate) conversation: Conversation,
     pub(super) keeper: Keeper,
-    /// What the last turn did, as a stable word.
+    /// The end of the last turn, as a stable word.
     state: &'static str,
     pub(super) keyboard: Keyboard,
     pub(super) interactive: bool,
-    /// What goes with the next prompt.
+    /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
     /// The schema that each answer has to fit.
     pub(super) schema: Option<String>,
@@ -60,7 +60,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The user says something. `false` if the next prompt has to wait.
+    /// Sends a prompt of the user. Returns `false` if the turn did not end with an answer.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
         let message = Incoming::new().text(prompt);
@@ -75,7 +75,7 @@ impl<'c> Talk<'c> {
         self.after(ended).await
     }
 
-    /// What waited is answered, and the model continues.
+    /// Answers waiting calls, and lets the model continue.
     pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
         if !answers.is_empty() {
             self.keeper.claim()?;
@@ -93,7 +93,8 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// A turn ended: a person who can be asked is asked, and the conversation is saved. `false` if it cannot continue.
+    /// Handles the end of a turn: saves the conversation, and asks the person at the keyboard about waiting calls.
+    /// Returns `false` if the turn did not end with an answer.
     async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
         loop {
             self.state = ended.as_ref().map_or("interrupted", Ended::code);
@@ -111,7 +112,7 @@ impl<'c> Talk<'c> {
         match &ended {
             Ended::Stopped { reason, .. } => report(reason),
             Ended::Waiting { .. } => self.say_what_waits(),
-            // It was not shown while it came: the first one need not fit.
+            // A typed answer was not streamed to the screen, because the first attempt may not fit the schema.
             Ended::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
                 terminal::line(&terminal::safe_json(text));
             }
@@ -120,8 +121,8 @@ impl<'c> Talk<'c> {
         Ok(matches!(ended, Ended::Answered { .. }))
     }
 
-    /// Saves the conversation. A failure is reported and does not end the session: the turn has already happened. It
-    /// ends if another process has the conversation now.
+    /// Saves the conversation. A failure is reported and does not end the session, because the turn has already
+    /// happened. Returns `Err` only if another process has taken the conversation over.
     async fn save(&mut self) -> Result<(), Failure> {
         match self.keeper.save(&self.conversation, self.state, None).await {
             Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.keeper.id())),
@@ -134,7 +135,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// Takes what other processes posted to the run. Returns whether anything fitted.
+    /// Applies the messages that other processes posted to the run. Returns whether any was valid.
     pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
         let mut took = false;
         while let Some((key, incoming)) = self.keeper.post().await? {
@@ -151,12 +152,13 @@ impl<'c> Talk<'c> {
         Ok(took)
     }
 
-    /// Hands the conversation back to other processes.
+    /// Releases the conversation for other processes.
     pub(super) async fn hand_back(&self) -> Result<(), Failure> {
         self.keeper.hand_back(&self.conversation, self.state).await
     }
 
-    /// Asks the person at the keyboard about the first call that waits for one. `None` if nobody decides.
+    /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` without a
+    /// terminal or without a decision.
     async fn decide(&mut self, ended: Option<&Ended>) -> Result<Option<Option<Ended>>, Failure> {
         let Some(Ended::Waiting { calls }) = ended else { return Ok(None) };
         let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
@@ -184,7 +186,7 @@ impl<'c> Talk<'c> {
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }
 
-    /// A person decides from outside of the conversation. Without a model the results wait for the next `chat`.
+    /// Applies a decision of `approvals`. Without a model, the results wait for the next `chat`.
     pub(crate) async fn resolve(
         &mut self,
         question: &Question,
@@ -198,7 +200,7 @@ impl<'c> Talk<'c> {
         self.resolved(ended.transpose(), offline).await
     }
 
-    /// A client answers from outside of the conversation.
+    /// Applies a client's answer of `approvals answer`.
     pub(crate) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
         self.keeper.claim()?;
         let run = self.conversation.run().clone();
@@ -245,7 +247,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// Prompts that were not sent are named, never dropped silently.
+    /// Reports prompts that were not sent.
     pub(super) fn unsent(&self, prompts: &[String]) {
         if !prompts.is_empty() {
             let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
@@ -255,12 +257,13 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The gravest end of a turn of this process. A call that failed on the way to an answer is the model's business.
+    /// The most severe end of a turn in this process. Failed calls of a turn that ended with an answer do not count.
     pub(super) const fn exit(&self) -> Exit {
         self.gravest
     }
 
-    /// The gravest outcome of a call of this process. A call that waited and was decided has ended.
+    /// The most severe outcome of a call in this process. A waiting call that was decided counts with its final
+    /// outcome.
     pub(crate) fn gravest_call(&self) -> Option<Outcome> {
         let waits = self.is_waiting();
         let calls = counts(self.conversation.run()).into_iter();
@@ -269,13 +272,13 @@ impl<'c> Talk<'c> {
         ended.max_by_key(|outcome| Exit::of(*outcome))
     }
 
-    /// How a decision from outside of the conversation ended: as the call that it was about, and what followed.
+    /// The exit of a decision of `approvals`: the more severe of the decided call and of the turns after it.
     pub(crate) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
         self.gravest_call().map_or(Exit::Done, decided).max(self.gravest)
     }
 }
 
-/// The failure of a schema that no answer can be checked against.
+/// The failure for an invalid `--schema`.
 pub(super) fn unfit_schema(problems: &[SchemaProblem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is no schema of an answer: {}", problems.join("; "))).code("schema")
@@ -285,8 +288,8 @@ fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
     run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
 }
 
-/// Waits for a turn. An interrupted turn is dropped at a prompt (`None`), where the conversation continues, and
-/// cancelled elsewhere.
+/// Waits for a turn. Ctrl-C drops the turn in an interactive session (`None`), which then continues; otherwise it
+/// cancels the run.
 async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
     if interactive { interruptible(turn).await } else { Some(cancellable(run, turn).await) }
 }

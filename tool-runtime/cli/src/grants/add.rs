@@ -1,4 +1,4 @@
-//! `grants add`: what is decided on a call that waits is decided for later calls.
+//! `grants add`: makes a decision for later calls from the question of a waiting call.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest token, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// What the command gets of the environment, beside what the file names.
+/// The variables that every command gets, in addition to those that the file names.
 const ENVIRONMENT: [&str; 2] = ["PATH", "HOME"];
 
 /// Where the token of an account comes from.
@@ -39,7 +39,7 @@ pub(super) struct Account {
     env: Option<Vec<String>>,
 }
 
-/// Checks the accounts of the file, and that somebody uses them.
+/// Checks the accounts of the file, and that a server uses each of them.
 pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Result<(), Failure> {
     for (kind, account) in accounts {
         let wrong =
@@ -61,7 +61,7 @@ pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Resu
     Ok(())
 }
 
-/// Lets runs of this party use the accounts of the file, beside those of the application.
+/// Lets runs of this party use the accounts of the file, in addition to the application's own.
 pub(crate) fn bound(
     adapters: Adapters,
     accounts: &BTreeMap<String, Account>,
@@ -83,7 +83,7 @@ fn id_of(kind: &str) -> String {
 /// Resolves the accounts of the file, and leaves others to the application.
 struct Broker {
     accounts: BTreeMap<String, Account>,
-    /// Whose they are: nobody else gets a token.
+    /// The owner of the accounts: runs of other principals get no token.
     principal: Option<Arc<str>>,
     tenant: Option<Arc<str>>,
     others: Option<Arc<dyn ConnectionBroker>>,
@@ -108,7 +108,7 @@ impl ConnectionBroker for Broker {
 }
 
 impl Account {
-    /// Reads the token. The error says why there is none, without what was read.
+    /// Reads the token. The error never quotes the text that was read.
     async fn token(&self) -> Result<Secret<String>, String> {
         let text = match (&self.token_env, &self.token_command) {
             (Some(variable), _) => {
@@ -153,7 +153,7 @@ impl Account {
     }
 }
 
-/// Reads what may be a token. What is longer is none.
+/// Reads a token. Fails for a text longer than `MAX_BYTES`.
 async fn read(stream: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     stream.take(MAX_BYTES + 1).read_to_end(&mut text).await?;

@@ -15,7 +15,7 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// The line of an allowlist that is to be filled in.
+    /// The line of an empty allowlist, to be completed by hand.
     fn allowlist(&self) -> String {
         let is_plain = |field: &&String| {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -29,7 +29,7 @@ impl Pin {
     }
 }
 
-/// The text with these pins; `None` if they cannot be written into it line by line, as into a table in one line.
+/// Returns the text with these pins. `None` if they cannot be inserted as lines, such as into an inline table.
 pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<String> {
     let written = Written::of(&ToolPolicy::from_toml(text).ok()?).ok()?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -65,7 +65,7 @@ pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<Stri
         }
     }
     let edited = lines.join("\n") + "\n";
-    // What was written is read again: it is the policy of before with these pins, or it is not written.
+    // The edited text is parsed again: it must equal the old policy with these pins, or it is refused.
     let after = ToolPolicy::from_toml(&edited).ok()?;
     let pins = pins.iter().map(|(name, tool)| (name.clone(), tool.pin)).collect();
     (written.with_pins(&pins)? == after).then_some(edited)

@@ -1,4 +1,4 @@
-//! `mcp pin`: what changed in the definitions of tools, and their pins in the policy file.
+//! `mcp pin`: shows changes of tools' definitions, and writes their pins into the policy file.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -19,7 +19,7 @@ use crate::text::nearest;
 use crate::written::Written;
 use crate::{input, replace, terminal};
 
-/// The definitions that the pins of a policy are of, in a file beside it.
+/// The pinned definitions, which are kept in a file beside the policy.
 type Kept = BTreeMap<String, Value>;
 
 /// The tools to pin: their names, or all.
@@ -47,7 +47,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         if old == Some(pin) {
             continue;
         }
-        // A definition that is not the pinned one says nothing about what was pinned.
+        // Compares only with the definition that has the pinned hash; another kept one would show wrong differences.
         let before = kept.get(name).filter(|before| old == Some(McpTool::pin_of(before)));
         let changes = before.and_then(|before| tool.changes(before));
         show(name, before, definition, old);
@@ -76,7 +76,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         let lines = lines.join("\n");
         return Err(Failure::usage(format!("the policy does not have a table for each tool; write by hand:\n{lines}")));
     };
-    // The definitions first: without them a later difference is shown whole, and without the pins nothing is enabled.
+    // The definitions first: a crash between the two writes then enables nothing.
     let kept = serde_json::to_vec_pretty(&kept).unwrap_or_default();
     replace::whole(&beside, &kept)?;
     replace::whole(&path, edited.as_bytes())?;
@@ -124,7 +124,7 @@ fn fields(definition: &Value) -> Vec<String> {
     }
 }
 
-/// The definitions that were pinned before. None of them enables anything: the policy does.
+/// Reads the definitions that were pinned before. They enable no tool; only the policy does.
 fn read(path: &Path) -> Result<Kept, Failure> {
     if !path.exists() {
         return Ok(Kept::new());
@@ -138,7 +138,7 @@ fn read(path: &Path) -> Result<Kept, Failure> {
     })
 }
 
-/// Prints what is different, line by line.
+/// Prints the differences, line by line.
 fn show(name: &str, before: Option<&Value>, now: &Value, old: Option<Hash>) {
     let what = match (before, old) {
         (Some(_), _) => "changed",

@@ -1,4 +1,4 @@
-//! [`ProcessGroup`]: a process that ends with all that it started.
+//! [`ProcessGroup`]: a process that ends together with its children.
 
 use std::io;
 
@@ -22,7 +22,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Without an id its end was awaited, and the id can be another process's. Until then it is the id of its group, too.
+        // `id` is `None` once the end was awaited, because the id may belong to another process then. Before that, it
+        // is also the id of the group.
         #[cfg(unix)]
         if let Some(group) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

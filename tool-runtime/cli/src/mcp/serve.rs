@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::{attend, terminal};
 
-/// How long calls may run on when the process is told to end.
+/// The time that running calls have after the signal to end.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves one client over standard input and output until it closes them, or many over HTTP. Every client acts for the

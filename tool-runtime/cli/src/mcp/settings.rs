@@ -128,7 +128,7 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
                 server = server.header(header, value);
             }
             match &settings.connection {
-                // Once for each server: the names of kinds are part of the program elsewhere.
+                // Leaks one name per server: elsewhere names of kinds are `&'static str` in the source.
                 Some(kind) => server.connection(kind.clone().leak()),
                 None => server,
             }
@@ -149,7 +149,7 @@ pub(crate) fn start(servers: Vec<RemoteServer>) -> Result<ToolSource, Failure> {
     ToolSource::start(servers).map_err(|error| Failure::usage(error.to_string()).code("config"))
 }
 
-/// Prints what operators should know of servers.
+/// Prints notes on the servers for operators.
 pub(crate) fn note(notes: &BTreeMap<String, String>) {
     for (server, note) in notes {
         terminal::note(&terminal::safe_lines(&format!("the server `{server}`: {note}")));

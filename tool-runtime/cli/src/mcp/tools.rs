@@ -1,4 +1,4 @@
-//! `mcp tools`: what servers offer, and what the policy makes of it.
+//! `mcp tools`: the tools that servers offer, with their state under the policy.
 
 use serde_json::json;
 use tool_runtime::mcp::source::{McpTool, McpToolState};
@@ -54,7 +54,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     Ok(if is_down { Exit::Failed } else { Exit::Done })
 }
 
-/// The hints of a server about its tool. Nobody has checked them, and nothing is decided by them.
+/// The hints of a server about its tool. They are unchecked claims, and no decision depends on them.
 fn claims(tool: &McpTool) -> String {
     let hints = tool.definition().and_then(|definition| definition.get("annotations")?.as_object());
     let told: Vec<_> = hints

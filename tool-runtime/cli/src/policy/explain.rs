@@ -47,10 +47,10 @@ struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
     stages: Vec<Stage>,
-    /// Why no call can run, whatever the stages say.
+    /// The reason why no call can run, even if all stages allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<Cause>,
-    /// What was asked about and is not known here, such as a label that no rule names.
+    /// Notes on unknown names in the request, such as a label that no rule names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     };
     let policy = cli.checked_policy(&found)?;
     let (party, labels) = (cli.party(), shared(&asked.labels));
-    // Tools are chosen for a model before any result is there, so only labels of the application count then.
+    // A model's tools are chosen before there is any result, so only labels of the application count at that stage.
     let written = Written::of(&policy)?;
     let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());
     let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();
@@ -95,7 +95,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let name = spec.name.as_str();
     let effect = policy.effect_of(name, spec.effect).as_str();
     let unready = found.unready(&policy, name).map(|why| Cause { code: why.code(), why: why.to_string() });
-    // As the call would.
+    // The exit of the call itself.
     let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
         Exit::Denied => Exit::Denied,
         _ if unready.is_some() => Exit::Failed,
@@ -128,7 +128,8 @@ fn print(explained: &Explained<'_>) {
     }
 }
 
-/// What of the run neither the policy nor the application knows: it may be mistaken, and decides nothing as it is.
+/// Notes on labels and graphs that neither the policy nor the application knows: they have no effect, and may be typing
+/// errors.
 fn unknown(asked: &Explain, catalog: &ToolCatalog, policy: &ToolPolicy) -> Vec<String> {
     let meant = |wrong: &str, names: &BTreeSet<&str>| {
         let nearest = nearest(wrong, names.iter().copied());

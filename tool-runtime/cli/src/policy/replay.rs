@@ -1,4 +1,4 @@
-//! `policy replay`: calls of the past, decided again under another policy.
+//! `policy replay`: decides past calls again under another policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::{input, terminal};
 
-/// What is read of a record.
+/// The members of a record that a replay needs.
 #[derive(Deserialize)]
 struct Past {
     tool_call_id: String,
@@ -46,7 +46,7 @@ struct Again {
     tool: String,
     result: Compared,
     before: Decision,
-    /// What is decided now. `None` if that cannot be told.
+    /// The decision of the other policy. `None` if the record is not enough to decide.
     now: Option<Decision>,
 }
 
@@ -54,7 +54,7 @@ struct Again {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Compared {
-    /// The verdict is the same, whatever the rule.
+    /// The verdict is the same; the rule may differ.
     Same,
     Differs,
     /// The policy reads an argument that the record masks, or the record has no arguments.
@@ -63,7 +63,7 @@ enum Compared {
     UnknownTool,
 }
 
-/// What was compared, as `--json` prints it.
+/// The counts of the compared calls, as `--json` prints them.
 #[derive(Default, Serialize)]
 struct Counts {
     calls: u64,
@@ -73,7 +73,7 @@ struct Counts {
     undecided: u64,
     /// The catalog no longer has the tool.
     unknown_tools: u64,
-    /// The policy was not asked, or the line is not the record of a call.
+    /// The record has no decision of a policy, or the line is not the record of a call.
     not_decided: u64,
 }
 
@@ -110,8 +110,8 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
     Ok(if counts.differ.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// The record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None` for a record
-/// of anything else.
+/// Returns the record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None`
+/// for any other record.
 fn call(line: Value) -> Option<Value> {
     let Value::Object(mut members) = line else { return None };
     let other = members.get("kind").is_some_and(|kind| kind != "call");
@@ -121,18 +121,18 @@ fn call(line: Value) -> Option<Value> {
     ["record", "call", "entry"].iter().find_map(|key| members.remove(*key)).filter(|_| !other).and_then(call)
 }
 
-/// The other policy, with what it makes of the runs.
+/// The other policy, with the labels that it puts on the runs.
 struct Other {
     catalog: Arc<ToolCatalog>,
     policy: ToolPolicy,
     party: Party,
     given: Vec<Arc<str>>,
-    /// The labels of each run under this policy, as its results come.
+    /// The labels of each run under this policy. They grow with its results.
     labels: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl Other {
-    /// Decides a call again. `None` if the policy was not asked about it.
+    /// Decides a call again. `None` if its record has no decision of a policy.
     fn compare(&mut self, past: Past) -> Option<Again> {
         let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
         let catalog = Arc::clone(&self.catalog);
@@ -152,7 +152,7 @@ impl Other {
         Some(Again { run: past.run_id, call: past.tool_call_id, tool: past.name, result, before, now })
     }
 
-    /// What the call read labels the run.
+    /// Adds the labels of the tool's result to the run, if the tool ran.
     fn label(&mut self, past: &Past, tool: &Subject<'_>) {
         if !past.executed {
             return;
@@ -165,7 +165,7 @@ impl Other {
         }
     }
 
-    /// The decision under this policy. `None` if the record does not say enough.
+    /// Returns the decision under this policy. `None` if the record is not enough to decide.
     fn decide(&self, past: &Past, tool: &Subject<'_>) -> Option<Decision> {
         let roles: Vec<_> = past.roles.iter().chain(&self.party.roles).cloned().collect();
         let context = PolicyContext {

@@ -1,4 +1,4 @@
-//! Why a rule of a policy spoke, in a sentence. It names keys, labels and pointers, and never the value of an argument.
+//! A sentence on why a rule of a policy applies. It names keys, labels and pointers, never the value of an argument.
 
 use tool_runtime::ToolSpec;
 use tool_runtime::call::{Decision, Verdict};

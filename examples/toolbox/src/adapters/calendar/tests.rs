@@ -1,4 +1,4 @@
-//! The broker behind the gate: fresh tokens, revoked ones, other people's, and where tokens are not.
+//! The broker behind the gate: fresh tokens, revoked ones, those of other principals, and places without tokens.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +8,7 @@ use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolExecResult, T
 use super::*;
 use crate::adapters::vault;
 
-/// Refreshes as it is told, and counts.
+/// An authority that returns a preset result and counts its calls.
 struct Told {
     service: Arc<CalendarService>,
     asked: AtomicU32,
@@ -163,7 +163,7 @@ async fn a_revoked_connection_is_gone_with_the_next_call() {
     assert_eq!(rig.outcome().await, Outcome::Ok);
     rig.change("UPDATE connections SET sealed = NULL").await;
     assert_eq!(rig.outcome().await, Outcome::ConnectionUnavailable);
-    // While a refresh is on its way.
+    // Revokes the connection during a refresh.
     let rig = Arc::new(Rig::new());
     rig.advance(14);
     let other = Arc::clone(&rig);
@@ -188,7 +188,7 @@ async fn an_account_of_others_is_one_that_is_not_there() {
         assert_eq!((result.to_model(), result.detail()), (unknown.to_model(), unknown.detail()));
         assert_eq!(result.outcome(), Outcome::ConnectionUnavailable);
     }
-    // Moved to another row, tokens open for nobody.
+    // Sealed tokens that are moved to another row cannot be opened.
     rig.change("UPDATE connections SET principal = 'eve'").await;
     assert_eq!(rig.list(ada("calendar-of-ada").principal("eve")).await.outcome(), Outcome::ConnectionFailed);
 }

@@ -2,7 +2,7 @@
 
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError, StoredDocument};
 
 use crate::store::SqlOptions;
 use crate::store::connection::{Connections, Database};
@@ -43,7 +43,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         assert!(!arguments.as_str().is_empty());
         assert_eq!(documents[1].as_ref().map(text).as_deref(), Some("saved"));
         let calls = store.list(&Query::new(DocumentKind::Call)).await.unwrap();
-        assert_eq!(calls.iter().map(|listed| listed.is_settled()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(calls.iter().map(StoredDocument::is_settled).collect::<Vec<_>>(), [true, false]);
         put(&store, "new").await.unwrap();
         let records = store.records(&RecordFilter::run("run")).await.unwrap();
         assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())), "its chain continues");
