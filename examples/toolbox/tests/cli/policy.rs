@@ -182,7 +182,7 @@ fn calls_of_the_past_are_decided_again() {
     clerk.iter_mut().for_each(|record| record["roles"] = json!(["clerk"]));
     let (_, whole) = replay(&clerk, &format!("{both}\n[roles.clerk]\ndenied_tools = ['docs__search']"), 1);
     assert_eq!(whole[2]["counts"]["differ"], json!({ "allow -> deny": 1 }));
-    // A tool that is no longer in the catalog, and a record without arguments.
+    // A tool that left the catalog, and a record without arguments.
     let mut unclear = calls.clone();
     unclear[0]["name"] = json!("docs__gone");
     unclear[1]["arguments"] = json!({ "unread": { "length": 3, "digest": format!("00000000:{}", "00".repeat(32)) } });

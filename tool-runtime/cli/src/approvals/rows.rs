@@ -132,7 +132,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let found = waiting::find(cli, id).await?;
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
     let deciders = (call.suspension == Suspension::Approval).then(|| {
-        // A tool that is no longer in the catalog may have had any effect.
+        // A tool that left the catalog may have had any effect.
         let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         deciders(&policy, &found, policy.effect_of(Asked::of(call).tool, declared))
     });
