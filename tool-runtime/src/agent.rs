@@ -135,7 +135,7 @@ impl Agent {
     }
 
     /// Limits the model's turns for one message of the user; 16 by default. The turn beyond the limit ends as
-    /// [`StopReason::TurnLimit`](crate::agent::StopReason::TurnLimit).
+    /// [`StopReason::TurnLimit`].
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self

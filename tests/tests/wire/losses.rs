@@ -52,7 +52,7 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
         Part::Call(call) => {
             let mut texts = sealed(call.carried());
             strings(&serde_json::from_str(call.arguments()).unwrap(), &mut texts);
-            (texts, &["data that only", "arguments", "the id of", "which code"])
+            (texts, &["data that only", "arguments", "the id of", "the code"])
         }
         Part::Carried(carried) => {
             // Of a container only the id goes back.

@@ -29,14 +29,15 @@ use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
 
-/// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
+/// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
+/// [`Agent::restore`](crate::agent::Agent::restore).
 ///
 /// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses its input and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
 /// of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). The
+/// works when a turn was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)). The
 /// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
 /// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///

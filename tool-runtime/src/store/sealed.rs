@@ -26,7 +26,7 @@ pub struct SealedRecord {
 
 impl SealedRecord {
     /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps for it, with
-    /// the hashes as [`Hash`] displays them.
+    /// the hashes as [`Hash`](crate::tool::Hash) displays them.
     ///
     /// ```
     /// use tool_runtime::store::SealedRecord;

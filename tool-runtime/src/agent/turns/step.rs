@@ -22,7 +22,7 @@ pub enum Step {
     /// Calls of the answer went through the gate: one, or adjacent `read_only` ones that ran concurrently.
     Ran,
     /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
-    /// [`Conversation::accept`] takes a decision, an answer or a message.
+    /// [`Conversation::accept`](crate::agent::Conversation::accept) takes a decision, an answer or a message.
     Waits(Vec<WaitingCall>),
     /// The turn ended, with or without an answer. Never [`Ended::Waiting`].
     Ended(Ended),
