@@ -242,7 +242,7 @@ pub fn safe_json(text: &str) -> String {
     shown
 }
 
-/// Returns a value as JSON text for [`line`], on one line and safe for a terminal.
+/// Returns a value as JSON text for [`line`](fn@line), on one line and safe for a terminal.
 ///
 /// # Errors
 /// The value cannot be serialised.
