@@ -143,6 +143,7 @@ impl Cli<'_> {
                     settings::note(&notes);
                 }
             }
+            #[cfg(feature = "mcp-server")]
             Awaited::Later => {
                 let source = source.clone();
                 tokio::spawn(async move {
@@ -338,5 +339,6 @@ pub(crate) enum Awaited<'a> {
     /// The server of this tool; none if the tool is the application's own.
     Of(&'a str),
     /// No server: their tools come while the command runs.
+    #[cfg(feature = "mcp-server")]
     Later,
 }

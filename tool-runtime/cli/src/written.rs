@@ -1,9 +1,13 @@
 //! [`Written`]: the source form of a policy, for properties that no decision of the policy shows.
 
+#[cfg(feature = "mcp-client")]
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+#[cfg(feature = "mcp-client")]
+use serde_json::json;
 use tool_runtime::ToolPolicy;
+#[cfg(feature = "mcp-client")]
 use tool_runtime::tool::Hash;
 
 use crate::exit::Failure;
@@ -27,6 +31,13 @@ impl Written {
         self.key("labels", name, key)
     }
 
+    fn key(&self, table: &str, name: &str, key: &str) -> Option<&Value> {
+        self.0.get(table)?.get(name)?.get(key).filter(|value| !value.is_null())
+    }
+}
+
+#[cfg(feature = "mcp-client")]
+impl Written {
     /// The pin of a discovered tool.
     pub(crate) fn pin(&self, name: &str) -> Option<Hash> {
         serde_json::from_value(self.tool(name, "pin")?.clone()).ok()
@@ -44,9 +55,5 @@ impl Written {
             }
         }
         serde_json::from_value(self.0).ok()
-    }
-
-    fn key(&self, table: &str, name: &str, key: &str) -> Option<&Value> {
-        self.0.get(table)?.get(name)?.get(key).filter(|value| !value.is_null())
     }
 }
