@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tests::Shown as _;
 
 use tokio::task::JoinSet;
-use tool_runtime::call::{Decider, Mismatch};
+use tool_runtime::call::{Decider, DecisionError};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions, ToolRunner};
 use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Refusal, Store};
@@ -164,7 +164,7 @@ async fn race(address: &str, folder: &Path) {
     let decided = records.iter().filter_map(|sealed| sealed.record.as_decision());
     let (late, counted): (Vec<_>, Vec<_>) = decided.partition(|decision| decision.refused.is_some());
     assert_eq!(counted.len(), calls, "one decision a call");
-    let is_late = |refused: &Refusal| refused.mismatch == Some(Mismatch::NotPending);
+    let is_late = |refused: &Refusal| refused.mismatch == Some(DecisionError::NotPending);
     assert!(late.iter().all(|decision| decision.refused.as_ref().is_some_and(is_late)), "the others came too late");
     assert_eq!(records.len(), 2 * calls + late.len());
 }

@@ -1,7 +1,7 @@
 //! A decision answers one question: sent twice, it does not decide on the next call of the graph.
 
 use tool_runtime::agent::{Delivery, Incoming, RunQueue, Worker};
-use tool_runtime::call::{Decider, Mismatch, Question};
+use tool_runtime::call::{Decider, DecisionError, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{AuditRecord, PendingCall, PendingFilter};
 
@@ -30,7 +30,7 @@ async fn refused(rig: &Rig) -> usize {
     let records = rig.store.records(&RecordFilter::default()).await.expect("records");
     let is_refused = |record: &AuditRecord| match record {
         AuditRecord::Decision(decision) => {
-            decision.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(Mismatch::Question))
+            decision.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::Question))
         }
         _ => false,
     };

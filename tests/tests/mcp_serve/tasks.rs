@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
 use tool_runtime::agent::{CodeMode, Incoming, QueueError};
-use tool_runtime::call::{Decider, Mismatch, Outcome};
+use tool_runtime::call::{Decider, DecisionError, Outcome};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::media::Media;
@@ -170,7 +170,7 @@ async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
 }
 
 /// The decisions that were refused, each with the outcome that it would have had.
-async fn refusals(store: &dyn Store) -> Vec<(Outcome, Option<Mismatch>)> {
+async fn refusals(store: &dyn Store) -> Vec<(Outcome, Option<DecisionError>)> {
     let records = store.records(&RecordFilter::default()).await.unwrap();
     let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
     refused.map(|refused| (refused.outcome, refused.mismatch)).collect()
@@ -503,7 +503,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
         let refused = queue.post(&call.run_id, Some("acme"), &incoming).await;
         assert!(matches!(refused, Err(QueueError::Refused(_))), "{refused:?}");
     }
-    let barred = [Mismatch::OwnCall, Mismatch::DeciderTenant].map(|why| (Outcome::PolicyDenied, Some(why)));
+    let barred = [DecisionError::OwnCall, DecisionError::DeciderTenant].map(|why| (Outcome::PolicyDenied, Some(why)));
     assert_eq!(refusals(&*store).await, barred, "they are recorded before anything is kept");
     let incoming = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
     assert!(queue.post(&call.run_id, Some("other"), &incoming).await.is_err());
@@ -519,7 +519,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
     }
     // Decisions beside one that is on its way are refused, and recorded.
     let mut refused = refusals(&*store).await.split_off(2);
-    refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(Mismatch::NotPending)));
+    refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(DecisionError::NotPending)));
     assert_eq!(refused, [(Outcome::ValidationError, None)]);
     let ended = ended(&client, &id).await;
     assert_eq!(result(&ended)["content"][0]["text"], "6");

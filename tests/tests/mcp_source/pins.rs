@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::Shown as _;
-use tool_runtime::call::Mismatch;
+use tool_runtime::call::DecisionError;
 use tool_runtime::mcp::source::McpToolState;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
@@ -61,7 +61,7 @@ async fn a_call_that_waits_names_the_definition_that_changed() {
     servers.refresh().await;
     let refused = run.resume_shown(id, ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
     assert_eq!((refused.outcome(), refused.executed()), (Outcome::ApprovalMismatch, false));
-    assert_eq!(refused.error().and_then(|error| error.mismatch), Some(Mismatch::Definition));
+    assert_eq!(refused.error().and_then(|error| error.mismatch), Some(DecisionError::Definition));
     // Once a person has looked at the definition, which came back, the call runs.
     servers.refresh().await;
     assert!(servers.review(PAY));

@@ -1,7 +1,7 @@
 //! A decision that comes twice is refused and recorded, wherever the call is known, and never without a bound.
 
 use tool_runtime::agent::{ClientAnswer, Delivery, Incoming, RunQueue};
-use tool_runtime::call::{Mismatch, Question};
+use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::store::DecisionRecord;
 
 use super::*;
@@ -11,7 +11,7 @@ async fn late(store: &MemoryStore) -> Vec<DecisionRecord> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision().cloned());
     decisions
-        .filter(|one| one.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(Mismatch::NotPending)))
+        .filter(|one| one.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::NotPending)))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use tests::DecideShown as _;
 use tests::Shown as _;
 
 use tests::grace as outsider;
-use tool_runtime::call::{ArgumentChange, Mismatch};
+use tool_runtime::call::{ArgumentChange, DecisionError};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, Key, ManualClock};
 
@@ -24,18 +24,18 @@ async fn whoever_may_not_decide_is_recorded_and_the_call_waits() {
     let effect = "[approvals.effects.state_change]\nroles = [\"manager\"]\n";
     let own = || Decider::new("ada").tenant("acme");
     let cases = [
-        ("", own(), Mismatch::OwnCall),
-        ("", outsider(), Mismatch::DeciderTenant),
-        ("", Decider::new("grace").tenant("other"), Mismatch::DeciderTenant),
-        ("", Decider::new("").tenant("acme"), Mismatch::DeciderName),
-        ("", Decider::new(" ").tenant("acme"), Mismatch::DeciderName),
-        ("", Decider::new("grace\0").tenant("acme"), Mismatch::DeciderName),
-        ("", Decider::new("ada\u{200b}").tenant("acme"), Mismatch::DeciderName),
-        (roles, own().role("approver"), Mismatch::OwnCall),
-        (roles, grace(), Mismatch::DeciderRole),
-        (roles, grace().role("auditor"), Mismatch::DeciderRole),
-        (manager, own().role("approver"), Mismatch::DeciderRole),
-        (effect, grace().role("approver"), Mismatch::DeciderRole),
+        ("", own(), DecisionError::OwnCall),
+        ("", outsider(), DecisionError::DeciderTenant),
+        ("", Decider::new("grace").tenant("other"), DecisionError::DeciderTenant),
+        ("", Decider::new("").tenant("acme"), DecisionError::DeciderName),
+        ("", Decider::new(" ").tenant("acme"), DecisionError::DeciderName),
+        ("", Decider::new("grace\0").tenant("acme"), DecisionError::DeciderName),
+        ("", Decider::new("ada\u{200b}").tenant("acme"), DecisionError::DeciderName),
+        (roles, own().role("approver"), DecisionError::OwnCall),
+        (roles, grace(), DecisionError::DeciderRole),
+        (roles, grace().role("auditor"), DecisionError::DeciderRole),
+        (manager, own().role("approver"), DecisionError::DeciderRole),
+        (effect, grace().role("approver"), DecisionError::DeciderRole),
     ];
     for (rules, decider, expected) in cases {
         for decision in decisions() {
@@ -46,7 +46,7 @@ async fn whoever_may_not_decide_is_recorded_and_the_call_waits() {
                 run.resume_shown("person", decision, &decider.clone().because("Because.")).await.expect_err(&given);
             match (&error, expected) {
                 // To another tenant the call does not exist.
-                (ResumeError::NotWaiting(_), Mismatch::DeciderTenant) => {}
+                (ResumeError::NotWaiting(_), DecisionError::DeciderTenant) => {}
                 (ResumeError::NotAllowed(mismatch), _) => assert_eq!(*mismatch, expected, "{given}"),
                 _ => panic!("{given}: {error:?}"),
             }
@@ -211,7 +211,7 @@ async fn whatever_changed_has_a_code_of_its_own() {
         }
         let recorded = decisions_of(&store).await;
         let refused = recorded.last().and_then(|decision| decision.refused.as_ref()).expect("it was refused");
-        assert_eq!(refused.mismatch.map(Mismatch::code), Some(expected));
+        assert_eq!(refused.mismatch.map(DecisionError::code), Some(expected));
         assert_eq!(record(&store, "person").await.ended_at, None, "{expected}");
         if expected == "clock" {
             clock.advance(hour * 26);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::spans::Traced;
 use tool_runtime::ToolEffect;
-use tool_runtime::call::{Event, Mismatch, ToolContext};
+use tool_runtime::call::{DecisionError, Event, ToolContext};
 use tool_runtime::capability::{NameLookup, NameRequest};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::RunnerBuilder;
@@ -316,7 +316,7 @@ async fn another_sentence_is_another_definition() {
     let later = said("Shouts {text} to {to.name}", &store).run(ada());
     let result = later.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(result.outcome(), Outcome::ApprovalMismatch);
-    assert_eq!(result.error().and_then(|error| error.mismatch), Some(Mismatch::Definition));
+    assert_eq!(result.error().and_then(|error| error.mismatch), Some(DecisionError::Definition));
     let same = said("Says {text} to {to.name}", &store).run(ada());
     assert!(same.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tests::Shown as _;
 
-use tool_runtime::call::Mismatch;
+use tool_runtime::call::DecisionError;
 use tool_runtime::runner::{GrantError, Remember};
 use tool_runtime::store::{Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter};
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -258,7 +258,7 @@ async fn a_grant_answers_the_question_that_was_shown() {
     }
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
     let records = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
-    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(Mismatch::Question);
+    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(DecisionError::Question);
     let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
     assert_eq!(refused.filter(|refusal| of_question(refusal)).count(), 2);
     second.remember_shown("first", everything(), &grace()).await.expect("its own question");
@@ -282,7 +282,7 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-3")).await.expect("records").remove(0);
     let void = open.void_grant.clone().expect("the grant that does not count");
-    assert_eq!((&void.id, void.why), (&grant.id, Mismatch::DeciderRole));
+    assert_eq!((&void.id, void.why), (&grant.id, DecisionError::DeciderRole));
     let director = Decider::new("grace").tenant("acme").role("director");
     run.resume_shown("b", ApprovalDecision::Approve, &director).await.expect("it waits");
     let record = rig.store.calls(&RecordFilter::run("run-3")).await.expect("records").remove(0);
@@ -293,7 +293,7 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     let run = rig.runner.run(own);
     assert_eq!(posts(&run, "c", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-4")).await.expect("records").remove(0);
-    assert_eq!(open.void_grant.map(|void| void.why), Some(Mismatch::OwnCall));
+    assert_eq!(open.void_grant.map(|void| void.why), Some(DecisionError::OwnCall));
     assert_eq!(posts(&rig.runner.run(conversation().run_id("run-5")), "d", "ada", 1).await, Outcome::Ok, "as before");
 }
 

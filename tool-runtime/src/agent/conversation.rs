@@ -22,7 +22,7 @@ use crate::agent::typed::Typed;
 use crate::agent::{
     AnswerError, ClientAnswer, Ended, Incoming, ModelTurn, Step, StopReason, WaitingCall, picking, typed,
 };
-use crate::call::{Decider, Event, EventSink, Mismatch, Question, SafeError, Suspension};
+use crate::call::{Decider, DecisionError, Event, EventSink, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::StoreError;
 use crate::wire::history::Content;
@@ -376,14 +376,14 @@ impl Conversation {
             if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
                 && pending.question() != *question
             {
-                return Err(ResumeError::NotAllowed(Mismatch::Question));
+                return Err(ResumeError::NotAllowed(DecisionError::Question));
             }
         }
         Ok(())
     }
 
     /// Returns the questions whose decider may not decide.
-    fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, Mismatch)> {
+    fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, DecisionError)> {
         incoming.brought().filter_map(|(question, _, decider)| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
             Some((question, self.turns.run.bars(call.decided(), decider?)?))

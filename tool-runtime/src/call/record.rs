@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Cause, Decision, Intervention, JsonText, Mismatch, Outcome, Violation,
+    ArgumentChange, ArgumentDigest, CallId, Cause, Decision, DecisionError, Intervention, JsonText, Outcome, Violation,
 };
 use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
@@ -93,7 +93,7 @@ pub struct VoidGrant {
     /// The id of the grant.
     pub id: Arc<str>,
     /// Why its decider may not decide.
-    pub why: Mismatch,
+    pub why: DecisionError,
 }
 
 /// A file in a record: never its bytes, its name or its address.

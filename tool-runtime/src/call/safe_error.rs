@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Mismatch, Outcome, Violation};
+use crate::call::{DecisionError, Outcome, Violation};
 
 /// A failure as a model and a UI may read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct SafeError {
     /// The difference between the call as it was suspended and now, for [`Outcome::ApprovalMismatch`]. The model does
     /// not read it. `None` if only the decision or the answer is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mismatch: Option<Mismatch>,
+    pub mismatch: Option<DecisionError>,
 }
 
 impl SafeError {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Decider, Mismatch};
+use crate::call::{Decider, DecisionError};
 use crate::policy::RunPolicy;
 use crate::policy::ToolPolicy;
 use crate::policy::parse;
@@ -52,13 +52,13 @@ pub(crate) struct Decided<'a> {
 
 impl Approvals {
     /// Returns why the decider may not decide, `None` if they may.
-    fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
+    fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         let (own_calls, roles) = self.of(call.tool, call.effect);
         if call.principal == Some(decider.principal()) && !own_calls {
-            return Some(Mismatch::OwnCall);
+            return Some(DecisionError::OwnCall);
         }
         let has_one = |roles: &BTreeSet<String>| decider.roles().iter().any(|role| roles.contains(&**role));
-        roles.is_some_and(|roles| !has_one(roles)).then_some(Mismatch::DeciderRole)
+        roles.is_some_and(|roles| !has_one(roles)).then_some(DecisionError::DeciderRole)
     }
 
     /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
@@ -118,12 +118,12 @@ impl ToolPolicy {
 
 impl RunPolicy {
     /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
-    pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
+    pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {
-            return Some(Mismatch::DeciderTenant);
+            return Some(DecisionError::DeciderTenant);
         }
         if !decider.is_named() {
-            return Some(Mismatch::DeciderName);
+            return Some(DecisionError::DeciderName);
         }
         self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::usage::Usage;
-use crate::call::{CallId, Decider, Event, EventSink, Mismatch, RunFields, RunSummary, Violation};
+use crate::call::{CallId, Decider, DecisionError, Event, EventSink, RunFields, RunSummary, Violation};
 use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
 use crate::contain::discard;
 use crate::hydrate::EvidenceSet;
@@ -364,7 +364,7 @@ impl Run {
     }
 
     /// Returns the reason why the decider may not decide on a call of this tool in this run. `None` if they may.
-    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
+    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<DecisionError> {
         let options = self.options();
         // A tool that is gone may have had any effect.
         let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation,
+    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, Outcome, RecordedArguments, RecordedViolation,
     ToolInvocationRecord,
 };
 use crate::store::PendingCall;
@@ -236,7 +236,7 @@ pub struct Refusal {
     /// The difference between the call as it was suspended and now, or the reason why the decider may not decide.
     /// `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mismatch: Option<Mismatch>,
+    pub mismatch: Option<DecisionError>,
     /// The places at which the submitted values broke a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<RecordedViolation>,
@@ -328,7 +328,7 @@ impl DecisionRecord {
 
     /// Returns the same decision, refused because its call is not suspended.
     pub(crate) fn not_pending(self) -> Self {
-        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(Mismatch::NotPending));
+        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::NotPending));
         Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 use tool_runtime::agent::{ClientAnswer, Delivery, Incoming, QueueError, RunQueue};
-use tool_runtime::call::{CallId, Mismatch, Outcome, Question, RecordedViolation, ToolExecResult};
+use tool_runtime::call::{CallId, DecisionError, Outcome, Question, RecordedViolation, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
 use tool_runtime::store::{
     AuditKind, AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
@@ -159,12 +159,12 @@ pub(crate) fn refused(id: &str, error: QueueError) -> Failure {
     }
 }
 
-fn barred(mismatch: Mismatch) -> Failure {
+fn barred(mismatch: DecisionError) -> Failure {
     let failure = Failure::from(&ResumeError::NotAllowed(mismatch));
     let hint = match mismatch {
-        Mismatch::OwnCall => "; somebody else decides with --as NAME",
-        Mismatch::Question => " (`approvals show`)",
-        Mismatch::DeciderRole => "; name it with --role NAME (see `approvals show`)",
+        DecisionError::OwnCall => "; somebody else decides with --as NAME",
+        DecisionError::Question => " (`approvals show`)",
+        DecisionError::DeciderRole => "; name it with --role NAME (see `approvals show`)",
         _ => "",
     };
     Failure { message: format!("{}{hint}", failure.message), ..failure }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Body, Delivered, Failed};
-use crate::call::{CallId, Intervention, JsonText, Mismatch, Outcome, Question, SafeError, ToolExecResult, Violation};
+use crate::call::{
+    CallId, DecisionError, Intervention, JsonText, Outcome, Question, SafeError, ToolExecResult, Violation,
+};
 use crate::media::{Beside, LeftOut};
 
 /// The document: the data for UIs, without data for the model alone or operators alone.
@@ -27,7 +29,7 @@ struct Document {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Violation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mismatch: Option<Mismatch>,
+    mismatch: Option<DecisionError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     question: Option<Question>,
     executed: bool,

@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::call::{
-    CallId, Cause, Delivered, Failed, JsonText, Mismatch, Outcome, Question, SafeError, Suspension, ToolExecResult,
-    Violation,
+    CallId, Cause, DecisionError, Delivered, Failed, JsonText, Outcome, Question, SafeError, Suspension,
+    ToolExecResult, Violation,
 };
 use crate::runner::ResumeError;
 
@@ -51,7 +51,7 @@ pub(in crate::runner) struct Refusal {
     pub(in crate::runner) reason: Option<Reason>,
     pub(in crate::runner) cause: Option<Cause>,
     /// The difference between the suspended call and the call now.
-    pub(in crate::runner) mismatch: Option<Mismatch>,
+    pub(in crate::runner) mismatch: Option<DecisionError>,
     /// Set if the model was never offered the tool and must not learn that it exists.
     pub(in crate::runner) concealed: bool,
 }
@@ -94,7 +94,7 @@ impl Stop {
     }
 
     /// Creates a stop for a waiting call that does not match the decision or the result that would finish it.
-    pub(in crate::runner) fn mismatch(mismatch: Mismatch) -> Self {
+    pub(in crate::runner) fn mismatch(mismatch: DecisionError) -> Self {
         let mut stop = Self::new(Outcome::ApprovalMismatch);
         stop.mismatch = Some(mismatch);
         stop.reason(mismatch.to_string(), None)

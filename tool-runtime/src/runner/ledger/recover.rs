@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    CallId, JsonText, Mismatch, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
+    CallId, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -124,7 +124,7 @@ pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<
 fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
     // This process's clock may be behind that of the process which began the call.
-    if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != Mismatch::Clock) {
+    if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != DecisionError::Clock) {
         return None;
     }
     run.remembered().label(&waited.labels);

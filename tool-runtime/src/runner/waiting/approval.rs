@@ -2,7 +2,7 @@
 
 use crate::call::PendingGraph;
 use crate::call::{
-    ArgumentChangeKind, Cause, Decider, Intervention, Mismatch, Outcome, Question, RecordedArguments, Suspension,
+    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, Question, RecordedArguments, Suspension,
     ToolCall, ToolExecResult,
 };
 use crate::hydrate::Hydrated;
@@ -164,7 +164,7 @@ fn approved(
         record.arguments = RecordedArguments::Masked(hydrated.frozen.decided_on());
     }
     if !edited && hydrated.digest() != pending.argument_digest {
-        let mut refused = refused(pending, Mismatch::Arguments);
+        let mut refused = refused(pending, DecisionError::Arguments);
         refused.stop = refused.stop.reason("the arguments are read differently", None);
         return Err(refused);
     }
@@ -175,12 +175,12 @@ fn approved(
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
             // The server of a discovered tool has published another definition since.
-            false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(Mismatch::Definition),
+            false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(DecisionError::Definition),
             false if run.options().tools.as_ref().is_some_and(|tools| !tools.contains(pending.tool.as_str())) => {
-                Stop::mismatch(Mismatch::Tools)
+                Stop::mismatch(DecisionError::Tools)
             }
-            false if gained => Stop::mismatch(Mismatch::Labels),
-            false => Stop::mismatch(Mismatch::Roles),
+            false if gained => Stop::mismatch(DecisionError::Labels),
+            false => Stop::mismatch(DecisionError::Roles),
         };
         let shown = Shown::Masked(hydrated.frozen.decided_on());
         return Err(Refused { stop, shown });

@@ -3,7 +3,7 @@
 //! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
 //! call is claimed, so after a mismatch it waits for a run that matches.
 
-use crate::call::{Mismatch, Outcome, Suspension, ToolExecResult};
+use crate::call::{DecisionError, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::RunTools;
@@ -46,23 +46,23 @@ pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(),
 }
 
 /// Returns the refusal of a decision or result for a waiting call.
-pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Refused {
+pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: DecisionError) -> Refused {
     let shown = Shown::Masked(pending.shown_arguments.clone());
     Refused { stop: Stop::mismatch(mismatch), shown }
 }
 
-pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
+pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<DecisionError> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
     let checks = [
-        (definition != Some(pending.definition_hash), Mismatch::Definition),
-        (run.policy().revision() != pending.policy_revision, Mismatch::Policy),
-        (json::digest(pending.arguments.as_str()) != pending.argument_digest, Mismatch::Arguments),
-        (options.roles.iter().any(|role| !pending.roles.contains(role)), Mismatch::Roles),
-        (options.attributes != pending.attributes, Mismatch::Attributes),
-        (options.caller != pending.caller, Mismatch::Caller),
-        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), Mismatch::Tools),
-        (is_before(shared.clock.now(), pending.created_at), Mismatch::Clock),
+        (definition != Some(pending.definition_hash), DecisionError::Definition),
+        (run.policy().revision() != pending.policy_revision, DecisionError::Policy),
+        (json::digest(pending.arguments.as_str()) != pending.argument_digest, DecisionError::Arguments),
+        (options.roles.iter().any(|role| !pending.roles.contains(role)), DecisionError::Roles),
+        (options.attributes != pending.attributes, DecisionError::Attributes),
+        (options.caller != pending.caller, DecisionError::Caller),
+        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), DecisionError::Tools),
+        (is_before(shared.clock.now(), pending.created_at), DecisionError::Clock),
     ];
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
@@ -72,12 +72,12 @@ pub(in crate::runner) async fn barred(
     run: &Run,
     waiting: &Waiting,
     decision: DecisionRecord,
-    mismatch: Mismatch,
+    mismatch: DecisionError,
 ) -> ResumeError {
     let mut refused = refused(&waiting.call, mismatch);
     refused.stop.outcome = Outcome::PolicyDenied;
     refuse(run, waiting, decision, refused).await;
-    if mismatch == Mismatch::DeciderTenant {
+    if mismatch == DecisionError::DeciderTenant {
         // The decider's error reveals nothing, so without this log line a service that omits the tenant would not find
         // its mistake.
         let (text, call) = (mismatch.to_string(), &waiting.call);

@@ -1,6 +1,6 @@
 //! Decisions from outside a run: permission queries, and the checks before a decision is posted to another process.
 
-use crate::call::{Caller, Decider, Mismatch, Question, Suspension};
+use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::policy::RunPolicy;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::comparison;
@@ -35,7 +35,7 @@ pub(in crate::runner) async fn admits(
     let given = Given { purpose, kind, decider, question: Some(question) };
     match asked(run, question.call_id(), &given).await? {
         Ok(_) => Ok(()),
-        Err(_) => Err(ResumeError::NotAllowed(Mismatch::Question)),
+        Err(_) => Err(ResumeError::NotAllowed(DecisionError::Question)),
     }
 }
 

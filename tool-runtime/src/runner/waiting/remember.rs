@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{Decider, Mismatch, Question, Suspension, Verdict};
+use crate::call::{Decider, DecisionError, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::suspend::{Given, asked};
@@ -238,7 +238,7 @@ pub(in crate::runner) async fn remember(
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match asked(run, id, &given).await.map_err(GrantError::Resume)? {
         Ok((waiting, _)) => waiting.call,
-        Err(_) => return Err(GrantError::Resume(ResumeError::NotAllowed(Mismatch::Question))),
+        Err(_) => return Err(GrantError::Resume(ResumeError::NotAllowed(DecisionError::Question))),
     };
     let now = run.shared().clock.now();
     if call.is_expired(now) {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::call::{CallId, Mismatch};
+use crate::call::{CallId, DecisionError};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished. Nothing was changed: a call that waited still waits.
@@ -16,16 +16,16 @@ pub enum ResumeError {
     NotWaiting(CallId),
     /// The decider may not decide on this call, or a posted decision answers another question than the call asks now.
     /// The attempt is recorded.
-    NotAllowed(Mismatch),
+    NotAllowed(DecisionError),
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
     /// Returns the error for a decider who may not decide. For a decider of another tenant, the call does not exist.
-    pub(crate) fn barred(call: &CallId, mismatch: Mismatch) -> Self {
+    pub(crate) fn barred(call: &CallId, mismatch: DecisionError) -> Self {
         match mismatch {
-            Mismatch::DeciderTenant => Self::NotWaiting(call.clone()),
+            DecisionError::DeciderTenant => Self::NotWaiting(call.clone()),
             mismatch => Self::NotAllowed(mismatch),
         }
     }

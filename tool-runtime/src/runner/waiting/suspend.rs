@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{
-    ArgumentChangeKind, CallId, Decider, JsonText, Mismatch, Outcome, PendingGraph, Question, Suspension,
+    ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Outcome, PendingGraph, Question, Suspension,
     ToolExecResult, ledger_key,
 };
 use crate::contain::discard;
@@ -203,7 +203,7 @@ pub(in crate::runner) async fn asked(
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }
     if given.question.is_some_and(|question| *question != waiting.call.question()) {
-        let refused = comparison::refused(&waiting.call, Mismatch::Question);
+        let refused = comparison::refused(&waiting.call, DecisionError::Question);
         return Ok(Err(comparison::refuse(run, &waiting, decision, refused).await));
     }
     Ok(Ok((waiting, decision)))

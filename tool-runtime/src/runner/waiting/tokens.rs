@@ -10,7 +10,7 @@ use chacha20poly1305::aead::{Aead as _, Generate as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Mismatch, Question, Suspension};
+use crate::call::{CallId, DecisionError, Question, Suspension};
 use crate::runner::run::restore::{put_back, restore};
 use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
@@ -88,7 +88,7 @@ pub enum TokenError {
     /// The call belongs to another tenant.
     OtherTenant,
     /// The suspended call differs from the one that would run.
-    Mismatch(Mismatch),
+    Mismatch(DecisionError),
     /// The run cannot be restored.
     Restore(RestoreError),
     /// The system gave no random bytes.
@@ -97,7 +97,7 @@ pub enum TokenError {
 
 impl TokenError {
     /// Returns the stable code: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
-    /// `other_principal`, `other_tenant`, `no_randomness`, and those of [`Mismatch`] and [`RestoreError`].
+    /// `other_principal`, `other_tenant`, `no_randomness`, and those of [`DecisionError`] and [`RestoreError`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -63,7 +63,7 @@ async fn a_decision_answers_the_question_that_the_call_asks_now() {
         let decision = if at % 2 == 0 { ApprovalDecision::Approve } else { ApprovalDecision::Deny(None) };
         let late = run.resume(other, decision, &grace).await.unwrap();
         assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalMismatch, false));
-        assert_eq!(late.error().and_then(|error| error.mismatch), Some(Mismatch::Question));
+        assert_eq!(late.error().and_then(|error| error.mismatch), Some(DecisionError::Question));
         assert!(run.may_decide(other, &grace).await.is_err());
         assert_eq!(run.expire(other).await.unwrap().outcome(), Outcome::ApprovalMismatch);
         assert!(run.pending(&"c1".into()).await.unwrap().is_some(), "it still waits");

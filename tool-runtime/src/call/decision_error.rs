@@ -1,4 +1,4 @@
-//! [`Mismatch`]: the reason why a decision does not fit a waiting call.
+//! [`DecisionError`]: the reason why a decision does not fit a waiting call.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Mismatch {
+pub enum DecisionError {
     /// The tool is gone, or its definition changed.
     Definition,
     /// The policy changed.
@@ -41,7 +41,7 @@ pub enum Mismatch {
     DeciderName,
 }
 
-impl Mismatch {
+impl DecisionError {
     /// Returns a stable word for each case.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -66,7 +66,7 @@ impl Mismatch {
 }
 
 /// A sentence for operators.
-impl fmt::Display for Mismatch {
+impl fmt::Display for DecisionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Definition => "the definition of the tool changed",
