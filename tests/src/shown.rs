@@ -9,7 +9,7 @@
 
 use std::future::Future;
 
-use tool_runtime::agent::{Conversation, Ended, Incoming, RunQueue};
+use tool_runtime::agent::{Conversation, Incoming, RunQueue, TurnOutcome};
 use tool_runtime::call::{Decider, Question, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, GrantError, Remember, ResumeError};
 use tool_runtime::store::{Grant, Store};
@@ -112,7 +112,7 @@ pub trait DecideShown {
         id: &CallId,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> impl Future<Output = Result<Ended, ResumeError>> + Send;
+    ) -> impl Future<Output = Result<TurnOutcome, ResumeError>> + Send;
 }
 
 impl DecideShown for Conversation {
@@ -121,7 +121,7 @@ impl DecideShown for Conversation {
         id: &CallId,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Ended, ResumeError> {
+    ) -> Result<TurnOutcome, ResumeError> {
         let question = question(self, id);
         self.decide(&question, decision, decider).await
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Ended};
+use tool_runtime::agent::{Agent, ClientAnswer, Conversation, TurnOutcome};
 use tool_runtime::wire::{Effort, Format, RequestSettings};
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
@@ -19,7 +19,7 @@ pub struct SixTurns {
     /// The conversation at its end.
     pub conversation: Conversation,
     /// The end of the last turn.
-    pub ended: Ended,
+    pub ended: TurnOutcome,
     /// The requests that the endpoint got.
     pub asked: Vec<Asked>,
     /// The events of the run, those of the hand-over included.
@@ -55,7 +55,7 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let heard = Heard::default();
     let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.clone())));
     let waiting = conversation.send("Double 1, 2 and 500, and tell me where my cursor is.").await;
-    if !matches!(waiting, Ended::Waiting { .. }) {
+    if !matches!(waiting, TurnOutcome::Waiting { .. }) {
         return Err(format!("the client was not asked: {waiting:?}").into());
     }
     let id = conversation.waiting().map(|call| call.id.clone()).next().ok_or("nothing waits")?;

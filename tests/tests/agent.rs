@@ -18,8 +18,8 @@ use tests::DecideShown as _;
 use tests::grace;
 use tests::rig::{self, Heard};
 use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
-    StopReason,
+    Agent, ClientAnswer, Conversation, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
+    StopReason, TurnOutcome,
 };
 use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
@@ -127,9 +127,9 @@ fn is_whole(conversation: &Conversation) {
 }
 
 #[track_caller]
-fn stopped(ended: Ended) -> StopReason {
+fn stopped(ended: TurnOutcome) -> StopReason {
     match ended {
-        Ended::Stopped { reason, .. } => reason,
+        TurnOutcome::Stopped { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -145,13 +145,13 @@ async fn six_turns_of_all_kinds() {
         ScriptedTurn::text("All done.").using(10, 5),
     ]);
     let mut conversation = rig.agent().parallel(4).converse(rig.runner.run(rig.options()));
-    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
+    let TurnOutcome::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
     assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "rig__cursor", Suspension::Client));
     assert_eq!(calls[0].payload.as_ref().map(tool_runtime::call::JsonText::get), Some("\"a.rs\""));
     is_whole(&conversation);
     assert_eq!(rig.heard.done(), ["client_required"]);
     let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
-    assert!(matches!(&ended, Ended::Answered { text } if text == "All done."), "{ended:?}");
+    assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "All done."), "{ended:?}");
     assert_eq!(rig.heard.done(), ["answered"]);
     is_whole(&conversation);
     let results = results(&conversation.history());
@@ -209,7 +209,7 @@ async fn a_hand_over_survives_the_process() {
         .and_call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)];
     let first = rig(turns);
     let mut conversation = first.converse();
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let document = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     drop((conversation, first));
 
@@ -223,11 +223,11 @@ async fn a_hand_over_survives_the_process() {
     assert_eq!(unknown.code(), "not_pending");
     assert_eq!(second.heard.done(), ["not_pending"], "a stream of events ends, also when an answer is refused");
     let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
-    assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
     assert!(conversation.answer([ClientAnswer::value("g", "7")]).await.is_err(), "an answer counts once");
     assert_eq!(second.heard.done(), ["approval_required", "not_pending"]);
     let ended = conversation.decide_shown(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["6", "7", "sent to bob, 4 digits"]);
     assert_eq!(second.heard.done(), ["answered"]);
@@ -246,7 +246,7 @@ async fn going_on_without_an_answer_gives_the_calls_up() {
     ]);
     let mut conversation = rig.converse();
     conversation.send("Go.").await;
-    assert!(matches!(conversation.send("Never mind.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));
     let results = results(&conversation.history());
     assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("Nobody acted")), "{results:?}");
     assert_eq!(rig.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
@@ -260,7 +260,7 @@ async fn the_model_reads_that_a_client_failed() {
     let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let failed = ClientAnswer::Failed { id: "g".into() };
-    assert!(matches!(conversation.answer([failed]).await, Ok(Ended::Answered { .. })));
+    assert!(matches!(conversation.answer([failed]).await, Ok(TurnOutcome::Answered { .. })));
     assert!(results(&conversation.history())[0].1.contains("could not execute"));
 }
 
@@ -336,7 +336,7 @@ async fn limits_end_a_turn() {
     // A run without calls left may still answer.
     let calls = format!("{POLICY}\n[budgets.run]\ncalls = 1");
     let limited = with_policy(&calls, [again(1), again(2), ScriptedTurn::text("That is all.")]);
-    assert!(matches!(limited.converse().send("Go.").await, Ended::Answered { .. }));
+    assert!(matches!(limited.converse().send("Go.").await, TurnOutcome::Answered { .. }));
 }
 
 #[tokio::test]
@@ -359,7 +359,7 @@ async fn nothing_runs_from_an_unclean_end() {
         assert!(matches!(reason, StopReason::Incomplete { finish: of, .. } if of == finish), "{reason:?}");
         let outcomes = rig.outcomes().await;
         assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::IncompleteCall) && outcomes.len() == 2);
-        assert!(matches!(conversation.send("Go on.").await, Ended::Answered { .. }));
+        assert!(matches!(conversation.send("Go on.").await, TurnOutcome::Answered { .. }));
         is_whole(&conversation);
     }
 }
@@ -372,7 +372,7 @@ async fn a_model_that_fails_leaves_what_was_said() {
     assert_eq!(reason.code(), "model_unauthorised");
     let events = rig.heard.take();
     assert!(events.iter().any(|event| matches!(event, Event::Error { code, .. } if code == "model_unauthorised")));
-    assert!(matches!(conversation.send("Still there?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Still there?").await, TurnOutcome::Answered { .. }));
 }
 
 #[tokio::test]

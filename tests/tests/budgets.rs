@@ -11,7 +11,7 @@ use tests::Shown as _;
 use serde_json::Value;
 use tests::hooked::{HookedStore, Then};
 use tests::processes::{Door, Happened, Processes, World};
-use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn, StopReason};
+use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
 use tool_runtime::wire::Usage;
@@ -280,13 +280,13 @@ async fn turns_are_counted_over_runs_and_processes() {
         let rules = format!("budgets.{holder} = {{ window = '1h', turns = 3 }}");
         let turns = |many| Agent::new(ScriptedModel::new((0..many).map(|_| ScriptedTurn::text("Yes."))));
         let mut first = turns(2).converse(rig.process(&rules).run(ada()));
-        assert!(matches!(first.send("One?").await, Ended::Answered { .. }));
-        assert!(matches!(first.send("Two?").await, Ended::Answered { .. }));
+        assert!(matches!(first.send("One?").await, TurnOutcome::Answered { .. }));
+        assert!(matches!(first.send("Two?").await, TurnOutcome::Answered { .. }));
         let mut second = turns(1).converse(rig.process(&rules).run(ada().principal(of)));
-        assert!(matches!(second.send("One?").await, Ended::Answered { .. }), "{holder}");
+        assert!(matches!(second.send("One?").await, TurnOutcome::Answered { .. }), "{holder}");
         for conversation in [&mut first, &mut second] {
             match conversation.send("Three?").await {
-                Ended::Stopped { reason: StopReason::Budget(exceeded), .. } => {
+                TurnOutcome::Stopped { reason: StopReason::Budget(exceeded), .. } => {
                     assert_eq!(exceeded.key(), format!("budgets.{holder}.turns"));
                 }
                 ended => panic!("{holder}: {ended:?}"),
@@ -298,11 +298,11 @@ async fn turns_are_counted_over_runs_and_processes() {
         assert_eq!(call.outcome(), Outcome::Ok, "{holder}");
         let other = if holder == "tenant" { ada().tenant("south") } else { ada().principal("bob") };
         let mut other = turns(1).converse(rig.process(&rules).run(other));
-        assert!(matches!(other.send("One?").await, Ended::Answered { .. }), "{holder}");
+        assert!(matches!(other.send("One?").await, TurnOutcome::Answered { .. }), "{holder}");
         // The next window.
         rig.clock.advance(Duration::from_hours(1));
         let mut later = turns(1).converse(rig.process(&rules).run(ada()));
-        assert!(matches!(later.send("One?").await, Ended::Answered { .. }), "{holder}");
+        assert!(matches!(later.send("One?").await, TurnOutcome::Answered { .. }), "{holder}");
     }
 }
 
@@ -467,11 +467,11 @@ async fn a_model_is_not_asked_beyond_a_budget_of_its_tenant() {
     ];
     let agent = Agent::new(ScriptedModel::new(turns));
     let mut first = agent.converse(rig.process(rules).run(ada()));
-    assert!(matches!(first.send("Read.").await, Ended::Answered { .. }));
+    assert!(matches!(first.send("Read.").await, TurnOutcome::Answered { .. }));
     let agent = Agent::new(ScriptedModel::new([]));
     let mut second = agent.converse(rig.process(rules).run(ada().principal("bob")));
     match second.send("Read.").await {
-        Ended::Stopped { reason: StopReason::Budget(exceeded), .. } => {
+        TurnOutcome::Stopped { reason: StopReason::Budget(exceeded), .. } => {
             assert_eq!(exceeded.key(), "budgets.tenant.tokens");
             assert!(exceeded.until().is_some());
         }

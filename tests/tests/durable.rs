@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, Durable, Ended, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation,
-    ScriptedModel, ScriptedTurn, Show, Step, Unfinished, Work,
+    Agent, Conversation, Durable, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel,
+    ScriptedTurn, Show, Step, TurnOutcome, Unfinished, Work,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
@@ -186,7 +186,7 @@ impl Process {
                         Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &tests::grace());
                     conversation.accept_on(self, "decision d", approved).await?;
                 }
-                Step::Ended(Ended::Answered { text }) => return Ok(text),
+                Step::Ended(TurnOutcome::Answered { text }) => return Ok(text),
                 Step::Ended(ended) => panic!("{ended:?}"),
                 _ => {}
             }

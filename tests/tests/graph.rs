@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use notes::{Happened, Seats, Table, World};
 use tokio::sync::Barrier;
 use tool_runtime::agent::{
-    Agent, Conversation, Ended, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show,
+    Agent, Conversation, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show, TurnOutcome,
 };
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
@@ -184,7 +184,7 @@ async fn nothing_of_the_childs_conversation_is_in_the_parents() {
     let model = [call("p1", "graph__researcher", r#"{"task":"Read."}"#), ScriptedTurn::text("Thanks.")];
     let mut conversation = Agent::new(ScriptedModel::new(model)).converse(runner.run(rig.options()));
     let ended = conversation.send("Read the page.").await;
-    assert!(matches!(ended, Ended::Answered { text } if text == "Thanks."));
+    assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Thanks."));
     let history = serde_json::to_string(&conversation.history()).expect("JSON");
     assert!(history.contains("Done.") && !history.contains("stranger"), "{history}");
     let said = |event: &Event| matches!(event, Event::TextDelta { text, .. } if text.contains("Done."));

@@ -34,7 +34,7 @@ use tests::server::{Reply, Server};
 use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
-use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
+use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelErrorKind, TurnOutcome};
 use tool_runtime::wire::{
     CallStatus, Decoded, Effort, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind,
 };
@@ -77,7 +77,7 @@ async fn six_turns_run_in_every_format() {
     for &format in Format::ALL {
         for strict in [false, true] {
             let six = six_turns::hold(format, strict).await.unwrap();
-            assert!(matches!(&six.ended, Ended::Answered { text } if text.contains("line 7")), "{:?}", six.ended);
+            assert!(matches!(&six.ended, TurnOutcome::Answered { text } if text.contains("line 7")), "{:?}", six.ended);
             let results: Vec<_> = six
                 .conversation
                 .history()
@@ -280,7 +280,7 @@ async fn the_user_sees_what_happened() {
     let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let model = client(Format::OpenAiChat, &server).build().unwrap();
     let mut conversation = Agent::new(model).converse(run);
-    let Ended::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };
+    let TurnOutcome::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };
     assert!(reason.to_string().contains("is this the right URL and format?"), "{reason}");
-    assert!(matches!(conversation.send("Hello?").await, Ended::Answered { text } if text == "Here I am."));
+    assert!(matches!(conversation.send("Hello?").await, TurnOutcome::Answered { text } if text == "Here I am."));
 }

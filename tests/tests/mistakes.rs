@@ -7,7 +7,7 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::service::ServiceExt as _;
 use serde_json::{Value, json};
 use tests::rig::Heard;
-use tool_runtime::agent::{Agent, Conversation, Ended, Graph, ScriptedModel, ScriptedTurn, StopReason};
+use tool_runtime::agent::{Agent, Conversation, Graph, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::call::Violation;
 use tool_runtime::mcp::serve::{McpServer, Peer};
 use tool_runtime::runner::Run;
@@ -289,8 +289,8 @@ fn turn(id: &str, seats: u32) -> ScriptedTurn {
 
 /// The request for clarification is the last text of the history and of every stream.
 #[track_caller]
-fn asks(conversation: &Conversation, ended: &Ended, heard: &Heard) {
-    let Ended::Stopped { reason: StopReason::AskUser, text } = ended else { panic!("{ended:?}") };
+fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &Heard) {
+    let TurnOutcome::Stopped { reason: StopReason::AskUser, text } = ended else { panic!("{ended:?}") };
     assert!(text.contains("an even number"), "{text}");
     let messages = conversation.history();
     assert_eq!(messages.iter().filter(|message| message.text() == *text).count(), 1);
@@ -324,10 +324,10 @@ async fn a_stopped_conversation_has_a_text_for_the_user() {
     let saved = conversation.save().await.expect("a document");
     let mut restored = agent.restore(&runner, options(), &saved).await.expect("a conversation");
     let tool_runtime::agent::Step::Ended(ended) = restored.step().await else { panic!("it had ended") };
-    assert!(matches!(&ended, Ended::Stopped { reason: StopReason::AskUser, text } if !text.is_empty()));
+    assert!(matches!(&ended, TurnOutcome::Stopped { reason: StopReason::AskUser, text } if !text.is_empty()));
     assert_eq!(restored.history(), conversation.history());
     let ended = restored.send("Four, then.").await;
-    assert!(matches!(ended, Ended::Answered { text } if text == "Reserved."));
+    assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Reserved."));
 }
 
 #[tokio::test]
@@ -342,7 +342,7 @@ async fn a_model_that_mends_its_call_is_not_stopped() {
     ];
     let agent = Agent::new(ScriptedModel::new(turns));
     let mut conversation = agent.converse(run());
-    assert!(matches!(conversation.send("Reserve.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Reserve.").await, TurnOutcome::Answered { .. }));
 }
 
 #[tokio::test]

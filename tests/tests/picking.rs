@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::agent::{
-    Agent, Ended, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel, ScriptedTurn, Show,
+    Agent, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel, ScriptedTurn, Show, TurnOutcome,
 };
 use tool_runtime::catalog::{CatalogBuilder, PickOptions, Scorer};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -142,7 +142,7 @@ async fn a_model_finds_what_it_was_not_offered() {
     let agent = Agent::new(model.clone()).pick(PickOptions::new(1));
     let runner = runner(ALL, |_| {});
     let mut conversation = agent.converse(runner.run(RunOptions::new()));
-    assert!(matches!(conversation.send("What is the weather?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("What is the weather?").await, TurnOutcome::Answered { .. }));
     let turns = conversation.turns();
     let outcomes: Vec<_> = turns.iter().flat_map(|turn| turn.calls.iter().filter_map(|call| call.outcome)).collect();
     assert_eq!(outcomes[0], Outcome::Unavailable);
@@ -172,7 +172,7 @@ async fn without_a_search_a_call_loads_its_tool() {
     ]);
     let agent = Agent::new(model.clone()).pick(PickOptions::new(1));
     let mut conversation = agent.converse(runner(WITHOUT_SEARCH, |_| {}).run(RunOptions::new()));
-    assert!(matches!(conversation.send("What is the weather?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("What is the weather?").await, TurnOutcome::Answered { .. }));
     assert_eq!(conversation.run().summary().calls.get(&Outcome::Unavailable), Some(&1));
     assert_eq!(conversation.run().summary().calls.get(&Outcome::Ok), Some(&1));
     assert_eq!(model.offered()[0], ["geo__weather"]);

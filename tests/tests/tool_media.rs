@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::rig::Heard;
-use tool_runtime::agent::{Agent, Ended, SavedConversation, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
@@ -248,7 +248,7 @@ async fn the_model_gets_the_file_and_a_saved_conversation_keeps_it() {
     let script = [ScriptedTurn::call("c", "pages__show", "{}"), ScriptedTurn::text("A page.")];
     let agent = Agent::new(ScriptedModel::new(script));
     let mut conversation = agent.converse(rig.run);
-    assert!(matches!(conversation.send("Show it.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Show it.").await, TurnOutcome::Answered { .. }));
     let file = |history: &[Message]| match &history[2] {
         Message::Result(result) => result.media.clone(),
         other => panic!("{other:?}"),
@@ -267,7 +267,7 @@ async fn many_files_neither_grow_a_conversation_nor_its_document() {
     let script = (0..6).map(|at| ScriptedTurn::call(format!("c{at}"), "pages__many", arguments(at)));
     let agent = Agent::new(ScriptedModel::new(script.chain([ScriptedTurn::text("Six."), ScriptedTurn::text("Yes.")])));
     let mut conversation = agent.converse(rig.run);
-    assert!(matches!(conversation.send("All of them.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("All of them.").await, TurnOutcome::Answered { .. }));
     let files = |history: &[Message]| -> Vec<usize> {
         let results = history.iter().filter_map(|message| match message {
             Message::Result(result) => {
@@ -283,6 +283,6 @@ async fn many_files_neither_grow_a_conversation_nor_its_document() {
     assert!(saved.len() < 28 << 20, "{}", saved.len());
     let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
     let mut conversation = agent.restore(&rig.runner, RunOptions::new(), saved).await.unwrap();
-    assert!(matches!(conversation.send("Sure?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Sure?").await, TurnOutcome::Answered { .. }));
     assert_eq!(files(&conversation.history()), [0, 0, 0, 1, 1, 1]);
 }

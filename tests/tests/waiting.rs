@@ -33,7 +33,7 @@ use std::sync::Arc;
 use tests::DecideShown as _;
 use tests::Shown as _;
 
-use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::call::{CallId, Caller, Decider, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, RestoreError, Run, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -328,15 +328,15 @@ async fn a_conversation_keeps_a_call_that_its_run_does_not_fit() {
     let call = ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#);
     let agent = Agent::new(Arc::new(ScriptedModel::new([call, ScriptedTurn::text("As you wish.")])));
     let mut conversation = agent.converse(first.run(ada()));
-    assert!(matches!(conversation.send("Change it.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Change it.").await, TurnOutcome::Waiting { .. }));
     let saved = conversation.save().await.expect("a store");
     let later = runner(&format!("{POLICY}\n[budgets.run]\ncalls = 9\n"), &store);
     let mut conversation = agent.restore(&later, ada(), saved).await.expect("a run");
     let id = CallId::new("person");
     let ended = conversation.decide_shown(&id, ApprovalDecision::Approve, &grace()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
     let ended = conversation.decide_shown(&id, ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
 }
 
 /// Runs a query.

@@ -6,7 +6,7 @@
 //! [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and limits.
 //!
 //! ```
-//! use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+//! use tool_runtime::agent::{Agent, TurnOutcome, ScriptedModel, ScriptedTurn};
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
 //! /// Adds two numbers.
@@ -28,7 +28,7 @@
 //!
 //! let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
 //! let ended = conversation.send("What is 2 + 3?").await;
-//! assert!(matches!(ended, Ended::Answered { text } if text == "It is 5."));
+//! assert!(matches!(ended, TurnOutcome::Answered { text } if text == "It is 5."));
 //! # Ok(()) })
 //! # }
 //! ```
@@ -39,7 +39,6 @@ mod answer_error;
 mod code;
 mod conversation;
 mod durable;
-mod ended;
 mod graph;
 mod history;
 #[cfg(feature = "http")]
@@ -48,6 +47,7 @@ mod incoming;
 mod meter;
 mod model;
 mod model_error;
+mod outcome;
 mod picking;
 mod prices;
 mod saved;
@@ -68,11 +68,11 @@ pub use answer_error::AnswerError;
 pub use code::CodeMode;
 pub use conversation::Conversation;
 pub use durable::{Durable, Unfinished, Work};
-pub use ended::{Ended, StopReason, WaitingCall};
 pub use graph::Graph;
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};
 pub use model_error::{ModelError, ModelErrorKind};
+pub use outcome::{StopReason, TurnOutcome, WaitingCall};
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use office_tools::Failure;
 use office_tools::docs::{DocumentIndex, Hit, search};
-use tool_runtime::agent::{Agent, Ended, Graph, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, Graph, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 struct Library;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     let mut conversation = Agent::new(outer).converse(runner.run(RunOptions::new().principal("ada")));
-    if let Ended::Answered { text } = conversation.send("May I book first class?").await {
+    if let TurnOutcome::Answered { text } = conversation.send("May I book first class?").await {
         println!("{text}");
     }
     Ok(())

@@ -5,7 +5,7 @@ use divan::Bencher;
 use tests::server::{Reply, Server};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelRequest, Show, TurnOutcome};
 use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format};
 
@@ -34,7 +34,7 @@ fn send_once_more(bencher: Bencher, turns: usize, model: impl ModelClient + 'sta
     let mut conversation = Agent::new(model).converse(runner(10).run(RunOptions::new()));
     let mut send = || {
         let ended = runtime.block_on(conversation.send("What is there to do today, and who is it for?"));
-        assert!(matches!(ended, Ended::Answered { .. }));
+        assert!(matches!(ended, TurnOutcome::Answered { .. }));
     };
     (0..turns).for_each(|_| send());
     bencher.bench_local(send);

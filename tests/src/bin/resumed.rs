@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tests::grace;
 use tests::rig::{Cursor, Heard};
-use tool_runtime::agent::{Agent, Conversation, Ended, Incoming, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, Conversation, Incoming, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -73,7 +73,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     let agent = Agent::new(Arc::new(ScriptedModel::new([first, ScriptedTurn::text("That is all.")])));
     let heard = Heard::default();
     let mut conversation = agent.converse(runner.run(RunOptions::new().events(Arc::new(heard.clone()))));
-    if !matches!(conversation.send("Go.").await, Ended::Waiting { .. }) {
+    if !matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }) {
         return Err(format!("{name}: nothing waits").into());
     }
     let mut encoder = UiEncoder::new(Protocol::UiMessageStream);
@@ -91,7 +91,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     let encoder = UiEncoder::resuming(Protocol::UiMessageStream, "msg_1", waiting(&conversation));
     let request = conversation.chat_reader().read(body.to_string().as_bytes())?;
     let ended = conversation.receive(Incoming::posted(request, &grace())).await?;
-    if !matches!(ended, Ended::Answered { .. }) {
+    if !matches!(ended, TurnOutcome::Answered { .. }) {
         return Err(format!("{name}: {ended:?}").into());
     }
     write(&folder.join(format!("{name}-second.sse")), Vec::new(), encoder, &heard.take())

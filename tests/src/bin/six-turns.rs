@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use tests::six_turns;
 use tool_runtime::Event;
-use tool_runtime::agent::Ended;
+use tool_runtime::agent::TurnOutcome;
 use tool_runtime::wire::Format;
 use tool_runtime::wire::ui::{Protocol, UiEncoder};
 
@@ -30,7 +30,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(folder.join(format!("{format}.typed.jsonl")), bodies.join("\n") + "\n")?;
         for strict in [false, true] {
             let six = runtime.block_on(six_turns::hold(format, strict))?;
-            if !matches!(six.ended, Ended::Answered { .. }) {
+            if !matches!(six.ended, TurnOutcome::Answered { .. }) {
                 return Err(format!("{format}: {:?}", six.ended).into());
             }
             let bodies: Vec<_> = six.asked.iter().map(|asked| asked.body.as_str()).collect();

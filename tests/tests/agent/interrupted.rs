@@ -92,7 +92,7 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     let call = || ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#);
     let rig = with_policy(&policy, [call(), ScriptedTurn::text("I see.")]);
     let mut conversation = rig.converse();
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let waits = conversation.save().await.expect("saved");
     let id = "b".into();
     let grace = grace();
@@ -108,7 +108,7 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     let mut again = rig.agent().restore(&rig.runner, rig.options(), waits).await.expect("restored");
     let ended =
         again.decide_shown(&id, ApprovalDecision::Approve, &grace).await.expect("the document says that it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(codes(&again), ["outcome_unknown"], "it was decided elsewhere, once");
     assert_eq!(rig.outcomes().await, [("b".to_owned(), Outcome::OutcomeUnknown)]);
 }
@@ -123,7 +123,7 @@ async fn a_store_that_fails_loses_no_decision() {
     let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     let runner = builder.store(store).build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     for _ in 0..2 {
         fault.fail(true);
         let ended =
@@ -134,7 +134,7 @@ async fn a_store_that_fails_loses_no_decision() {
         fault.fail(false);
     }
     let ended = conversation.decide_shown(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(codes(&conversation), ["sent to bob, 1 digits"]);
     is_whole(&conversation);
 }
@@ -146,7 +146,7 @@ async fn a_call_of_other_people_is_not_looked_up() {
     let rig = rig([send(), ScriptedTurn::text("I see.")]);
     let options = |principal: &str| RunOptions::new().run_id("run-1").principal(principal);
     let mut owner = rig.agent().converse(rig.runner.run(options("ada")));
-    assert!(matches!(owner.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(owner.send("Go.").await, TurnOutcome::Waiting { .. }));
     // The same conversation of somebody else, interrupted before its call was suspended.
     let mut document = serde_json::to_value(owner.save().await.expect("saved")).expect("JSON");
     document["run"]["principal"] = "mallory".into();
@@ -155,7 +155,7 @@ async fn a_call_of_other_people_is_not_looked_up() {
     let saved: SavedConversation = serde_json::from_value(document).expect("a document");
     let mut theirs = rig.agent().restore(&rig.runner, options("mallory"), saved).await.expect("restored");
     let ended = theirs.receive(tool_runtime::agent::Incoming::new()).await.expect("an empty request");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(theirs.waiting().count(), 0);
     assert!(owner.waiting().next().expect("it waits").shown_arguments.as_ref().expect("shown").get().contains("bob"));
 }

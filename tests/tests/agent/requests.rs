@@ -46,7 +46,7 @@ async fn one_request_decides_answers_and_says() {
     }
     assert!(conversation.check(&whole()).await.is_ok());
     let ended = conversation.receive(whole()).await.expect("they wait");
-    assert!(matches!(ended, Ended::Answered { ref text } if text == "Done."), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Done."), "{ended:?}");
     let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
     assert_eq!(account, [Some(Outcome::Ok); 2]);
     let history = conversation.history();
@@ -64,7 +64,7 @@ async fn an_empty_request_continues_an_interrupted_turn() {
     let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
     let ended = conversation.receive(Incoming::new()).await.expect("nothing to refuse");
-    assert!(matches!(ended, Ended::Answered { ref text } if text == "Here."), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Here."), "{ended:?}");
     is_whole(&conversation);
 }
 
@@ -72,7 +72,7 @@ async fn an_empty_request_continues_an_interrupted_turn() {
 async fn a_call_that_waits_says_what_a_person_has_to_know() {
     let rig = rig([two_that_wait()]);
     let mut conversation = rig.converse();
-    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
+    let TurnOutcome::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
     let shown: Vec<_> = calls.iter().map(|call| call.shown_arguments.as_ref().expect("arguments").get()).collect();
     assert_eq!(shown[0], r#"{"file":"a.rs"}"#);
     assert!(shown[1].contains(r#""to":"bob""#) && !shown[1].contains("1234"), "{}", shown[1]);
@@ -116,7 +116,7 @@ async fn refusals_and_empty_answers_are_reported() {
         ScriptedTurn::text("Hello."),
     ]);
     let mut conversation = rig.converse();
-    let Ended::Stopped { reason, text } = conversation.send("Harm.").await else { panic!("no answer") };
+    let TurnOutcome::Stopped { reason, text } = conversation.send("Harm.").await else { panic!("no answer") };
     assert_eq!((reason.code(), text.as_str()), ("refusal", "I cannot help with that."));
     let shown = rig.heard.take();
     assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text, .. } if text.contains("cannot help"))));
@@ -126,7 +126,7 @@ async fn refusals_and_empty_answers_are_reported() {
         assert_eq!(stopped(conversation.send("Hello?").await).code(), "empty_answer");
         is_whole(&conversation);
     }
-    assert!(matches!(conversation.send("Hello?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Hello?").await, TurnOutcome::Answered { .. }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,7 +228,7 @@ async fn a_model_that_panics_stops_its_turn_only() {
         // The conversation continues, here with a model that works.
         let saved = conversation.save().await.expect("a store");
         let mut conversation = rig.agent().restore(&runner, rig.options(), saved).await.expect("a run");
-        assert!(matches!(conversation.send("Hello?").await, Ended::Answered { .. }), "{place}");
+        assert!(matches!(conversation.send("Hello?").await, TurnOutcome::Answered { .. }), "{place}");
         is_whole(&conversation);
     }
 }
@@ -237,10 +237,10 @@ async fn a_model_that_panics_stops_its_turn_only() {
 async fn an_answer_that_does_not_fit_can_be_corrected() {
     let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Line 7.")]);
     let mut conversation = rig.converse();
-    assert!(matches!(conversation.send("Where am I?").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Where am I?").await, TurnOutcome::Waiting { .. }));
     drop(rig.heard.take());
     let ended = conversation.answer([ClientAnswer::value("c", "\"seven\"")]).await.expect("it waits");
-    let Ended::Waiting { calls } = ended else { panic!("it still waits: {ended:?}") };
+    let TurnOutcome::Waiting { calls } = ended else { panic!("it still waits: {ended:?}") };
     let refused = calls[0].refused.as_ref().expect("why");
     assert_eq!((refused.error_code, refused.errors[0].keyword.as_str()), (Outcome::ApprovalMismatch, "type"));
     let events = rig.heard.take();
@@ -252,7 +252,7 @@ async fn an_answer_that_does_not_fit_can_be_corrected() {
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("a run");
     assert!(conversation.waiting().next().expect("it waits").refused.is_some());
     let ended = conversation.answer([ClientAnswer::value("c", "7")]).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     is_whole(&conversation);
 }
 
@@ -260,11 +260,11 @@ async fn an_answer_that_does_not_fit_can_be_corrected() {
 async fn an_answer_that_does_not_fit_is_told_beside_a_message_too() {
     let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Never mind.")]);
     let mut conversation = rig.converse();
-    assert!(matches!(conversation.send("Where am I?").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Where am I?").await, TurnOutcome::Waiting { .. }));
     drop(rig.heard.take());
     let both = Incoming::new().answer(ClientAnswer::value("c", "\"seven\"")).text("Line seven.");
     let ended = conversation.receive(both).await.expect("it waited");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     let events = rig.heard.take();
     let told = |event: &&Event| matches!(event, Event::Error { code, .. } if code == "approval_mismatch");
     assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
@@ -334,7 +334,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     });
     let runner = runner.build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options().run_id("run-1")));
-    assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Answered { .. }));
     assert_eq!(stopped(conversation.send("Again.").await).code(), "model_unauthorised");
     let mut broken = Agent::new(Broken).converse(runner.run(rig.options().run_id("run-1")));
     assert_eq!(stopped(broken.send("Go.").await).code(), "model_error");
@@ -363,7 +363,7 @@ async fn a_forced_choice_holds_for_the_first_turn() {
         let rig = rig(turns());
         let agent = rig.agent().settings(RequestSettings::new().tool_choice(choice.clone()));
         let mut conversation = agent.converse(rig.runner.run(rig.options()));
-        assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+        assert!(matches!(conversation.send("Go.").await, TurnOutcome::Answered { .. }));
         let asked: Vec<_> = rig.model.settings().into_iter().map(|settings| settings.tool_choice).collect();
         assert_eq!(asked, expected, "{choice:?}");
         let flagged = conversation.turns()[0].calls[0].outside_choice;

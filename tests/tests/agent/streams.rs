@@ -46,7 +46,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
 
     let second = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     let incoming = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
-    assert!(matches!(conversation.receive(incoming).await, Ok(Ended::Answered { .. })));
+    assert!(matches!(conversation.receive(incoming).await, Ok(TurnOutcome::Answered { .. })));
     let second = read(second).await;
     let kinds = kinds(&second);
     assert_eq!(kinds[..2], ["start", "tool-output-available"], "the call is updated in place: {second}");
@@ -102,7 +102,7 @@ async fn a_chat_client_decides_in_a_later_request() {
     });
     let text = read(stream).await;
     let (ended, conversation) = turn.await.expect("a turn");
-    assert!(matches!(ended, Ok(Ended::Answered { .. })), "{ended:?}");
+    assert!(matches!(ended, Ok(TurnOutcome::Answered { .. })), "{ended:?}");
     assert!(text.contains("sent to bob") && text.contains("Sent.") && !text.contains("1234"), "{text}");
     is_whole(&conversation);
 }
@@ -118,7 +118,7 @@ async fn a_call_that_the_user_leaves_is_no_part_of_the_next_message() {
         assert!(read(first).await.contains("agent__send"));
         let next = conversation.ui_stream(protocol, "msg_2");
         drop(rig.heard.take());
-        assert!(matches!(conversation.send("No, wait.").await, Ended::Answered { .. }));
+        assert!(matches!(conversation.send("No, wait.").await, TurnOutcome::Answered { .. }));
         let next = read(next).await;
         assert!(next.contains("As you wish.") && !next.contains("agent__send"), "{next}");
         // The run's own sink and the history have how it ended.
@@ -317,10 +317,10 @@ async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     let answer = |json: &str| Incoming::new().answer(ClientAnswer::value("c", json));
     let ended = conversation.receive(answer("\"nowhere\"")).await;
-    assert!(matches!(ended, Ok(Ended::Waiting { .. })), "{ended:?}");
+    assert!(matches!(ended, Ok(TurnOutcome::Waiting { .. })), "{ended:?}");
     assert_eq!(kinds(&read(stream).await), ["start", "error"]);
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    assert!(matches!(conversation.receive(answer("7")).await, Ok(Ended::Answered { .. })));
+    assert!(matches!(conversation.receive(answer("7")).await, Ok(TurnOutcome::Answered { .. })));
     assert_eq!(kinds(&read(stream).await)[..2], ["start", "tool-output-available"]);
     assert_eq!(rig.heard.done(), ["client_required", "client_required", "answered"]);
 }

@@ -105,7 +105,7 @@ async fn an_answer_that_does_not_fit_is_repaired_once() {
             assert_eq!(hopeless.heard.done(), ["unfit_answer"]);
             is_whole(&conversation);
             // The next message asks for nothing of the kind.
-            assert!(matches!(conversation.send("Never mind.").await, Ended::Answered { .. }));
+            assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));
             assert!(hopeless.outcomes().await.is_empty());
         }
     }
@@ -221,7 +221,7 @@ async fn a_restored_request_keeps_its_form_without_the_type() {
     let ended = conversation
         .receive(Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
         .await;
-    assert!(matches!(ended, Ok(Ended::Answered { text }) if text == r#"{"total":1}"#));
+    assert!(matches!(ended, Ok(TurnOutcome::Answered { text }) if text == r#"{"total":1}"#));
 }
 
 #[tokio::test]

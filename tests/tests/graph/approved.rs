@@ -31,7 +31,7 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
     let rig = Rig::new();
     let run = rig.runner(RULES, researcher(turns())).run(rig.options());
     let mut conversation = Agent::new(ScriptedModel::new([asks()])).converse(run);
-    let Ended::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
+    let TurnOutcome::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
     assert_eq!(calls[0].rule.as_deref(), Some("require_approval_for_tools"));
     let path = Some("researcher > notes__delete".to_owned());
     let shown = |note| vec![("p1".to_owned(), path.clone(), Some(format!("{{\"note_id\":{note}}}")))];
@@ -50,11 +50,11 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
         let mut conversation = parent.restore(&runner, other.options(), saved).await.expect("restored");
         assert_eq!(waits(&conversation), shown(7));
         let ended = conversation.decide_shown(&id("p1"), ApprovalDecision::Approve, &bob()).await.expect("it waits");
-        assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
+        assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
         assert_eq!((other.effects(), waits(&conversation)), (1, shown(8)));
         let deny = ApprovalDecision::Deny(Some("Keep it.".into()));
         let ended = conversation.decide_shown(&id("p1"), deny, &bob()).await.expect("it waits");
-        assert!(matches!(ended, Ended::Answered { ref text } if text == "Cleaned up."), "{ended:?}");
+        assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Cleaned up."), "{ended:?}");
         assert_eq!((other.effects(), rig.effects()), (1, before));
         let outcomes = other.outcomes().await;
         for expected in [("notes__delete", Outcome::Ok), ("notes__delete", Outcome::ApprovalDenied)] {
@@ -77,7 +77,7 @@ async fn a_call_of_the_graph_itself_is_shown_with_its_sentence() {
         let turns = if rules == RULES { one() } else { Vec::new() };
         let mut conversation = parent().converse(rig.runner(rules, graph(turns)).run(rig.options()));
         let ended = conversation.send("Clean up.").await;
-        let Ended::Waiting { calls } = ended else { panic!("{rules}: {ended:?}") };
+        let TurnOutcome::Waiting { calls } = ended else { panic!("{rules}: {ended:?}") };
         waits.push((calls[0].path.clone(), calls[0].summary.clone()));
     }
     let sentence = "Lets the researcher do this: “Clean up.”".to_owned();
@@ -129,10 +129,10 @@ async fn a_graph_that_nobody_continues_says_what_may_be_done() {
         let run = rig.runner(rules, researcher([first, call("c2", "notes__hang", "{}")])).run(rig.options());
         let parent = Agent::new(ScriptedModel::new([asks(), ScriptedTurn::text("Very well.")]));
         let mut conversation = parent.converse(run);
-        assert!(matches!(conversation.send("Clean up.").await, Ended::Waiting { .. }));
+        assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
         // A message abandons what waits, in the child too.
         let ended = conversation.receive(Incoming::new().text("Never mind.")).await.expect("a message");
-        assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+        assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
         let outcomes = rig.outcomes().await;
         let expected = if begun { Outcome::OutcomeUnknown } else { Outcome::Cancelled };
         assert!(outcomes.contains(&("graph__researcher".to_owned(), expected)), "{outcomes:?}");

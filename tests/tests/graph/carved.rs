@@ -148,7 +148,7 @@ async fn what_a_task_used_still_counts_in_another_process() {
     let run = rig.runner(rules, three_calls()).run(rig.options());
     let asks = || call("p1", "graph__researcher", r#"{"task":"Count."}"#);
     let mut conversation = Agent::new(ScriptedModel::new([asks()])).converse(run);
-    assert!(matches!(conversation.send("Count.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Count.").await, TurnOutcome::Waiting { .. }));
     let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let parent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Counted.")]));

@@ -82,7 +82,7 @@ impl Setting {
 }
 
 /// Takes steps to the end, keeps the document after each, and approves whatever waits.
-async fn drive(conversation: &mut Conversation, documents: &Mutex<Vec<String>>) -> Ended {
+async fn drive(conversation: &mut Conversation, documents: &Mutex<Vec<String>>) -> TurnOutcome {
     let bob = Decider::new("bob").tenant("acme");
     for _ in 0..40 {
         match conversation.step().await {
@@ -128,7 +128,7 @@ async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
         biased;
         () = dead.notified() => false,
         ended = &mut process => {
-            assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+            assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
             true
         }
     };
@@ -139,7 +139,7 @@ async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
 }
 
 /// Another process continues, long after.
-async fn continued(world: &Setting, document: Option<&String>) -> Ended {
+async fn continued(world: &Setting, document: Option<&String>) -> TurnOutcome {
     world.clock.advance(Duration::from_hours(1));
     let runner = world.runner(Arc::clone(&world.store) as Arc<dyn Store>);
     let parent = Agent::new(Follows(asks));
@@ -231,7 +231,7 @@ async fn no_call_runs_twice_and_none_is_lost() {
                 let why =
                     format!("{kind:?}, lost {is_lost}, write {cut}, {before} before, {} documents", documents.len());
                 let ended = continued(&world, document).await;
-                assert!(matches!(ended, Ended::Answered { .. }), "{why}: {ended:?}");
+                assert!(matches!(ended, TurnOutcome::Answered { .. }), "{why}: {ended:?}");
                 check(&world, &why).await;
                 cut += 1;
             }

@@ -77,7 +77,7 @@ async fn a_turn_limit_stops_the_child_alone() {
     let runner = rig.runner("", graph);
     let model = [call("p1", "graph__researcher", r#"{"task":"Go."}"#), ScriptedTurn::text("It did not work.")];
     let mut conversation = Agent::new(ScriptedModel::new(model)).converse(runner.run(rig.options()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Answered { .. }));
     assert_eq!(StopReason::TurnLimit.code(), "turn_limit");
     assert!(serde_json::to_string(&conversation.history()).expect("JSON").contains("turn_limit"));
 }

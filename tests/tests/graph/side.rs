@@ -52,7 +52,7 @@ async fn they_work_at_the_same_time_and_answer_in_order() {
     );
     let mut conversation = converse(&runner, &rig);
     let ended = tokio::time::timeout(LONG, conversation.send("Go.")).await.expect("they meet");
-    assert!(matches!(ended, Ended::Answered { text } if text == "Both."));
+    assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Both."));
     assert_eq!(results(&conversation), [r#"p1 {"summary":"One."}"#, r#"p2 {"summary":"Two."}"#]);
     let records = rig.records().await;
     assert_eq!(records.len(), 6);
@@ -70,7 +70,7 @@ async fn a_graph_with_effects_waits_for_its_turn() {
         rig.runner("parallel = 4", graph.tools(["notes__count", "notes__meet"]).timeout(Duration::from_millis(200)));
     let mut conversation = converse(&runner, &rig);
     let ended = tokio::time::timeout(LONG, conversation.send("Go.")).await.expect("it ends");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     // The first one waits in vain until its time is over. It leaves its seat taken, so that the second one meets it.
     let outcomes = rig.outcomes().await;
     assert_eq!(
@@ -91,7 +91,7 @@ async fn what_they_use_together_is_bounded() {
     });
     let runner = rig.runner("parallel = 4\n[budgets.run]\ncalls = 5\ntokens = 1_000_000", graph);
     let mut conversation = converse(&runner, &rig);
-    assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Answered { .. }));
     let outcomes = rig.outcomes().await;
     let of = |outcome: Outcome| outcomes.iter().filter(|(_, ended)| *ended == outcome).count();
     assert_eq!((of(Outcome::Ok), of(Outcome::BudgetExceeded)), (5, 3), "{outcomes:?}");
@@ -132,7 +132,7 @@ async fn both_wait_and_each_is_decided_once() {
     let turn = |task: &str, answered: usize| if answered == 0 { call("c1", "notes__page", "{}") } else { report(task) };
     let runner = rig.runner(rules, reader(turn));
     let mut conversation = converse(&runner, &rig);
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { calls } if calls.len() == 2));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { calls } if calls.len() == 2));
     let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
     drop(conversation);
 
@@ -142,10 +142,10 @@ async fn both_wait_and_each_is_decided_once() {
     let mut conversation = parent.restore(&runner, rig.options(), saved).await.expect("restored");
     let bob = Decider::new("bob").tenant("acme");
     let ended = conversation.decide_shown(&"p2".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
-    assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
     let both = Incoming::new().decide(&tests::question(&conversation, "p1"), ApprovalDecision::Approve, &bob);
     let ended = conversation.receive(both).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(results(&conversation), [r#"p1 {"summary":"One."}"#, r#"p2 {"summary":"Two."}"#]);
     let outcomes = rig.outcomes().await;
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");

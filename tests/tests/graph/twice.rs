@@ -53,10 +53,10 @@ async fn asks(rig: &Rig, before: Option<&Question>) -> Question {
 async fn a_conversation_takes_it_once() {
     let rig = Rig::new();
     let mut conversation = parent().converse(rig.runner(RULES, graph()).run(rig.options()));
-    let Ended::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
+    let TurnOutcome::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
     let question = calls[0].question.clone();
     let ended = conversation.decide(&question, ApprovalDecision::Approve, &bob()).await.expect("it waits");
-    let Ended::Waiting { calls } = ended else { panic!("note 8 waits: {ended:?}") };
+    let TurnOutcome::Waiting { calls } = ended else { panic!("note 8 waits: {ended:?}") };
     assert_ne!(calls[0].question, question);
     assert_eq!((rig.effects(), calls[0].shown_arguments.as_ref().unwrap().get()), (1, r#"{"note_id":8}"#));
     for times in 1..=2 {
@@ -69,7 +69,7 @@ async fn a_conversation_takes_it_once() {
     assert_eq!(expired.expect_err("it asks another question").code(), "not_allowed");
     let next = conversation.waiting().next().expect("note 8").question.clone();
     let ended = conversation.decide(&next, ApprovalDecision::Approve, &bob()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(rig.effects(), 2);
 }
 
@@ -79,14 +79,14 @@ async fn two_copies_of_a_conversation_take_it_once() {
     let rig = Rig::new();
     let (agent, runner) = (parent(), rig.runner(RULES, graph()));
     let mut conversation = agent.converse(runner.run(rig.options()));
-    assert!(matches!(conversation.send("Clean up.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
     let question = conversation.waiting().next().expect("it waits").question.clone();
     let saved = conversation.save().await.expect("saved");
     drop(conversation);
     let copy = async || agent.restore(&runner, rig.options(), &saved).await.expect("restored");
     let (mut first, mut second) = (copy().await, copy().await);
     let ended = first.decide(&question, ApprovalDecision::Approve, &bob()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
     for copy in [&mut second, &mut copy().await] {
         let again = copy.decide(&question, ApprovalDecision::Approve, &bob()).await;
         assert_eq!(again.expect_err("it asks another question").code(), "not_allowed");
@@ -101,7 +101,7 @@ async fn two_copies_of_a_conversation_take_it_once() {
 async fn a_browser_that_sends_its_body_twice_decides_once() {
     let rig = Rig::new();
     let mut conversation = parent().converse(rig.runner(RULES, graph()).run(rig.options()));
-    assert!(matches!(conversation.send("Clean up.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
     let question = conversation.waiting().next().expect("it waits").question.clone();
     let part = serde_json::json!({ "type": "tool-graph__researcher", "toolCallId": "p1", "input": {},
         "state": "approval-responded", "approval": { "id": question, "approved": true } });
@@ -116,7 +116,7 @@ async fn a_browser_that_sends_its_body_twice_decides_once() {
     let incoming = read(&conversation);
     conversation.check(&incoming).await.expect("it fits");
     let ended = conversation.receive(incoming).await.expect("it waits");
-    assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
     // A service finds out before its response begins, and records it.
     let refusal = conversation.check(&read(&conversation)).await.expect_err("it asks another question");
     assert_eq!((refusal.code(), rig.effects(), refused(&rig).await), ("not_allowed", 1, 1));
@@ -190,7 +190,7 @@ async fn an_engine_that_repeats_a_decision_decides_once() {
     let runner = rig.runner(RULES, graph());
     let agent = parent();
     let mut conversation = agent.converse(runner.run(rig.options()));
-    assert!(matches!(conversation.send("Clean up.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
     let question = conversation.waiting().next().expect("it waits").question.clone();
     let engine = Here { agent, runner, options: rig.options() };
     let approve = || Incoming::new().decide(&question, ApprovalDecision::Approve, &bob());
@@ -199,7 +199,7 @@ async fn an_engine_that_repeats_a_decision_decides_once() {
     assert_eq!((rig.effects(), refused(&rig).await), (1, 1));
     let eight = conversation.waiting().next().expect("note 8").question.clone();
     let ended = conversation.decide(&eight, ApprovalDecision::Approve, &bob()).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
 }
 
 /// Keeps nothing.

@@ -5,7 +5,7 @@ use tests::provider::Turn;
 use tests::rig;
 use tests::server::{Reply, Server};
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ClientAnswer, Ended, SavedConversation};
+use tool_runtime::agent::{Agent, ClientAnswer, SavedConversation, TurnOutcome};
 use tool_runtime::wire::Format;
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
@@ -32,7 +32,7 @@ async fn geminis_signatures_survive_a_restart() {
     let policy = || ToolPolicy::from_toml(POLICY).unwrap();
     let runner = ToolRunner::builder(rig::tools().build().unwrap(), policy()).build().unwrap();
     let mut conversation = agent().converse(runner.run(RunOptions::new()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     drop((conversation, runner));
 
@@ -41,7 +41,7 @@ async fn geminis_signatures_survive_a_restart() {
     let mut conversation = agent().restore(&runner, RunOptions::new(), saved).await.unwrap();
     let id = conversation.waiting().map(|call| call.id.clone()).next().unwrap();
     let ended = conversation.answer([ClientAnswer::value(id, "7")]).await.unwrap();
-    assert!(matches!(&ended, Ended::Answered { text } if text == "Done."), "{ended:?}");
+    assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "Done."), "{ended:?}");
 
     let asked = server.asked().remove(1).body;
     let body: Value = serde_json::from_str(&asked).unwrap();

@@ -45,14 +45,14 @@ async fn after(format: Format, stream: bool, decision: ApprovalDecision) -> Stri
     let agent = Agent::new(client(format, &server).stream(stream).build().unwrap());
     let options = || RunOptions::new().principal("ada").tenant("acme");
     let mut conversation = agent.converse(runner.run(options()));
-    assert!(matches!(conversation.send("Write to a.").await, Ended::Waiting { .. }), "{format}");
+    assert!(matches!(conversation.send("Write to a.").await, TurnOutcome::Waiting { .. }), "{format}");
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
     let mut conversation = agent.restore(&runner, options(), saved).await.unwrap();
     let question = conversation.waiting().next().unwrap().question.clone();
     let grace = Decider::new("grace").tenant("acme");
     let ended = conversation.receive(Incoming::new().decide(&question, decision, &grace)).await.unwrap();
-    assert!(matches!(ended, Ended::Answered { .. }), "{format}: {ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{format}: {ended:?}");
     server.asked().pop().unwrap().body
 }
 

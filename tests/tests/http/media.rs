@@ -49,13 +49,13 @@ async fn files_of_users_and_tools_are_sent_before_and_after_a_restart() {
     let map = Media::file("map.png", PNG).unwrap();
     let incoming = Incoming::new().text("Print the forecast for this place.").media(map);
     let ended = conversation.receive(incoming).await.unwrap();
-    assert!(matches!(&ended, Ended::Answered { text } if text == "Warm."), "{ended:?}");
+    assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "Warm."), "{ended:?}");
 
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     drop(conversation);
     let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
     let mut conversation = agent().restore(&runner(), RunOptions::new(), saved).await.unwrap();
-    assert!(matches!(conversation.send("And now?").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("And now?").await, TurnOutcome::Answered { .. }));
 
     let bodies: Vec<Value> = server.asked().iter().map(|asked| serde_json::from_str(&asked.body).unwrap()).collect();
     let picture = &bodies[0]["messages"][0]["content"][0];

@@ -91,7 +91,7 @@ async fn held(
     stream: bool,
     budget: &str,
     reply: impl Fn(&Turn) -> Reply,
-) -> (usize, Ended, Usage, f64) {
+) -> (usize, TurnOutcome, Usage, f64) {
     let arguments = (1..7).map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>();
     let turns = arguments.iter().map(|text| Turn::calls([("c1", "rig__double", text)])).chain([Turn::text("Done.")]);
     let server = Server::start(turns.map(|turn| reply(&turn))).unwrap();
@@ -124,7 +124,7 @@ async fn counts_that_are_missing_or_unreadable_are_estimated() {
                     let turn = |turn: &Turn| reply(&counting(format, turn, stream, count), stream);
                     let (asked, ended, usage, cost) = held(format, stream, budget, turn).await;
                     let case = format!("{format} {stream} {count:?} {budget}: {ended:?}");
-                    assert!(matches!(&ended, Ended::Stopped { reason: StopReason::Budget(_), .. }), "{case}");
+                    assert!(matches!(&ended, TurnOutcome::Stopped { reason: StopReason::Budget(_), .. }), "{case}");
                     assert_eq!(asked, 1, "{case}");
                     assert!(usage.estimated && usage.input_tokens > 10 && usage.output_tokens > 0, "{case} {usage:?}");
                     assert!(cost > 10.0, "{case}");
@@ -153,7 +153,7 @@ async fn without_a_budget_of_tokens_nothing_is_estimated() {
     for budget in ["turns = 100", "calls = 100"] {
         let turn = |turn: &Turn| reply(&counting(Format::OpenAiChat, turn, true, None), true);
         let (asked, ended, usage, _) = held(Format::OpenAiChat, true, budget, turn).await;
-        assert!(matches!(ended, Ended::Answered { .. }));
+        assert!(matches!(ended, TurnOutcome::Answered { .. }));
         assert_eq!((asked, usage), (7, Usage::default()), "{budget}");
     }
 }
@@ -178,7 +178,7 @@ async fn an_answer_that_breaks_off_is_estimated() {
         let server = Server::start([Reply::stream(&body[..end])]).unwrap();
         let (mut conversation, seen) = conversation(format, &server);
         let ended = conversation.send("Write.").await;
-        assert!(matches!(ended, Ended::Stopped { .. }), "{format}");
+        assert!(matches!(ended, TurnOutcome::Stopped { .. }), "{format}");
         let usage = conversation.run().summary().usage;
         assert!(usage.estimated && usage.output_tokens >= 5000 && usage.output_tokens < 12_000, "{format} {usage:?}");
         assert!(usage.input_tokens > 0);

@@ -20,11 +20,11 @@ async fn bodies(format: Format, settings: RequestSettings) -> Vec<String> {
     };
     let agent = Agent::new(client(format, &server).build().unwrap()).instructions("Be brief.").settings(settings);
     let mut conversation = agent.converse(runner().run(RunOptions::new()));
-    assert!(matches!(conversation.send("Double 1.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("Double 1.").await, TurnOutcome::Answered { .. }));
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
     let mut conversation = agent.restore(&runner(), RunOptions::new(), saved).await.unwrap();
-    assert!(matches!(conversation.send("And again.").await, Ended::Answered { .. }));
+    assert!(matches!(conversation.send("And again.").await, TurnOutcome::Answered { .. }));
     server.asked().into_iter().map(|asked| asked.body).collect()
 }
 
@@ -101,11 +101,11 @@ async fn picked_tools_are_appended_and_nothing_before_them_changes() {
         let model = client(format, &server).build().unwrap();
         let agent = Agent::new(model).instructions("Be brief.").pick(PickOptions::new(1).always(["rig__cursor"]));
         let mut conversation = agent.converse(runner().run(RunOptions::new()));
-        assert!(matches!(conversation.send("Hello.").await, Ended::Answered { .. }), "{format}");
+        assert!(matches!(conversation.send("Hello.").await, TurnOutcome::Answered { .. }), "{format}");
         let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
         let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
         let mut conversation = agent.restore(&runner(), RunOptions::new(), saved).await.unwrap();
-        assert!(matches!(conversation.send("Does it always fail?").await, Ended::Answered { .. }), "{format}");
+        assert!(matches!(conversation.send("Does it always fail?").await, TurnOutcome::Answered { .. }), "{format}");
         let bodies: Vec<_> = server.asked().iter().map(|asked| pieces(format, &asked.body)).collect();
         let names = |tools: &str| {
             let all = ["rig__cursor", "rig__double", "rig__fail", "tools__search"];

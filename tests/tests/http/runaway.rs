@@ -63,7 +63,7 @@ async fn a_beginning_is_kept() {
         let runner = ToolRunner::builder(catalog, policy).build().unwrap();
         let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
         let ended = conversation.send("Write.").await;
-        let Ended::Stopped { text, .. } = &ended else { panic!("{format} {what}: {ended:?}") };
+        let TurnOutcome::Stopped { text, .. } = &ended else { panic!("{format} {what}: {ended:?}") };
         assert!(text.len() < KEPT, "{format} {what}");
         if what == "text" {
             assert!(text.starts_with("all work and no play"), "{format}: something of it is kept");
@@ -76,7 +76,7 @@ async fn a_beginning_is_kept() {
         );
         let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
         assert!(saved.len() < KEPT, "{format} {what}: {}", saved.len());
-        assert!(matches!(conversation.send("Again?").await, Ended::Answered { .. }), "{format} {what}");
+        assert!(matches!(conversation.send("Again?").await, TurnOutcome::Answered { .. }), "{format} {what}");
         let body = server.asked().pop().unwrap().body;
         assert!(body.len() < KEPT && body.contains("Again?"), "{format} {what}: {}", body.len());
     }

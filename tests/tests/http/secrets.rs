@@ -55,7 +55,7 @@ async fn no_error_repeats_a_secret_of_its_request() {
             let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), ToolPolicy::deny_all());
             let mut conversation = Agent::new(model.clone()).converse(runner.build().unwrap().run(RunOptions::new()));
             let ended = conversation.send("Hello?").await;
-            let Ended::Stopped { reason, .. } = &ended else { panic!("{format}: {ended:?}") };
+            let TurnOutcome::Stopped { reason, .. } = &ended else { panic!("{format}: {ended:?}") };
             let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
             let model = match reason {
                 tool_runtime::agent::StopReason::Model(error) => error.detail().to_owned(),

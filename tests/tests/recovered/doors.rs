@@ -1,7 +1,7 @@
 //! Calls that the model made and the policy lets run.
 
 use tool_runtime::ToolCall;
-use tool_runtime::agent::{Durable, Ended, SavedConversation, Unfinished, Work};
+use tool_runtime::agent::{Durable, SavedConversation, TurnOutcome, Unfinished, Work};
 use tool_runtime::runner::RunSnapshot;
 
 use super::*;
@@ -17,7 +17,7 @@ fn a_restored_conversation() {
             conversation.step().await;
             conversation.step().await
         });
-        assert!(matches!(ended, Step::Ended(Ended::Answered { .. })), "{ended:?}");
+        assert!(matches!(ended, Step::Ended(TurnOutcome::Answered { .. })), "{ended:?}");
         rig.holds("restored", dies);
     });
 }

@@ -85,7 +85,7 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
         ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#).and_call("client", "waiting__cursor", "{}");
     let agent = Agent::new(ScriptedModel::new([asks, ScriptedTurn::text("Done.")]));
     let mut conversation = agent.converse(runner(POLICY, &store).run(ada()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let question = tests::question(&conversation, "person");
     let body = serde_json::json!({ "id": "chat", "messages": [
         { "id": "u", "role": "user", "parts": [{ "type": "text", "text": "Go." }] },
@@ -129,5 +129,5 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
     let request = conversation.chat_reader().read(both.to_string().as_bytes()).expect("a body of the AI SDK");
     assert_eq!(request.answers.len(), 1, "{request:?}");
     let ended = conversation.answer([ClientAnswer::value("client", r#""here""#)]).await.expect("it waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
 }

@@ -132,7 +132,7 @@ async fn a_person_sees_what_changed() {
     let runner = runner(policy, &store);
     let script = [ScriptedTurn::call("p", "waiting__print", r#"{"text":"a","code":"secret-1"}"#)];
     let mut conversation = Agent::new(ScriptedModel::new(script)).converse(runner.run(ada().label("seen")));
-    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
+    let TurnOutcome::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
     let lines = |changes: &[ArgumentChange]| changes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(lines(&calls[0].changes), ["defaulted /copies: (left out) -> 2"]);
     assert_eq!(calls[0].labels, [Arc::from("seen")]);
@@ -157,7 +157,7 @@ async fn a_conversation_refuses_a_decider_as_a_whole() {
     let runner = runner(POLICY, &store);
     let script = [ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#), ScriptedTurn::text("Done.")];
     let mut conversation = Agent::new(ScriptedModel::new(script)).converse(runner.run(ada()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let id = CallId::new("person");
     for (decider, code) in [(Decider::new("ada").tenant("acme"), "not_allowed"), (outsider(), "not_pending")] {
         let refused =
@@ -166,7 +166,7 @@ async fn a_conversation_refuses_a_decider_as_a_whole() {
     }
     assert_eq!(decisions_of(&store).await.len(), 2);
     let ended = conversation.decide_shown(&id, ApprovalDecision::Approve, &grace()).await.expect("it still waits");
-    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::agent::turns::events::Done;
 use crate::agent::turns::state::Said;
 use crate::agent::typed::Typed;
 use crate::agent::{
-    AnswerError, ClientAnswer, Ended, Incoming, ModelTurn, Step, StopReason, WaitingCall, picking, typed,
+    AnswerError, ClientAnswer, Incoming, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
 };
 use crate::call::{Decider, DecisionError, Event, EventSink, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
@@ -32,7 +32,7 @@ use crate::wire::{Message, RequestSettings};
 /// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
 ///
-/// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses its input and when its
+/// Every method that returns an [`TurnOutcome`] emits exactly one `done` event, also when it refuses its input and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
 /// of its record, or `outcome_unknown` if its effect may have begun.
 ///
@@ -42,7 +42,7 @@ use crate::wire::{Message, RequestSettings};
 /// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, TurnOutcome, Incoming, ScriptedModel, ScriptedTurn};
 /// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -71,7 +71,7 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// // One request asks; the call then waits for a person.
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
-/// let Ended::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
+/// let TurnOutcome::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
 /// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
 /// let saved = conversation.save().await?;
 ///
@@ -79,7 +79,7 @@ use crate::wire::{Message, RequestSettings};
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
 /// let incoming = Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &Decider::new("grace"));
 /// let ended = conversation.receive(incoming).await?;
-/// assert!(matches!(ended, Ended::Answered { text } if text == "Done."));
+/// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));
 /// # Ok(()) })
 /// # }
 /// ```
@@ -92,7 +92,7 @@ impl Conversation {
     /// client has to act.
     ///
     /// Calls that still wait are abandoned: the model reads that they were cancelled.
-    pub async fn send(&mut self, text: impl Into<String>) -> Ended {
+    pub async fn send(&mut self, text: impl Into<String>) -> TurnOutcome {
         let done = self.begin();
         // On the heap: the whole request is one future, which callers store.
         let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
@@ -104,7 +104,10 @@ impl Conversation {
     /// # Errors
     /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an
     /// `error` event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
-    pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, ResumeError> {
+    pub async fn answer(
+        &mut self,
+        answers: impl IntoIterator<Item = ClientAnswer>,
+    ) -> Result<TurnOutcome, ResumeError> {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
     }
 
@@ -118,7 +121,7 @@ impl Conversation {
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Ended, ResumeError> {
+    ) -> Result<TurnOutcome, ResumeError> {
         self.receive(Incoming::new().decide(question, decision, decider)).await
     }
 
@@ -130,7 +133,7 @@ impl Conversation {
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
-    pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
+    pub async fn receive(&mut self, incoming: Incoming) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
         if let Err(refused) = self.check(&incoming).await {
             self.refuse(&refused);
@@ -212,13 +215,13 @@ impl Conversation {
         let wrapped = typed.wrapped;
         let incoming = Incoming { typed: Some(typed), ..incoming.into() };
         match self.receive(incoming).await.map_err(AnswerError::NotWaiting)? {
-            Ended::Answered { text } => {
+            TurnOutcome::Answered { text } => {
                 let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
                 typed::read(&text, wrapped)
                     .map_err(|error| AnswerError::Stopped { reason: unfit(error), text: text.clone() })
             }
-            Ended::Waiting { calls } => Err(AnswerError::Waiting(calls)),
-            Ended::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
+            TurnOutcome::Waiting { calls } => Err(AnswerError::Waiting(calls)),
+            TurnOutcome::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
         }
     }
 
@@ -270,7 +273,7 @@ impl Conversation {
         done.stepped(step)
     }
 
-    async fn take_in(&mut self, incoming: Incoming) -> Ended {
+    async fn take_in(&mut self, incoming: Incoming) -> TurnOutcome {
         match Box::pin(self.admit(incoming)).await {
             Ok(misfit) => {
                 let ended = Box::pin(self.turns.drive()).await;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 
-use crate::agent::{Conversation, Ended, Incoming, ModelError, SavedConversation, Step, StopReason};
+use crate::agent::{Conversation, Incoming, ModelError, SavedConversation, Step, StopReason, TurnOutcome};
 use crate::runner::ResumeError;
 use crate::store::StoreError;
 
@@ -156,10 +156,10 @@ impl Unfinished {
     }
 
     /// Converts an end that can be retried to its error; any other end is the end of the turn, in `stopped`.
-    fn of(ended: Ended, stopped: &mut Option<Ended>) -> Self {
+    fn of(ended: TurnOutcome, stopped: &mut Option<TurnOutcome>) -> Self {
         match ended {
-            Ended::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
-            Ended::Stopped { reason: StopReason::Unsettled(ResumeError::Store(error)), .. } => Self::Store(error),
+            TurnOutcome::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
+            TurnOutcome::Stopped { reason: StopReason::Unsettled(ResumeError::Store(error)), .. } => Self::Store(error),
             ended => {
                 let code = ended.code();
                 *stopped = Some(ended);

@@ -24,7 +24,7 @@ use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 /// decision on the inner call, and the graph continues.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Ended, Graph, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, TurnOutcome, Graph, ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
 /// /// Looks up a word.
@@ -59,7 +59,7 @@ use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 ///     ScriptedTurn::text("Four letters."),
 /// ]);
 /// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
-/// assert!(matches!(conversation.send("How long is it?").await, Ended::Answered { .. }));
+/// assert!(matches!(conversation.send("How long is it?").await, TurnOutcome::Answered { .. }));
 /// # Ok(()) })
 /// # }
 /// ```

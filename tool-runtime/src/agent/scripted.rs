@@ -100,7 +100,7 @@ impl ScriptedTurn {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, TurnOutcome, ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -108,7 +108,7 @@ impl ScriptedTurn {
 /// let model = Arc::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
 /// let mut conversation = Agent::new(Arc::clone(&model)).converse(runner.run(RunOptions::new()));
-/// assert!(matches!(conversation.send("Hi!").await, Ended::Answered { text } if text == "Hello."));
+/// assert!(matches!(conversation.send("Hi!").await, TurnOutcome::Answered { text } if text == "Hello."));
 /// assert_eq!(model.asked().len(), 1);
 /// # Ok(()) })
 /// # }

@@ -31,7 +31,7 @@ impl Entry {
             Unfinished::Refused(_) => Ok(Self::Refused),
             Unfinished::Model(error) if may_pass(&error) => Err(error.into()),
             Unfinished::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
-            // The text is the code of an [`Ended`](tool_runtime::agent::Ended).
+            // The text is the code of an [`TurnOutcome`](tool_runtime::agent::TurnOutcome).
             Unfinished::Other(ended) => Ok(Self::Stopped(ended.to_string())),
             unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }

@@ -58,7 +58,7 @@ use std::fmt;
 
 use restate_sdk::context::{RunRetryPolicy, WorkflowContext};
 use restate_sdk::errors::HandlerError;
-use tool_runtime::agent::{Agent, Conversation, Durable, Ended, Incoming, SavedConversation, Step};
+use tool_runtime::agent::{Agent, Conversation, Durable, TurnOutcome, Incoming, SavedConversation, Step};
 use tool_runtime::call::Question;
 use tool_runtime::{RunOptions, ToolRunner};
 
@@ -83,7 +83,7 @@ pub struct Journal<'ctx> {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The code of [`Ended`]: `answered`, or the reason why there is no answer.
+    /// The code of [`TurnOutcome`]: `answered`, or the reason why there is no answer.
     pub code: String,
     /// The answer, or the last, possibly incomplete, text of the model.
     pub text: String,
@@ -166,7 +166,7 @@ impl<'ctx> Journal<'ctx> {
                 }
                 Ok(Step::Ended(ended)) => {
                     let code = ended.code().to_owned();
-                    let (Ended::Answered { text } | Ended::Stopped { text, .. }) = ended else { continue };
+                    let (TurnOutcome::Answered { text } | TurnOutcome::Stopped { text, .. }) = ended else { continue };
                     break (code, text);
                 }
                 // The model answered or calls ran: the next step is due.

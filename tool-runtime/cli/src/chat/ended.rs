@@ -1,6 +1,6 @@
 //! The end of a turn, as an exit code and as a text.
 
-use tool_runtime::agent::{Ended, ModelErrorKind, StopReason};
+use tool_runtime::agent::{ModelErrorKind, StopReason, TurnOutcome};
 use tool_runtime::call::Suspension;
 use tool_runtime::runner::{RestoreError, ResumeError};
 
@@ -8,14 +8,14 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// The exit for the end of a turn.
-pub(super) fn exit(ended: &Ended) -> Exit {
+pub(super) fn exit(ended: &TurnOutcome) -> Exit {
     match ended {
-        Ended::Answered { .. } => Exit::Done,
-        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
+        TurnOutcome::Answered { .. } => Exit::Done,
+        TurnOutcome::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
             Exit::ApprovalRequired
         }
-        Ended::Waiting { .. } => Exit::ClientRequired,
-        Ended::Stopped { reason, .. } => match reason {
+        TurnOutcome::Waiting { .. } => Exit::ClientRequired,
+        TurnOutcome::Stopped { reason, .. } => match reason {
             StopReason::AskUser => Exit::Invalid,
             StopReason::Budget(_) => Exit::Denied,
             _ => Exit::Failed,

@@ -1,6 +1,6 @@
 //! Applies an input to a conversation of `chat`, step by step.
 
-use tool_runtime::agent::{Conversation, Ended, Incoming, Step};
+use tool_runtime::agent::{Conversation, Incoming, Step, TurnOutcome};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
@@ -32,7 +32,7 @@ pub(super) async fn receive(
     conversation: &mut Conversation,
     keeper: &mut Keeper,
     incoming: Incoming,
-) -> Result<Ended, Unreceived> {
+) -> Result<TurnOutcome, Unreceived> {
     if matches!(keeper, Keeper::File(_)) {
         return conversation.receive(incoming).await.map_err(Unreceived::Refused);
     }
@@ -46,7 +46,7 @@ pub(super) async fn receive(
             Err(_) | Ok(()) => {}
         }
         match conversation.step().await {
-            Step::Waits(calls) => return Ok(Ended::Waiting { calls }),
+            Step::Waits(calls) => return Ok(TurnOutcome::Waiting { calls }),
             Step::Ended(ended) => return Ok(ended),
             // A model's turn or some calls ended: save and continue.
             _ => {}

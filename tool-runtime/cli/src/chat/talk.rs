@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use tool_runtime::agent::{ClientAnswer, Conversation, Ended, Incoming};
+use tool_runtime::agent::{ClientAnswer, Conversation, Incoming, TurnOutcome};
 use tool_runtime::call::{Decider, Outcome, Question, Suspension};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
@@ -95,9 +95,9 @@ impl<'c> Talk<'c> {
 
     /// Handles the end of a turn: saves the conversation, and asks the person at the keyboard about waiting calls.
     /// Returns `false` if the turn did not end with an answer.
-    async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
+    async fn after(&mut self, mut ended: Option<TurnOutcome>) -> Result<bool, Failure> {
         loop {
-            self.state = ended.as_ref().map_or("interrupted", Ended::code);
+            self.state = ended.as_ref().map_or("interrupted", TurnOutcome::code);
             self.save().await?;
             match self.decide(ended.as_ref()).await? {
                 Some(next) => ended = next,
@@ -110,15 +110,15 @@ impl<'c> Talk<'c> {
         };
         self.gravest = self.gravest.max(exit(&ended));
         match &ended {
-            Ended::Stopped { reason, .. } => report(reason),
-            Ended::Waiting { .. } => self.say_what_waits(),
+            TurnOutcome::Stopped { reason, .. } => report(reason),
+            TurnOutcome::Waiting { .. } => self.say_what_waits(),
             // A typed answer was not streamed to the screen, because the first attempt may not fit the schema.
-            Ended::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
+            TurnOutcome::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
                 terminal::line(&terminal::safe_json(text));
             }
             _ => {}
         }
-        Ok(matches!(ended, Ended::Answered { .. }))
+        Ok(matches!(ended, TurnOutcome::Answered { .. }))
     }
 
     /// Saves the conversation. A failure is reported and does not end the session, because the turn has already
@@ -159,8 +159,8 @@ impl<'c> Talk<'c> {
 
     /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` without a
     /// terminal or without a decision.
-    async fn decide(&mut self, ended: Option<&Ended>) -> Result<Option<Option<Ended>>, Failure> {
-        let Some(Ended::Waiting { calls }) = ended else { return Ok(None) };
+    async fn decide(&mut self, ended: Option<&TurnOutcome>) -> Result<Option<Option<TurnOutcome>>, Failure> {
+        let Some(TurnOutcome::Waiting { calls }) = ended else { return Ok(None) };
         let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
         if !std::io::stdin().is_terminal() {
             return Ok(None);
@@ -208,7 +208,11 @@ impl<'c> Talk<'c> {
         self.resolved(ended.transpose(), offline).await
     }
 
-    async fn resolved(&mut self, ended: Result<Option<Ended>, ResumeError>, offline: bool) -> Result<(), Failure> {
+    async fn resolved(
+        &mut self,
+        ended: Result<Option<TurnOutcome>, ResumeError>,
+        offline: bool,
+    ) -> Result<(), Failure> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use crate::agent::telemetry::Invocation;
-use crate::agent::{Ended, ModelClient, Step, StopReason, shown};
+use crate::agent::{ModelClient, Step, StopReason, TurnOutcome, shown};
 use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
 use crate::wire::{Decoded, DecodedCall, DisplayEvent};
@@ -179,8 +179,8 @@ impl Done {
         self.invocation.span()
     }
 
-    pub(in crate::agent) fn with(mut self, ended: Ended) -> Ended {
-        self.ends(ended.code(), matches!(ended, Ended::Stopped { .. }));
+    pub(in crate::agent) fn with(mut self, ended: TurnOutcome) -> TurnOutcome {
+        self.ends(ended.code(), matches!(ended, TurnOutcome::Stopped { .. }));
         ended
     }
 
@@ -188,7 +188,7 @@ impl Done {
         match &step {
             Step::Asked | Step::Ran => self.invocation.ended(None),
             Step::Waits(_) => self.ends(step.code(), false),
-            Step::Ended(ended) => self.ends(step.code(), matches!(ended, Ended::Stopped { .. })),
+            Step::Ended(ended) => self.ends(step.code(), matches!(ended, TurnOutcome::Stopped { .. })),
         }
         step
     }

@@ -11,7 +11,7 @@ use crate::agent::turns::Turns;
 use crate::agent::turns::events::{self, Display};
 use crate::agent::turns::state::{Said, Slot, Then};
 use crate::agent::typed::{self, Judged, Typed};
-use crate::agent::{Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall, picking};
+use crate::agent::{ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall, TurnOutcome, picking};
 use crate::call::Event;
 use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
@@ -167,10 +167,10 @@ impl Turns {
         self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
     }
 
-    pub(in crate::agent) fn stopped(&self, reason: StopReason, text: String) -> Ended {
+    pub(in crate::agent) fn stopped(&self, reason: StopReason, text: String) -> TurnOutcome {
         let (code, message) = (reason.code().to_owned(), reason.to_string());
         self.run.emit(Event::Error { code, message });
-        Ended::Stopped { reason, text }
+        TurnOutcome::Stopped { reason, text }
     }
 
     /// Returns the settings of the message, completed by those of the agent.

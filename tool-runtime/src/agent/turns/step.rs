@@ -6,7 +6,7 @@ use crate::agent::telemetry::Used;
 use crate::agent::turns::execute::{self, Progressed};
 use crate::agent::turns::state::{Progress, Said, Slot, Then};
 use crate::agent::turns::{Turns, calls};
-use crate::agent::{Ended, StopReason, WaitingCall};
+use crate::agent::{StopReason, TurnOutcome, WaitingCall};
 use crate::call::usage::Usage;
 use crate::call::{CallId, Event};
 use crate::runner::ResumeError;
@@ -24,19 +24,19 @@ pub enum Step {
     /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
     /// [`Conversation::accept`](crate::agent::Conversation::accept) takes a decision, an answer or a message.
     Waits(Vec<WaitingCall>),
-    /// The turn ended, with or without an answer. Never [`Ended::Waiting`].
-    Ended(Ended),
+    /// The turn ended, with or without an answer. Never [`TurnOutcome::Waiting`].
+    Ended(TurnOutcome),
 }
 
 impl Step {
-    /// Returns the stable code: `asked`, `ran`, or the code of [`Ended`].
+    /// Returns the stable code: `asked`, `ran`, or the code of [`TurnOutcome`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Asked => "asked",
             Self::Ran => "ran",
-            Self::Waits(calls) => Ended::waiting_code(calls),
-            Self::Ended(ended) => ended.code(),
+            Self::Waits(calls) => TurnOutcome::waiting_code(calls),
+            Self::TurnOutcome(ended) => ended.code(),
         }
     }
 }
@@ -144,7 +144,7 @@ impl Turns {
                 self.ask_user(self.run.clarification()?)
             }
             Then::AskUser => self.stopped(StopReason::AskUser, text),
-            Then::Answered => Ended::Answered { text },
+            Then::Answered => TurnOutcome::Answered { text },
             Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
             Then::Unfit(violations) => self.stopped(StopReason::UnfitAnswer(violations), text),
             Then::Incomplete { finish, error } => {
@@ -161,7 +161,7 @@ impl Turns {
 
     /// Asks the user in place of the model: the request for clarification is an answer of the conversation, in its
     /// history and its events.
-    fn ask_user(&mut self, clarification: String) -> Ended {
+    fn ask_user(&mut self, clarification: String) -> TurnOutcome {
         self.state.history.push(Message::assistant(clarification.clone()));
         self.run.emit(Event::TextDelta { text: clarification.clone() });
         self.state.said = Some(Said { then: Then::AskUser, text: clarification.clone(), span: None });
@@ -206,13 +206,13 @@ impl Turns {
     }
 
     /// Takes steps until calls wait or the turn ends.
-    pub(in crate::agent) async fn drive(&mut self) -> Ended {
+    pub(in crate::agent) async fn drive(&mut self) -> TurnOutcome {
         let mut used = Used::default();
         loop {
             match self.advance().await {
                 Step::Asked => used.add(self.last_usage()),
                 Step::Ran => {}
-                Step::Waits(calls) => return Ended::Waiting { calls },
+                Step::Waits(calls) => return TurnOutcome::Waiting { calls },
                 Step::Ended(ended) => return ended,
             }
         }

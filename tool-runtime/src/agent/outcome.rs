@@ -1,4 +1,4 @@
-//! [`Ended`]: the end of a request to a conversation.
+//! [`TurnOutcome`]: the end of a request to a conversation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::wire::{Finish, WireError};
 
 /// The end of a request to a conversation. Every provider accepts the history in each case.
 #[non_exhaustive]
-pub enum Ended {
+pub enum TurnOutcome {
     /// The model answered.
     Answered {
         /// Its text.
@@ -36,7 +36,7 @@ pub enum Ended {
 }
 
 // Text that the model wrote stays out of logs.
-impl fmt::Debug for Ended {
+impl fmt::Debug for TurnOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered { text } => f.debug_struct("Answered").field("bytes", &text.len()).finish_non_exhaustive(),
@@ -48,7 +48,7 @@ impl fmt::Debug for Ended {
     }
 }
 
-impl Ended {
+impl TurnOutcome {
     /// Returns the stable code that the `done` event carries.
     #[must_use]
     pub fn code(&self) -> &'static str {
