@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
     Agent, Conversation, Durable, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel,
-    ScriptedTurn, Show, Step, TurnOutcome, Unfinished, Work,
+    ScriptedTurn, Show, Step, StepError, StepFuture, TurnOutcome,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
@@ -119,11 +119,11 @@ enum Cut {
 #[derive(Debug)]
 enum End {
     Cut,
-    Unfinished(#[expect(dead_code, reason = "shown when a test fails")] Unfinished),
+    Unfinished(#[expect(dead_code, reason = "shown when a test fails")] StepError),
 }
 
-impl From<Unfinished> for End {
-    fn from(unfinished: Unfinished) -> Self {
+impl From<StepError> for End {
+    fn from(unfinished: StepError) -> Self {
         Self::Unfinished(unfinished)
     }
 }
@@ -151,7 +151,7 @@ struct Process {
 impl Durable for Process {
     type Error = End;
 
-    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, End> {
+    async fn unit(&self, name: &str, work: StepFuture<'_>) -> Result<SavedConversation, End> {
         let at = self.at.fetch_add(1, Ordering::AcqRel);
         if let Some((before, kept)) = self.journal.kept().get(at) {
             assert_eq!(before, name, "the same unit has the same name");
@@ -170,7 +170,7 @@ impl Durable for Process {
     }
 
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, End> {
-        self.agent.restore(&self.runner, ada(), saved).await.map_err(|error| Unfinished::other(error).into())
+        self.agent.restore(&self.runner, ada(), saved).await.map_err(|error| StepError::other(error).into())
     }
 }
 

@@ -67,7 +67,7 @@ pub use answer_error::AnswerError;
 #[cfg(feature = "code-mode")]
 pub use code::CodeMode;
 pub use conversation::Conversation;
-pub use durable::{Durable, Unfinished, Work};
+pub use durable::{Durable, StepError, StepFuture};
 pub use graph::Graph;
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};

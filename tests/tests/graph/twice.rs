@@ -211,19 +211,19 @@ struct Here {
 
 #[async_trait]
 impl tool_runtime::agent::Durable for Here {
-    type Error = tool_runtime::agent::Unfinished;
+    type Error = tool_runtime::agent::StepError;
 
     async fn unit(
         &self,
         _: &str,
-        work: tool_runtime::agent::Work<'_>,
+        work: tool_runtime::agent::StepFuture<'_>,
     ) -> Result<tool_runtime::agent::SavedConversation, Self::Error> {
         work.await
     }
 
     async fn restore(&self, saved: tool_runtime::agent::SavedConversation) -> Result<Conversation, Self::Error> {
         let restored = self.agent.restore(&self.runner, self.options.clone(), saved).await;
-        restored.map_err(tool_runtime::agent::Unfinished::other)
+        restored.map_err(tool_runtime::agent::StepError::other)
     }
 }
 

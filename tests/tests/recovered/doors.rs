@@ -1,7 +1,7 @@
 //! Calls that the model made and the policy lets run.
 
 use tool_runtime::ToolCall;
-use tool_runtime::agent::{Durable, SavedConversation, TurnOutcome, Unfinished, Work};
+use tool_runtime::agent::{Durable, SavedConversation, StepError, StepFuture, TurnOutcome};
 use tool_runtime::runner::RunSnapshot;
 
 use super::*;
@@ -131,9 +131,9 @@ struct Process {
 
 #[async_trait]
 impl Durable for Process {
-    type Error = Unfinished;
+    type Error = StepError;
 
-    async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Unfinished> {
+    async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, StepError> {
         let kept = {
             let mut at = of(&self.at);
             *at += 1;
@@ -147,8 +147,8 @@ impl Durable for Process {
         Ok(saved)
     }
 
-    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Unfinished> {
-        self.agent.restore(&self.runner, ada(), saved).await.map_err(Unfinished::other)
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, StepError> {
+        self.agent.restore(&self.runner, ada(), saved).await.map_err(StepError::other)
     }
 }
 

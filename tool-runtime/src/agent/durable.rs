@@ -12,7 +12,7 @@ use crate::runner::ResumeError;
 use crate::store::StoreError;
 
 /// One unit of work: a step, or the content of a request. Its result is the conversation after it.
-pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfinished>> + Send + 'w>>;
+pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, StepError>> + Send + 'w>>;
 
 /// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution.
 ///
@@ -26,7 +26,7 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfini
 /// ```
 /// use async_trait::async_trait;
 /// use tool_runtime::agent::{Agent, Conversation, Durable, Incoming, SavedConversation, ScriptedModel, ScriptedTurn, Step};
-/// use tool_runtime::agent::{Unfinished, Work};
+/// use tool_runtime::agent::{StepError, StepFuture};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// /// Keeps nothing.
@@ -37,14 +37,14 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfini
 ///
 /// #[async_trait]
 /// impl Durable for Here {
-///     type Error = Unfinished;
+///     type Error = StepError;
 ///
-///     async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Unfinished> {
+///     async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, StepError> {
 ///         work.await
 ///     }
 ///
-///     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Unfinished> {
-///         self.agent.restore(&self.runner, RunOptions::new(), saved).await.map_err(Unfinished::other)
+///     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, StepError> {
+///         self.agent.restore(&self.runner, RunOptions::new(), saved).await.map_err(StepError::other)
 ///     }
 /// }
 ///
@@ -62,13 +62,13 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfini
 #[async_trait]
 pub trait Durable: Send + Sync {
     /// The reason why a unit has no result: the work failed, or the engine did.
-    type Error: From<Unfinished> + Send;
+    type Error: From<StepError> + Send;
 
     /// Returns the result kept under the name, or does the work and keeps its result before it returns it.
     ///
     /// # Errors
     /// The work failed, or its result could not be kept. The step can be taken again.
-    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Self::Error>;
+    async fn unit(&self, name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Self::Error>;
 
     /// Continues a conversation that another process saved, with [`Agent::restore`](crate::agent::Agent::restore).
     ///
@@ -92,9 +92,9 @@ impl Conversation {
         let work = async {
             let step = self.step().await;
             if let Step::Ended(ended) = step {
-                return Err(Unfinished::of(ended, &mut stopped));
+                return Err(StepError::of(ended, &mut stopped));
             }
-            let saved = self.save().await.map_err(Unfinished::Store)?;
+            let saved = self.save().await.map_err(StepError::Store)?;
             here = true;
             Ok(saved)
         };
@@ -121,8 +121,8 @@ impl Conversation {
     ) -> Result<(), D::Error> {
         let mut here = false;
         let work = async {
-            self.accept(incoming).await.map_err(Unfinished::Refused)?;
-            let saved = self.save().await.map_err(Unfinished::Store)?;
+            self.accept(incoming).await.map_err(StepError::Refused)?;
+            let saved = self.save().await.map_err(StepError::Store)?;
             here = true;
             Ok(saved)
         };
@@ -137,7 +137,7 @@ impl Conversation {
 /// The reason why a unit of work has no result.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Unfinished {
+pub enum StepError {
     /// The model gave no answer.
     Model(ModelError),
     /// The decision or answer does not match the conversation, which is unchanged.
@@ -148,7 +148,7 @@ pub enum Unfinished {
     Other(Box<dyn Error + Send + Sync>),
 }
 
-impl Unfinished {
+impl StepError {
     /// Any other error.
     #[must_use]
     pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -180,7 +180,7 @@ impl Unfinished {
     }
 }
 
-impl fmt::Display for Unfinished {
+impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Model(error) => error.fmt(f),
@@ -191,7 +191,7 @@ impl fmt::Display for Unfinished {
     }
 }
 
-impl Error for Unfinished {
+impl Error for StepError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Model(error) => error.source(),

@@ -15,7 +15,7 @@ use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{
-    ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work,
+    ClientAnswer, Conversation, Durable, Incoming, SavedConversation, StepError, WaitingCall, StepFuture,
 };
 use tool_runtime::call::{Question, Suspension};
 use tool_runtime::runner::{EngineLease, RestoreError};
@@ -38,8 +38,8 @@ pub(crate) enum Cut {
     Handler(HandlerError),
 }
 
-impl From<Unfinished> for Cut {
-    fn from(unfinished: Unfinished) -> Self {
+impl From<StepError> for Cut {
+    fn from(unfinished: StepError) -> Self {
         match Entry::unfinished(unfinished) {
             Ok(Entry::Refused) => Self::Refused,
             Ok(Entry::Stopped(code)) => Self::Stopped(code),
@@ -194,7 +194,7 @@ fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
 impl Durable for Engine<'_> {
     type Error = Cut;
 
-    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
+    async fn unit(&self, name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Cut> {
         let before = self.before();
         let entry = self.journaled(name, async {
             // Checked before the work: an attempt that was paused must not send a model request for a run that a later

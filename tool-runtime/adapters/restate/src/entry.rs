@@ -2,7 +2,7 @@
 
 use restate_sdk::errors::{HandlerError, TerminalError};
 use serde::{Deserialize, Serialize};
-use tool_runtime::agent::{ModelError, ModelErrorKind, Unfinished};
+use tool_runtime::agent::{ModelError, ModelErrorKind, StepError};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
@@ -25,14 +25,14 @@ impl Entry {
     ///
     /// # Errors
     /// The failure is transient, so that Restate retries the step.
-    pub(crate) fn unfinished(unfinished: Unfinished) -> Result<Self, HandlerError> {
+    pub(crate) fn unfinished(unfinished: StepError) -> Result<Self, HandlerError> {
         match unfinished {
-            Unfinished::Store(error) | Unfinished::Refused(ResumeError::Store(error)) => Err(store(error)),
-            Unfinished::Refused(_) => Ok(Self::Refused),
-            Unfinished::Model(error) if may_pass(&error) => Err(error.into()),
-            Unfinished::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
+            StepError::Store(error) | StepError::Refused(ResumeError::Store(error)) => Err(store(error)),
+            StepError::Refused(_) => Ok(Self::Refused),
+            StepError::Model(error) if may_pass(&error) => Err(error.into()),
+            StepError::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
             // The text is the code of an [`TurnOutcome`](tool_runtime::agent::TurnOutcome).
-            Unfinished::Other(ended) => Ok(Self::Stopped(ended.to_string())),
+            StepError::Other(ended) => Ok(Self::Stopped(ended.to_string())),
             unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::worker::hold::Hold;
 use crate::agent::worker::{Desk, Leased};
-use crate::agent::{Conversation, Durable, SavedConversation, Step, Unfinished, Work};
+use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
 use crate::runner::{RestoreError, ResumeError};
 use crate::store::runs::{Due, Next, Progress};
 use crate::store::{Key, StoreError, StoredRun};
@@ -34,12 +34,12 @@ enum Down {
     Never(&'static str),
 }
 
-impl From<Unfinished> for Down {
-    fn from(unfinished: Unfinished) -> Self {
+impl From<StepError> for Down {
+    fn from(unfinished: StepError) -> Self {
         match unfinished {
-            Unfinished::Store(StoreError::Fenced) => Self::Lost,
-            Unfinished::Refused(ResumeError::Store(error)) | Unfinished::Store(error) => Self::Later(error.code()),
-            Unfinished::Model(error) => Self::Model(error.code()),
+            StepError::Store(StoreError::Fenced) => Self::Lost,
+            StepError::Refused(ResumeError::Store(error)) | StepError::Store(error) => Self::Later(error.code()),
+            StepError::Model(error) => Self::Model(error.code()),
             unfinished => Self::Later(unfinished.code()),
         }
     }
@@ -47,7 +47,7 @@ impl From<Unfinished> for Down {
 
 impl From<StoreError> for Down {
     fn from(error: StoreError) -> Self {
-        Unfinished::Store(error).into()
+        StepError::Store(error).into()
     }
 }
 
@@ -127,7 +127,7 @@ impl Held<'_> {
                 // Each refused decision has a record.
                 conversation.refuse(&refused);
                 // The conversation is unchanged: it has no new input for its model.
-                let saved = async { conversation.save().await.map_err(Unfinished::Store) };
+                let saved = async { conversation.save().await.map_err(StepError::Store) };
                 self.unit(&name, Box::pin(saved)).await?;
             }
         }
@@ -140,7 +140,7 @@ impl Held<'_> {
             return Ok(false);
         }
         let expired = conversation.expire(self.desk.runner.store_time().await?).await;
-        let expired = expired.map_err(|error| Down::from(Unfinished::Refused(error)))?;
+        let expired = expired.map_err(|error| Down::from(StepError::Refused(error)))?;
         if expired {
             let document = conversation.save().await?.to_text()?;
             self.write(Some(document), RUNNING, None, Next::Keep).await?;
@@ -177,7 +177,7 @@ impl Held<'_> {
 impl Durable for Held<'_> {
     type Error = Down;
 
-    async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Down> {
+    async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Down> {
         let saved = self.hold.attend(self.desk.lease, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
