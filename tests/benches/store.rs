@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tests::postgres::Postgres;
 use tests::stored::record;
-use tool_runtime::agent::{Agent, Incoming, ModelClient, ModelError, ModelRequest, RunQueue, Show, Worker};
+use tool_runtime::agent::{Agent, Input, ModelClient, ModelError, ModelRequest, RunQueue, Show, Worker};
 use tool_runtime::store::{MemoryStore, Store};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
@@ -123,7 +123,7 @@ async fn conversations(store: &Arc<dyn Store>) -> f64 {
     for number in 0..MANY {
         let mut conversation =
             Agent::new(Asks).converse(runner.run(RunOptions::new().run_id(format!("{name} {number}"))));
-        conversation.accept(Incoming::from("Go.")).await.expect("a message");
+        conversation.accept(Input::from("Go.")).await.expect("a message");
         queue.enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
     }
     let (start, (stop, stopped)) = (Instant::now(), tokio::sync::watch::channel(false));

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tool_runtime::agent::{Agent, Incoming, SavedConversation, ScriptedModel};
+use tool_runtime::agent::{Agent, Input, SavedConversation, ScriptedModel};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Call, Outcome, Reconciled, RunOptions, ToolCatalog, ToolComponent, ToolContext, ToolError, ToolPolicy, ToolRunner,
@@ -427,7 +427,7 @@ async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     for number in first..first + runs {
         let id = format!("run-{number}");
         let mut conversation = agent.converse(runner.run(RunOptions::new().run_id(id.as_str())));
-        conversation.accept(Incoming::from("Go.")).await.expect("a message");
+        conversation.accept(Input::from("Go.")).await.expect("a message");
         saved.push((id, conversation.save().await.expect("saved")));
     }
     saved

@@ -9,7 +9,7 @@
 
 use std::future::Future;
 
-use tool_runtime::agent::{Conversation, Incoming, RunQueue, TurnOutcome};
+use tool_runtime::agent::{Conversation, Input, RunQueue, TurnOutcome};
 use tool_runtime::call::{Decider, Question, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, GrantError, Remember, ResumeError};
 use tool_runtime::store::{Grant, Store};
@@ -34,13 +34,13 @@ pub fn question(conversation: &Conversation, id: impl Into<CallId>) -> Question 
 ///
 /// # Panics
 /// It cannot be written.
-pub fn answering(conversation: &Conversation, incoming: &Incoming) -> Incoming {
-    let mut incoming = serde_json::to_value(incoming).expect("a document");
-    for decision in incoming["decisions"].as_array_mut().into_iter().flatten() {
+pub fn answering(conversation: &Conversation, input: &Input) -> Input {
+    let mut input = serde_json::to_value(input).expect("a document");
+    for decision in input["decisions"].as_array_mut().into_iter().flatten() {
         let asked: Question = serde_json::from_value(decision[0].take()).expect("a question");
         decision[0] = serde_json::to_value(question(conversation, asked.call_id())).expect("a text");
     }
-    serde_json::from_value(incoming).expect("the same")
+    serde_json::from_value(input).expect("the same")
 }
 
 /// A queue of a process that has the store but no tools.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, Durable, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel,
+    Agent, Conversation, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel,
     ScriptedTurn, Show, Step, StepError, StepFuture, TurnOutcome,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
@@ -177,13 +177,12 @@ impl Durable for Process {
 impl Process {
     async fn drive(&self) -> Result<String, End> {
         let mut conversation = self.agent.converse(self.runner.run(ada()));
-        conversation.accept_on(self, "message", Incoming::from("Write.")).await?;
+        conversation.accept_on(self, "message", Input::from("Write.")).await?;
         loop {
             match conversation.step_on(self).await? {
                 Step::Waits(calls) => {
                     assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["d"]);
-                    let approved =
-                        Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &tests::grace());
+                    let approved = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &tests::grace());
                     conversation.accept_on(self, "decision d", approved).await?;
                 }
                 Step::Ended(TurnOutcome::Answered { text }) => return Ok(text),

@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, Incoming, ModelClient, ModelError, ModelRequest, RunQueue, Show, Step, Worker,
+    Agent, Conversation, Input, ModelClient, ModelError, ModelRequest, RunQueue, Show, Step, Worker,
 };
 use tool_runtime::call::Cause;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
@@ -322,7 +322,7 @@ impl Rig {
     /// A conversation whose model has made its call, which has not begun.
     async fn asked(&self) -> Conversation {
         let mut conversation = self.agent().converse(self.runner().run(ada()));
-        conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+        conversation.accept(Input::from("Pay.")).await.expect("a message");
         assert!(matches!(conversation.step().await, Step::Asked));
         conversation
     }

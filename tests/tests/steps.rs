@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tests::rig::{self, Heard};
 use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, Incoming, ModelErrorKind, SavedConversation, ScriptedModel, ScriptedTurn, Step,
+    Agent, ClientAnswer, Conversation, Input, ModelErrorKind, SavedConversation, ScriptedModel, ScriptedTurn, Step,
 };
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
@@ -68,11 +68,11 @@ const POLICY: &str = r#"
 struct Scenario {
     name: &'static str,
     script: fn() -> Vec<ScriptedTurn>,
-    requests: fn() -> Vec<Incoming>,
+    requests: fn() -> Vec<Input>,
 }
 
-fn go() -> Vec<Incoming> {
-    vec![Incoming::from("Go.")]
+fn go() -> Vec<Input> {
+    vec![Input::from("Go.")]
 }
 
 const SCENARIOS: &[Scenario] = &[
@@ -80,7 +80,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "two requests",
         script: || vec![ScriptedTurn::text("Hello."), ScriptedTurn::text("Bye.")],
-        requests: || vec![Incoming::from("Go."), Incoming::from("Stop.")],
+        requests: || vec![Input::from("Go."), Input::from("Stop.")],
     },
     Scenario {
         name: "calls of all kinds",
@@ -113,9 +113,9 @@ const SCENARIOS: &[Scenario] = &[
         },
         requests: || {
             vec![
-                Incoming::from("Go."),
-                Incoming::new().decide(&tests::never("b"), ApprovalDecision::Approve, &tests::grace()),
-                Incoming::new()
+                Input::from("Go."),
+                Input::new().decide(&tests::never("b"), ApprovalDecision::Approve, &tests::grace()),
+                Input::new()
                     .decide(&tests::never("e"), ApprovalDecision::Deny(Some("No.".to_owned())), &tests::grace())
                     .answer(ClientAnswer::value("c", "7")),
             ]
@@ -124,7 +124,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "calls that are left",
         script: || vec![ScriptedTurn::call("a", "steps__send", r#"{"to":"bob"}"#), ScriptedTurn::text("Well.")],
-        requests: || vec![Incoming::from("Go."), Incoming::from("Never mind.")],
+        requests: || vec![Input::from("Go."), Input::from("Never mind.")],
     },
     Scenario {
         name: "an unclean end",
@@ -132,7 +132,7 @@ const SCENARIOS: &[Scenario] = &[
             let cut = ScriptedTurn::call("a", "steps__write", r#"{"text":"one"}"#).ending(Finish::Length);
             vec![cut, ScriptedTurn::text("Again.")]
         },
-        requests: || vec![Incoming::from("Go."), Incoming::new()],
+        requests: || vec![Input::from("Go."), Input::new()],
     },
     Scenario { name: "a refusal", script: || vec![ScriptedTurn::refuses("No.")], requests: go },
     Scenario { name: "an empty answer", script: || vec![ScriptedTurn::text("")], requests: go },
@@ -144,12 +144,12 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a model that fails",
         script: || vec![ScriptedTurn::fails(ModelErrorKind::Timeout), ScriptedTurn::text("Yes.")],
-        requests: || vec![Incoming::from("Go."), Incoming::new()],
+        requests: || vec![Input::from("Go."), Input::new()],
     },
     Scenario {
         name: "wrong in three turns",
         script: || (0..3).map(|at| ScriptedTurn::call(format!("{at}"), "rig__double", r#"{"n":"x"}"#)).collect(),
-        requests: || vec![Incoming::from("Go."), Incoming::new()],
+        requests: || vec![Input::from("Go."), Input::new()],
     },
 ];
 
@@ -207,17 +207,17 @@ async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let options = || RunOptions::new().run_id(run_id.as_str()).principal("ada").events(heard.clone());
     let process = Process { runner: &runner, agent: Agent::new(Arc::clone(&model)), options: &options };
     let mut conversation = process.agent.converse(runner.run(options()));
-    for incoming in (scenario.requests)() {
-        let incoming = tests::answering(&conversation, &incoming);
+    for input in (scenario.requests)() {
+        let input = tests::answering(&conversation, &input);
         if mode == Mode::OneGo {
-            conversation.receive(incoming).await.expect("nothing to refuse");
+            conversation.receive(input).await.expect("nothing to refuse");
             continue;
         }
         let before = document(&conversation).await;
-        conversation.accept(incoming.clone()).await.expect("nothing to refuse");
+        conversation.accept(input.clone()).await.expect("nothing to refuse");
         if mode == Mode::Cut {
             conversation = process.restored(&before).await;
-            conversation.accept(incoming).await.expect("what was decided is known");
+            conversation.accept(input).await.expect("what was decided is known");
         }
         loop {
             let before = document(&conversation).await;
@@ -286,13 +286,13 @@ async fn an_end_is_told_again() {
     let heard = Heard::default();
     let mut conversation =
         Agent::new(ScriptedModel::new(script)).converse(runner.run(RunOptions::new().events(heard.clone())));
-    conversation.accept(Incoming::from("Go.")).await.expect("a message");
+    conversation.accept(Input::from("Go.")).await.expect("a message");
     let mut codes = Vec::new();
     for _ in 0..4 {
         codes.push(conversation.step().await.code());
     }
     assert_eq!(codes, ["model_timeout", "asked", "answered", "answered"]);
     assert_eq!(heard.done(), ["model_timeout", "answered", "answered"]);
-    conversation.accept(Incoming::new()).await.expect("nothing to refuse");
+    conversation.accept(Input::new()).await.expect("nothing to refuse");
     assert_eq!(conversation.step().await.code(), "asked");
 }

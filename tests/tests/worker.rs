@@ -22,7 +22,7 @@ use tests::hooked::{HookedStore, Then};
 use tests::rig;
 use tests::stored::{document, json_of};
 use tool_runtime::agent::{
-    Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
+    Agent, Input, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
 };
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
@@ -156,7 +156,7 @@ impl World {
         let options = RunOptions::new().run_id(self.run_id.as_str()).principal("ada").tenant("acme");
         let runner = Self::runner(Arc::clone(&self.store) as _);
         let mut conversation = self.agent().converse(runner.run(options));
-        conversation.accept(Incoming::from(text)).await.expect("a message");
+        conversation.accept(Input::from(text)).await.expect("a message");
         self.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
     }
 
@@ -177,8 +177,8 @@ impl World {
         question
     }
 
-    async fn post(&self, incoming: Incoming) {
-        self.queue().post(&self.run_id, Some("acme"), &incoming).await.expect("posted");
+    async fn post(&self, input: Input) {
+        self.queue().post(&self.run_id, Some("acme"), &input).await.expect("posted");
     }
 
     async fn state(&self) -> String {
@@ -241,8 +241,8 @@ fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }
 
-fn decided(question: &Question, decision: ApprovalDecision) -> Incoming {
-    Incoming::new().decide(question, decision, &grace())
+fn decided(question: &Question, decision: ApprovalDecision) -> Input {
+    Input::new().decide(question, decision, &grace())
 }
 
 const ALL: [&str; 6] = ["r1", "r2", "s1", "w1", "w2", "w3"];
@@ -255,8 +255,8 @@ async fn workers_continue_what_is_posted() {
     with([world.lasting(), world.lasting()], async {
         world.reaches("approval_required").await;
         world.decide(ApprovalDecision::Approve).await;
-        world.post(Incoming::from("And now?")).await;
-        world.post(Incoming::from("Thanks.")).await;
+        world.post(Input::from("And now?")).await;
+        world.post(Input::from("Thanks.")).await;
         while world.queue().find("posted", Some("acme")).await.expect("it is there").1.turns().len() < 5 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -280,14 +280,14 @@ async fn a_run_of_another_tenant_is_unknown() {
     world.enqueue("Hello.").await;
     let queue = world.queue();
     for (run, tenant) in [("foreign", None), ("foreign", Some("evil")), ("nonsense", Some("acme"))] {
-        assert!(matches!(queue.post(run, tenant, &Incoming::from("Hi.")).await, Err(QueueError::Unknown)));
+        assert!(matches!(queue.post(run, tenant, &Input::from("Hi.")).await, Err(QueueError::Unknown)));
         assert!(matches!(queue.find(run, tenant).await, Err(QueueError::Unknown)));
     }
     let (_, saved) = queue.find("foreign", Some("acme")).await.expect("it is there");
     let again = queue.enqueue(&saved).await;
     assert!(matches!(again, Err(QueueError::Store(StoreError::Duplicate))), "{again:?}");
     for at in 0..300 {
-        match queue.post("foreign", Some("acme"), &Incoming::from("More.")).await {
+        match queue.post("foreign", Some("acme"), &Input::from("More.")).await {
             Ok(()) => assert!(at < 256),
             Err(error) => assert_eq!((error.code(), at >= 256), ("store_full", true)),
         }
@@ -308,9 +308,8 @@ async fn a_post_that_does_not_fit_holds_nothing_up() {
         for (who, code) in
             [("ada", "not_allowed"), ("", "not_allowed"), ("gr\u{200b}ace", "not_allowed"), (" ", "not_allowed")]
         {
-            let incoming =
-                Incoming::new().decide(&question, ApprovalDecision::Approve, &Decider::new(who).tenant("acme"));
-            let refused = queue.post("unfit", Some("acme"), &incoming).await;
+            let input = Input::new().decide(&question, ApprovalDecision::Approve, &Decider::new(who).tenant("acme"));
+            let refused = queue.post("unfit", Some("acme"), &input).await;
             assert_eq!(refused.expect_err("they may not decide").code(), code, "{who:?}");
         }
         world.post(decided(&question, ApprovalDecision::ApproveEdited("{}".to_owned()))).await;

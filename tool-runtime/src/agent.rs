@@ -43,7 +43,7 @@ mod graph;
 mod history;
 #[cfg(feature = "http")]
 pub mod http;
-mod incoming;
+mod input;
 mod meter;
 mod model;
 mod model_error;
@@ -69,7 +69,7 @@ pub use code::CodeMode;
 pub use conversation::Conversation;
 pub use durable::{Durable, StepError, StepFuture};
 pub use graph::Graph;
-pub use incoming::Incoming;
+pub use input::Input;
 pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};
 pub use model_error::{ModelError, ModelErrorKind};
 pub use outcome::{StopReason, TurnOutcome, WaitingCall};
@@ -149,7 +149,7 @@ impl Agent {
     }
 
     /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
-    /// of a message ([`Incoming::settings`](crate::agent::Incoming::settings)) overrides the agent's.
+    /// of a message ([`Input::settings`](crate::agent::Input::settings)) overrides the agent's.
     ///
     /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
     /// turn. A call outside the choice is flagged in

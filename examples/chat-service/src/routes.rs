@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::task::JoinHandle;
 use tool_runtime::RunOptions;
-use tool_runtime::agent::{Conversation, Incoming, UiStream};
+use tool_runtime::agent::{Conversation, Input, UiStream};
 use tool_runtime::call::Decider;
 use tool_runtime::wire::ui::{ChatRequest, Protocol};
 
@@ -43,8 +43,8 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
     let says = request.text.is_some() || !request.files.is_empty();
-    let incoming = incoming(request, principal);
-    conversation.check(&incoming).await?;
+    let input = input(request, principal);
+    conversation.check(&input).await?;
 
     let stream = if says {
         conversation.ui_stream(PROTOCOL, &taken.next_message())
@@ -52,7 +52,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
-    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, incoming, taken))))
+    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, input, taken))))
 }
 
 /// One run of a client of AG-UI. What is wrong with the request is the error of its run.
@@ -67,15 +67,15 @@ async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> 
     let mut taken = service.chats.take(principal, &named.id)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body)?;
-    let incoming = incoming(request, principal);
-    conversation.check(&incoming).await?;
+    let input = input(request, principal);
+    conversation.check(&input).await?;
     let stream = conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
-    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, incoming, taken))))
+    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, input, taken))))
 }
 
 /// What was posted. In this chat a person decides on the calls of their own agent; the policy says that they may.
-fn incoming(request: ChatRequest, principal: &str) -> Incoming {
-    Incoming::posted(request, &Decider::new(principal))
+fn input(request: ChatRequest, principal: &str) -> Input {
+    Input::posted(request, &Decider::new(principal))
 }
 
 /// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body
@@ -94,9 +94,9 @@ pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
     response
 }
 
-async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
+async fn turn(mut conversation: Conversation, input: Input, taken: Taken) {
     // How the turn ended is in the stream. What could be refused was refused before it began.
-    let _ended = conversation.receive(incoming).await;
+    let _ended = conversation.receive(input).await;
     match conversation.save().await {
         Ok(saved) => taken.keep(&saved),
         // The chat stays as it was before this turn.

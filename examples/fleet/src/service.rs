@@ -1,7 +1,7 @@
 //! The workflow: one conversation for each key.
 
 use restate_sdk::prelude::*;
-use tool_runtime::agent::{Agent, ClientAnswer, Incoming};
+use tool_runtime::agent::{Agent, ClientAnswer, Input};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
@@ -45,7 +45,7 @@ impl FleetService {
         let Fleet { agent, runner } = &self.0;
         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
         let ended =
-            Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Incoming::from(message)).await?;
+            Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Input::from(message)).await?;
         if ended.code != "answered" {
             return Err(TerminalError::new(format!("there is no answer ({})", ended.code)).into());
         }

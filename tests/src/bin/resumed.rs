@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tests::grace;
 use tests::rig::{Cursor, Heard};
-use tool_runtime::agent::{Agent, Conversation, Incoming, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, Conversation, Input, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -90,7 +90,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     ] });
     let encoder = UiEncoder::resuming(Protocol::UiMessageStream, "msg_1", waiting(&conversation));
     let request = conversation.chat_reader().read(body.to_string().as_bytes())?;
-    let ended = conversation.receive(Incoming::posted(request, &grace())).await?;
+    let ended = conversation.receive(Input::posted(request, &grace())).await?;
     if !matches!(ended, TurnOutcome::Answered { .. }) {
         return Err(format!("{name}: {ended:?}").into());
     }

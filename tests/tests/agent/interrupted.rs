@@ -154,7 +154,7 @@ async fn a_call_of_other_people_is_not_looked_up() {
     document["state"]["open"][0]["progress"] = "running".into();
     let saved: SavedConversation = serde_json::from_value(document).expect("a document");
     let mut theirs = rig.agent().restore(&rig.runner, options("mallory"), saved).await.expect("restored");
-    let ended = theirs.receive(tool_runtime::agent::Incoming::new()).await.expect("an empty request");
+    let ended = theirs.receive(tool_runtime::agent::Input::new()).await.expect("an empty request");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(theirs.waiting().count(), 0);
     assert!(owner.waiting().next().expect("it waits").shown_arguments.as_ref().expect("shown").get().contains("bob"));

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use tool_runtime::agent::{Incoming, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::agent::{Input, ModelClient, ModelError, ModelRequest, Show};
 use tool_runtime::runner::Failure;
 use tool_runtime::wire::{DecodeOptions, Decoded, RequestSettings, ToolChoice};
 
@@ -25,7 +25,7 @@ async fn one_request_decides_answers_and_says() {
     assert_eq!(account, [Some(Outcome::ClientRequired), Some(Outcome::ApprovalRequired)]);
     let [send, cursor] = ["s", "g"].map(|id| tests::question(&conversation, id));
     let whole = || {
-        Incoming::new()
+        Input::new()
             .decide(&send, ApprovalDecision::Approve, &grace())
             .answer(ClientAnswer::value("g", "7"))
             .text("Thanks.")
@@ -63,7 +63,7 @@ async fn an_empty_request_continues_an_interrupted_turn() {
     let rig = rig([ScriptedTurn::call("b", "agent__slow", r#"{"ms":1000}"#), ScriptedTurn::text("Here.")]);
     let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
-    let ended = conversation.receive(Incoming::new()).await.expect("nothing to refuse");
+    let ended = conversation.receive(Input::new()).await.expect("nothing to refuse");
     assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Here."), "{ended:?}");
     is_whole(&conversation);
 }
@@ -94,10 +94,10 @@ async fn each_request_has_a_sink_of_its_own() {
     conversation.events(Arc::clone(&first));
     conversation.send("Go.").await;
     conversation.events(Arc::clone(&second));
-    let incoming = Incoming::new()
+    let input = Input::new()
         .decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace())
         .answer(ClientAnswer::value("g", "7"));
-    conversation.receive(incoming).await.expect("they wait");
+    conversation.receive(input).await.expect("they wait");
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
     assert_eq!(rig.heard.done(), ["client_required", "answered"], "the run's own sink hears all");
     let first = first.take();
@@ -262,7 +262,7 @@ async fn an_answer_that_does_not_fit_is_told_beside_a_message_too() {
     let mut conversation = rig.converse();
     assert!(matches!(conversation.send("Where am I?").await, TurnOutcome::Waiting { .. }));
     drop(rig.heard.take());
-    let both = Incoming::new().answer(ClientAnswer::value("c", "\"seven\"")).text("Line seven.");
+    let both = Input::new().answer(ClientAnswer::value("c", "\"seven\"")).text("Line seven.");
     let ended = conversation.receive(both).await.expect("it waited");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     let events = rig.heard.take();

@@ -1,6 +1,6 @@
 //! The bytes of a turn for a chat UI: readers that keep up, that are slow, and that hang up.
 
-use tool_runtime::agent::{Incoming, UiStream};
+use tool_runtime::agent::{Input, UiStream};
 use tool_runtime::call::EventSink;
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Part, TextPart};
@@ -45,8 +45,8 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(!first.contains("1234"));
 
     let second = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    let incoming = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
-    assert!(matches!(conversation.receive(incoming).await, Ok(TurnOutcome::Answered { .. })));
+    let input = Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
+    assert!(matches!(conversation.receive(input).await, Ok(TurnOutcome::Answered { .. })));
     let second = read(second).await;
     let kinds = kinds(&second);
     assert_eq!(kinds[..2], ["start", "tool-output-available"], "the call is updated in place: {second}");
@@ -56,7 +56,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     let refused = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     assert!(
         conversation
-            .receive(Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
+            .receive(Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
             .await
             .is_err()
     );
@@ -93,11 +93,11 @@ async fn a_chat_client_decides_in_a_later_request() {
         assert!(read.is_err(), "a client cannot decide what was never asked: {id}, {approval}");
     }
     let request = conversation.chat_reader().read(&body("s", &asked)).expect("a request");
-    let incoming = Incoming::posted(request, &grace());
-    conversation.check(&incoming).await.expect("before the response begins");
+    let input = Input::posted(request, &grace());
+    conversation.check(&input).await.expect("before the response begins");
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     let turn = tokio::spawn(async move {
-        let ended = conversation.receive(incoming).await;
+        let ended = conversation.receive(input).await;
         (ended, conversation)
     });
     let text = read(stream).await;
@@ -289,7 +289,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     let request =
         conversation.chat_reader().read_ag_ui(&body("r1", user.clone(), serde_json::json!([]))).expect("a run");
     let first = conversation.ui_stream(Protocol::AgUi, "r1").for_run(&request.chat_id, "r1");
-    conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
+    conversation.receive(Input::posted(request, &grace())).await.expect("a turn");
     let first = read(first).await;
     let asked = tests::question(&conversation, "s").to_string();
     let interrupt = format!(r#""outcome":{{"type":"interrupt","interrupts":[{{"id":"{asked}""#);
@@ -300,7 +300,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     let resume = serde_json::json!([{"interruptId": asked, "status": "resolved", "payload": {"approved": true}}]);
     let request = conversation.chat_reader().read_ag_ui(&body("r2", serde_json::json!([]), resume)).expect("a run");
     let second = conversation.ui_stream(Protocol::AgUi, "r2").for_run(&request.chat_id, "r2");
-    conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
+    conversation.receive(Input::posted(request, &grace())).await.expect("a turn");
     let second = read(second).await;
     let begin = r#"data: {"type":"RUN_STARTED","threadId":"t","runId":"r2""#;
     assert!(second.starts_with(begin) && !second.contains("TOOL_CALL_START"), "{second}");
@@ -315,7 +315,7 @@ async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
     let mut conversation = rig.converse();
     conversation.send("Where?").await;
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    let answer = |json: &str| Incoming::new().answer(ClientAnswer::value("c", json));
+    let answer = |json: &str| Input::new().answer(ClientAnswer::value("c", json));
     let ended = conversation.receive(answer("\"nowhere\"")).await;
     assert!(matches!(ended, Ok(TurnOutcome::Waiting { .. })), "{ended:?}");
     assert_eq!(kinds(&read(stream).await), ["start", "error"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_runtime::agent::{AnswerError, Incoming};
+use tool_runtime::agent::{AnswerError, Input};
 use tool_runtime::wire::RequestSettings;
 
 use super::*;
@@ -152,22 +152,22 @@ async fn clients_persons_and_a_dropped_future_come_in_between() {
     let rig = rig([both, ScriptedTurn::hangs(), ScriptedTurn::text(r#"{"total":101}"#), answer(r#"{"total":7}"#)]);
     let agent = rig.agent().settings(RequestSettings::new().temperature(0.5));
     let mut conversation = agent.converse(rig.runner.run(rig.options()));
-    let asked = Incoming::new().text("Send it.").settings(RequestSettings::new().temperature(0.1).seed(7));
+    let asked = Input::new().text("Send it.").settings(RequestSettings::new().temperature(0.1).seed(7));
     let waiting = conversation.ask::<Sum>(asked).await.expect_err("two wait");
     assert!(matches!(&waiting, AnswerError::Waiting(calls) if calls.len() == 2), "{waiting:?}");
     let saved = conversation.save().await.expect("saved");
     let mut conversation = agent.restore(&rig.runner, rig.options(), saved).await.expect("restored");
-    let answered = Incoming::new().answer(ClientAnswer::value("c", "7"));
+    let answered = Input::new().answer(ClientAnswer::value("c", "7"));
     let waiting = conversation.ask::<Sum>(answered).await.expect_err("one waits");
     assert!(matches!(&waiting, AnswerError::Waiting(calls) if calls.len() == 1), "{waiting:?}");
-    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
+    let decision = Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     let dropped = tokio::time::timeout(Duration::from_millis(50), conversation.ask::<Sum>(decision)).await;
     assert!(dropped.is_err(), "the model hangs");
     let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let mut conversation = agent.restore(&rig.runner, rig.options(), saved).await.expect("restored");
     is_whole(&conversation);
-    assert_eq!(conversation.ask::<Sum>(Incoming::new()).await.expect("repaired"), sum(7));
+    assert_eq!(conversation.ask::<Sum>(Input::new()).await.expect("repaired"), sum(7));
     assert!(told(&rig).contains("at most 100") || told(&rig).contains("100"), "{}", told(&rig));
     is_whole(&conversation);
     for settings in rig.model.settings() {
@@ -201,10 +201,10 @@ async fn approvals_saves_and_restores_come_in_between() {
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("restored");
     let refused = conversation
-        .ask::<Sum>(Incoming::new().decide(&tests::question(&conversation, "x"), ApprovalDecision::Approve, &grace()))
+        .ask::<Sum>(Input::new().decide(&tests::question(&conversation, "x"), ApprovalDecision::Approve, &grace()))
         .await;
     assert!(matches!(refused, Err(AnswerError::NotWaiting(_))));
-    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
+    let decision = Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     assert_eq!(conversation.ask::<Sum>(decision).await.expect("an answer"), sum(1), "the words alone did not fit");
     is_whole(&conversation);
     assert_eq!(rig.outcomes().await, [("s".to_owned(), Outcome::Ok)]);
@@ -219,7 +219,7 @@ async fn a_restored_request_keeps_its_form_without_the_type() {
     let saved = conversation.save().await.expect("saved");
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("restored");
     let ended = conversation
-        .receive(Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
+        .receive(Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace()))
         .await;
     assert!(matches!(ended, Ok(TurnOutcome::Answered { text }) if text == r#"{"total":1}"#));
 }
@@ -235,7 +235,7 @@ async fn a_list_and_a_type_that_holds_one_are_two() {
     let rig = rig([send, ScriptedTurn::text(r#"{"answer":[1]}"#)]);
     let mut conversation = rig.converse();
     assert!(conversation.ask::<Vec<u32>>("Send it, and list them.").await.is_err());
-    let decision = Incoming::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
+    let decision = Input::new().decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace());
     assert_eq!(conversation.ask::<Holds>(decision).await.expect("an answer"), Holds { answer: vec![1] });
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use tests::DecideShown as _;
 use tests::Shown as _;
-use tool_runtime::agent::{Incoming, SavedConversation};
+use tool_runtime::agent::{Input, SavedConversation};
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ApprovalDecision;
 
@@ -131,7 +131,7 @@ async fn a_graph_that_nobody_continues_says_what_may_be_done() {
         let mut conversation = parent.converse(run);
         assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
         // A message abandons what waits, in the child too.
-        let ended = conversation.receive(Incoming::new().text("Never mind.")).await.expect("a message");
+        let ended = conversation.receive(Input::new().text("Never mind.")).await.expect("a message");
         assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
         let outcomes = rig.outcomes().await;
         let expected = if begun { Outcome::OutcomeUnknown } else { Outcome::Cancelled };

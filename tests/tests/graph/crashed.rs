@@ -4,7 +4,7 @@
 use super::*;
 use tests::hooked::{HookedStore, Then};
 use tokio::sync::Notify;
-use tool_runtime::agent::{Incoming, SavedConversation, Step};
+use tool_runtime::agent::{Input, SavedConversation, Step};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{AuditRecord, Key, ManualClock, Transaction};
@@ -87,8 +87,8 @@ async fn drive(conversation: &mut Conversation, documents: &Mutex<Vec<String>>) 
     for _ in 0..40 {
         match conversation.step().await {
             Step::Waits(calls) => {
-                let approve = |incoming: Incoming, question| incoming.decide(question, ApprovalDecision::Approve, &bob);
-                let approved = calls.iter().map(|call| &call.question).fold(Incoming::new(), approve);
+                let approve = |input: Input, question| input.decide(question, ApprovalDecision::Approve, &bob);
+                let approved = calls.iter().map(|call| &call.question).fold(Input::new(), approve);
                 conversation.accept(approved).await.expect("they wait");
             }
             Step::Ended(ended) => return ended,
@@ -121,7 +121,7 @@ async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
     let documents = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&documents);
     let mut process = Box::pin(async move {
-        conversation.accept(Incoming::from("Clean up.")).await.expect("a message");
+        conversation.accept(Input::from("Clean up.")).await.expect("a message");
         drive(&mut conversation, &kept).await
     });
     let ended = tokio::select! {
@@ -151,7 +151,7 @@ async fn continued(world: &Setting, document: Option<&String>) -> TurnOutcome {
         }
         None => {
             let mut conversation = parent.converse(runner.run(world.rig.options()));
-            conversation.accept(Incoming::from("Clean up.")).await.expect("a message");
+            conversation.accept(Input::from("Clean up.")).await.expect("a message");
             conversation
         }
     };

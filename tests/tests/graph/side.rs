@@ -2,7 +2,7 @@
 
 use super::*;
 use tests::DecideShown as _;
-use tool_runtime::agent::{Incoming, SavedConversation};
+use tool_runtime::agent::{Input, SavedConversation};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 
@@ -143,7 +143,7 @@ async fn both_wait_and_each_is_decided_once() {
     let bob = Decider::new("bob").tenant("acme");
     let ended = conversation.decide_shown(&"p2".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
-    let both = Incoming::new().decide(&tests::question(&conversation, "p1"), ApprovalDecision::Approve, &bob);
+    let both = Input::new().decide(&tests::question(&conversation, "p1"), ApprovalDecision::Approve, &bob);
     let ended = conversation.receive(both).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(results(&conversation), [r#"p1 {"summary":"One."}"#, r#"p2 {"summary":"Two."}"#]);

@@ -1,6 +1,6 @@
 //! A decision answers one question: sent twice, it does not decide on the next call of the graph.
 
-use tool_runtime::agent::{Delivery, Incoming, RunQueue, Worker};
+use tool_runtime::agent::{Delivery, Input, RunQueue, Worker};
 use tool_runtime::call::{Decider, DecisionError, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{AuditRecord, PendingCall, PendingFilter};
@@ -65,7 +65,7 @@ async fn a_conversation_takes_it_once() {
         assert_eq!((conversation.waiting().count(), rig.effects(), refused(&rig).await), (1, 1, times));
     }
     // An expiry of the first question is no expiry of the second.
-    let expired = conversation.receive(Incoming::new().expire(&question)).await;
+    let expired = conversation.receive(Input::new().expire(&question)).await;
     assert_eq!(expired.expect_err("it asks another question").code(), "not_allowed");
     let next = conversation.waiting().next().expect("note 8").question.clone();
     let ended = conversation.decide(&next, ApprovalDecision::Approve, &bob()).await.expect("it waits");
@@ -111,11 +111,11 @@ async fn a_browser_that_sends_its_body_twice_decides_once() {
     .to_string();
     let read = |conversation: &Conversation| {
         let request = conversation.chat_reader().read(body.as_bytes()).expect("a body of the AI SDK");
-        Incoming::posted(request, &bob())
+        Input::posted(request, &bob())
     };
-    let incoming = read(&conversation);
-    conversation.check(&incoming).await.expect("it fits");
-    let ended = conversation.receive(incoming).await.expect("it waits");
+    let input = read(&conversation);
+    conversation.check(&input).await.expect("it fits");
+    let ended = conversation.receive(input).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
     // A service finds out before its response begins, and records it.
     let refusal = conversation.check(&read(&conversation)).await.expect_err("it asks another question");
@@ -131,7 +131,7 @@ async fn a_browser_that_sends_its_body_twice_decides_once() {
             "function": { "name": "graph__researcher", "arguments": "{}" } }] } ] })
     .to_string();
     let request = conversation.chat_reader().read_ag_ui(body.as_bytes()).expect("a body of AG-UI");
-    conversation.receive(Incoming::posted(request, &bob())).await.expect_err("it asks another question");
+    conversation.receive(Input::posted(request, &bob())).await.expect_err("it asks another question");
     assert_eq!((rig.effects(), refused(&rig).await), (1, 3));
     let eight = conversation.waiting().next().expect("note 8").question.clone();
     conversation.decide(&eight, ApprovalDecision::Deny(None), &bob()).await.expect("it waits");
@@ -144,15 +144,15 @@ async fn a_post_that_comes_twice_decides_once() {
     let (agent, runner) = (parent(), rig.runner(RULES, graph()));
     let queue = RunQueue::new(&runner);
     let mut conversation = agent.converse(runner.run(rig.options()));
-    conversation.accept(Incoming::from("Clean up.")).await.expect("a message");
+    conversation.accept(Input::from("Clean up.")).await.expect("a message");
     queue.enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let worker = tokio::spawn(Worker::new(agent, runner).run(async move { drop(stopped.await) }));
 
     let seven = asks(&rig, None).await;
     let post = |question: &Question, decider: &Decider| {
-        let (queue, incoming) = (queue.clone(), Incoming::new().decide(question, ApprovalDecision::Approve, decider));
-        async move { queue.post("parent", Some("acme"), &incoming).await }
+        let (queue, input) = (queue.clone(), Input::new().decide(question, ApprovalDecision::Approve, decider));
+        async move { queue.post("parent", Some("acme"), &input).await }
     };
     for (decider, code) in [
         (Decider::new("ada").tenant("acme"), "not_allowed"),
@@ -193,7 +193,7 @@ async fn an_engine_that_repeats_a_decision_decides_once() {
     assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
     let question = conversation.waiting().next().expect("it waits").question.clone();
     let engine = Here { agent, runner, options: rig.options() };
-    let approve = || Incoming::new().decide(&question, ApprovalDecision::Approve, &bob());
+    let approve = || Input::new().decide(&question, ApprovalDecision::Approve, &bob());
     conversation.accept_on(&engine, "decision", approve()).await.expect("it is taken");
     conversation.accept_on(&engine, "decision", approve()).await.expect_err("it asks another question");
     assert_eq!((rig.effects(), refused(&rig).await), (1, 1));

@@ -1,7 +1,7 @@
 //! A person's part in a call: the model reads it with the result, in every format.
 
 use tests::Shown as _;
-use tool_runtime::agent::{Incoming, SavedConversation};
+use tool_runtime::agent::{Input, SavedConversation};
 use tool_runtime::call::{Decider, Intervention};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{ToolError, tool};
@@ -51,7 +51,7 @@ async fn after(format: Format, stream: bool, decision: ApprovalDecision) -> Stri
     let mut conversation = agent.restore(&runner, options(), saved).await.unwrap();
     let question = conversation.waiting().next().unwrap().question.clone();
     let grace = Decider::new("grace").tenant("acme");
-    let ended = conversation.receive(Incoming::new().decide(&question, decision, &grace)).await.unwrap();
+    let ended = conversation.receive(Input::new().decide(&question, decision, &grace)).await.unwrap();
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{format}: {ended:?}");
     server.asked().pop().unwrap().body
 }

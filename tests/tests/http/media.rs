@@ -8,7 +8,7 @@ use office_tools::time::Clock;
 use office_tools::weather::{Climate, Day, Forecast, print_forecast};
 use serde_json::json;
 use tool_runtime::Capabilities;
-use tool_runtime::agent::{Incoming, SavedConversation};
+use tool_runtime::agent::{Input, SavedConversation};
 use tool_runtime::media::Media;
 
 use super::*;
@@ -47,8 +47,8 @@ async fn files_of_users_and_tools_are_sent_before_and_after_a_restart() {
     let agent = || Agent::new(client(Format::Anthropic, &server).build().unwrap());
     let mut conversation = agent().converse(runner().run(RunOptions::new()));
     let map = Media::file("map.png", PNG).unwrap();
-    let incoming = Incoming::new().text("Print the forecast for this place.").media(map);
-    let ended = conversation.receive(incoming).await.unwrap();
+    let input = Input::new().text("Print the forecast for this place.").media(map);
+    let ended = conversation.receive(input).await.unwrap();
     assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "Warm."), "{ended:?}");
 
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();

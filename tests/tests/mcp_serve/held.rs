@@ -17,7 +17,7 @@ use rmcp::service::{
     ServiceExt as _,
 };
 use serde_json::{Value, json};
-use tool_runtime::agent::{Incoming, QueueError};
+use tool_runtime::agent::{Input, QueueError};
 use tool_runtime::call::Decider;
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, McpServerError};
@@ -170,8 +170,8 @@ pub(crate) async fn try_post(
     decision: ApprovalDecision,
 ) -> Result<(), QueueError> {
     let decider = Decider::new("grace").tenant("acme");
-    let incoming = Incoming::new().decide(&call.question(), decision, &decider);
-    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &incoming).await
+    let input = Input::new().decide(&call.question(), decision, &decider);
+    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &input).await
 }
 
 pub(crate) async fn recorded(store: &dyn Store) -> Vec<Value> {

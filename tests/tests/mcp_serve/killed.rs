@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tool_runtime::agent::Incoming;
+use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Store as _};
@@ -141,7 +141,7 @@ async fn survives(way: &str) {
     // The task is decided by another process, killed, and asked for again: it ran once.
     let pending = store.pending_calls(&PendingFilter::default()).await.unwrap().remove(0);
     let approved =
-        Incoming::new().decide(&pending.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
+        Input::new().decide(&pending.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
     let queue = tests::queue(Arc::new(
         SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap(),
     ));
@@ -202,7 +202,7 @@ async fn is_found_again(way: &str) {
     let mut served = Served::start(folder, way).await;
     served.tasks = false;
     let approved =
-        Incoming::new().decide(&before.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
+        Input::new().decide(&before.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
     let queue = tests::queue(open().await);
     queue.post(&before.run_id, Some("acme"), &approved).await.unwrap();
     assert!(queue.post(&before.run_id, Some("acme"), &approved).await.is_err(), "decided once");

@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
-use tool_runtime::agent::{CodeMode, Incoming, QueueError};
+use tool_runtime::agent::{CodeMode, Input, QueueError};
 use tool_runtime::call::{Decider, DecisionError, Outcome};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
@@ -165,8 +165,8 @@ async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
 async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
     let call = waiting(store).await.pop().expect("a call that waits");
     let decider = Decider::new("grace").tenant("acme");
-    let incoming = Incoming::new().decide(&call.question(), decision, &decider);
-    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &incoming).await.unwrap();
+    let input = Input::new().decide(&call.question(), decision, &decider);
+    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &input).await.unwrap();
 }
 
 /// The decisions that were refused, each with the outcome that it would have had.
@@ -499,21 +499,21 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
     let call = waiting(&*store).await.remove(0);
     let queue = tests::queue(Arc::clone(&store));
     for decider in [Decider::new("ada").tenant("acme"), Decider::new("grace").tenant("other")] {
-        let incoming = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &decider);
-        let refused = queue.post(&call.run_id, Some("acme"), &incoming).await;
+        let input = Input::new().decide(&call.question(), ApprovalDecision::Approve, &decider);
+        let refused = queue.post(&call.run_id, Some("acme"), &input).await;
         assert!(matches!(refused, Err(QueueError::Refused(_))), "{refused:?}");
     }
     let barred = [DecisionError::OwnCall, DecisionError::DeciderTenant].map(|why| (Outcome::PolicyDenied, Some(why)));
     assert_eq!(refusals(&*store).await, barred, "they are recorded before anything is kept");
-    let incoming = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
-    assert!(queue.post(&call.run_id, Some("other"), &incoming).await.is_err());
+    let input = Input::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
+    assert!(queue.post(&call.run_id, Some("other"), &input).await.is_err());
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(get(&client, &id).await.unwrap().status(), TaskStatus::InputRequired);
     // Arguments that do not fit leave it waiting, too. Until the server has refused them, they are the answer.
     decide(&store, ApprovalDecision::ApproveEdited("{}".to_owned())).await;
     let edited = ApprovalDecision::ApproveEdited(r#"{"text":"edited"}"#.to_owned());
-    let incoming = Incoming::new().decide(&call.question(), edited, &Decider::new("grace").tenant("acme"));
-    while let Err(refused) = queue.post(&call.run_id, Some("acme"), &incoming).await {
+    let input = Input::new().decide(&call.question(), edited, &Decider::new("grace").tenant("acme"));
+    while let Err(refused) = queue.post(&call.run_id, Some("acme"), &input).await {
         assert!(matches!(refused, QueueError::Refused(ResumeError::NotWaiting(_))), "{refused:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

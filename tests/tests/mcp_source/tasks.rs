@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tool_runtime::agent::Incoming;
+use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
@@ -184,7 +184,7 @@ async fn a_call_waits_here_for_an_approval_over_there() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let approved = Incoming::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
+    let approved = Input::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
     // The task is there before its run is.
     let queue = tests::queue(Arc::clone(&store));
     while queue.post(&call.run_id, None, &approved).await.is_err() {

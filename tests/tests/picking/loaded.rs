@@ -1,6 +1,6 @@
 //! When a tool is loaded, and what a model reads that calls it before.
 
-use tool_runtime::agent::{Agent, Conversation, Incoming, ModelTurn, ScriptedTurn};
+use tool_runtime::agent::{Agent, Conversation, Input, ModelTurn, ScriptedTurn};
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::runner::search_tools;
 use tool_runtime::wire::{Message, RequestSettings, ToolChoice};
@@ -72,7 +72,7 @@ async fn a_tool_that_the_choice_names_is_offered() {
         let mut conversation = agent.converse(runner(WITHOUT_SEARCH, |_| {}).run(RunOptions::new()));
         conversation.send("What is the weather?").await;
         let settings = RequestSettings::new().tool_choice(choice);
-        conversation.receive(Incoming::from("Tell Ada.").settings(settings)).await.unwrap();
+        conversation.receive(Input::from("Tell Ada.").settings(settings)).await.unwrap();
         assert_eq!(model.offered()[1], ["geo__weather", MAIL]);
         model.check_prefixes();
     }

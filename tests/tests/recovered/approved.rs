@@ -153,12 +153,12 @@ fn a_restored_conversation() {
         });
         let mut deciding = runtime().block_on(restored(&rig, &saved));
         let question = tests::question(&deciding, "c");
-        let approve = Incoming::new().decide(&question, ApprovalDecision::Approve, &grace());
+        let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
         rig.dies(async move { drop(deciding.accept(approve).await) });
         rig.later(async {
             let mut conversation = restored(&rig, &saved).await;
             // The person, who got no answer, decides once more.
-            let approve = Incoming::new().decide(&question, ApprovalDecision::Approve, &grace());
+            let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
             conversation.accept(approve).await.expect("it is taken as it was decided");
             let step = conversation.step().await;
             assert!(!matches!(step, Step::Waits(_)), "{step:?}");
@@ -173,11 +173,11 @@ fn a_worker_that_takes_over() {
     every_approved(|rig, dies| {
         runtime().block_on(async {
             let mut conversation = rig.agent().converse(rig.runner().run(ada()));
-            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            conversation.accept(Input::from("Pay.")).await.expect("a message");
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
             rig.works_until("approval_required").await;
             let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
-            let approve = Incoming::new().decide(&calls[0].question(), ApprovalDecision::Approve, &grace());
+            let approve = Input::new().decide(&calls[0].question(), ApprovalDecision::Approve, &grace());
             rig.queue().post("run", Some("acme"), &approve).await.expect("posted");
         });
         let worker = rig.worker();

@@ -29,7 +29,7 @@ fn a_restored_conversation_with_a_new_message() {
         let saved = died_in_a_step(&rig);
         rig.later(async {
             let mut conversation = restored(&rig, &saved).await;
-            conversation.accept(Incoming::from("Thanks.")).await.expect("a message");
+            conversation.accept(Input::from("Thanks.")).await.expect("a message");
             conversation.step().await;
         });
         rig.holds("new message", dies);
@@ -80,7 +80,7 @@ fn a_worker_that_takes_over() {
         runtime().block_on(async {
             let conversation = {
                 let mut conversation = rig.agent().converse(rig.runner().run(ada()));
-                conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+                conversation.accept(Input::from("Pay.")).await.expect("a message");
                 conversation
             };
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
@@ -155,7 +155,7 @@ impl Durable for Process {
 impl Process {
     async fn drive(self) {
         let mut conversation = self.agent.converse(self.runner.run(ada()));
-        conversation.accept_on(&self, "message", Incoming::from("Pay.")).await.expect("a message");
+        conversation.accept_on(&self, "message", Input::from("Pay.")).await.expect("a message");
         while let Step::Asked | Step::Ran = conversation.step_on(&self).await.expect("a step") {}
     }
 }

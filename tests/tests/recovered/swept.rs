@@ -159,7 +159,7 @@ fn a_call_of_a_run_in_the_queue_is_left_to_a_worker() {
     every(|rig, dies| {
         runtime().block_on(async {
             let mut conversation = rig.agent().converse(rig.runner().run(ada()));
-            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            conversation.accept(Input::from("Pay.")).await.expect("a message");
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
         });
         let worker = rig.worker();
@@ -181,7 +181,7 @@ fn a_run_that_waits_is_woken_for_its_call() {
         let rig = Rig { asks: true, ..Rig::new(rig.tool, dies) };
         let saved = runtime().block_on(async {
             let mut conversation = rig.agent().converse(rig.runner().run(ada()));
-            conversation.accept(Incoming::from("Pay.")).await.expect("a message");
+            conversation.accept(Input::from("Pay.")).await.expect("a message");
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
             rig.works_until("approval_required").await;
             rig.queue().find("run", Some("acme")).await.expect("it is there").1

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tests::rig::Heard;
 use tests::spans::Traced;
-use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn};
 use tool_runtime::media::Media;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -224,17 +224,17 @@ async fn talk(protocol: Protocol) -> (String, String) {
     let (heard, mut everyone) = (Heard::default(), Vec::new());
     let options = || RunOptions::new().events(heard.clone());
     let mut conversation = agent.converse(runner.run(options()));
-    let decide = |id: &str, decision| Incoming::new().decide(&tests::never(id), decision, &tests::grace());
+    let decide = |id: &str, decision| Input::new().decide(&tests::never(id), decision, &tests::grace());
     let steps = [
-        Incoming::new().text("Go."),
+        Input::new().text("Go."),
         decide("a", ApprovalDecision::Approve),
         decide("c", ApprovalDecision::Respond("7".to_owned())),
-        Incoming::new().text("And now?"),
+        Input::new().text("And now?"),
     ];
-    for incoming in steps {
-        let incoming = tests::answering(&conversation, &incoming);
+    for input in steps {
+        let input = tests::answering(&conversation, &input);
         let mut stream = conversation.ui_stream_resuming(protocol, "m");
-        let turn = tokio::time::timeout(Duration::from_millis(20), Box::pin(conversation.receive(incoming))).await;
+        let turn = tokio::time::timeout(Duration::from_millis(20), Box::pin(conversation.receive(input))).await;
         everyone.push(format!("{turn:?}"));
         while let Some(bytes) = stream.chunk().await {
             everyone.push(String::from_utf8(bytes.to_vec()).unwrap());

@@ -1,6 +1,6 @@
 //! A decision that comes twice is refused and recorded, wherever the call is known, and never without a bound.
 
-use tool_runtime::agent::{ClientAnswer, Delivery, Incoming, RunQueue};
+use tool_runtime::agent::{ClientAnswer, Delivery, Input, RunQueue};
 use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::store::DecisionRecord;
 
@@ -103,23 +103,23 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
         "function": { "name": "waiting__cursor", "arguments": "{}" } });
     let chat = |conversation: &tool_runtime::agent::Conversation| {
         let request = conversation.chat_reader().read(body.to_string().as_bytes()).expect("a body of the AI SDK");
-        Incoming::posted(request, &grace())
+        Input::posted(request, &grace())
     };
     let ag_ui = |conversation: &tool_runtime::agent::Conversation| {
         let request =
             conversation.chat_reader().read_ag_ui(resume(client.clone()).as_bytes()).expect("a body of AG-UI");
-        Incoming::posted(request, &grace())
+        Input::posted(request, &grace())
     };
-    let incoming = chat(&conversation);
-    conversation.check(&incoming).await.expect("it fits");
-    conversation.receive(incoming).await.expect("it waits");
+    let input = chat(&conversation);
+    conversation.check(&input).await.expect("it fits");
+    conversation.receive(input).await.expect("it waits");
     for (at, bring) in [&chat as &dyn Fn(&_) -> _, &ag_ui].into_iter().enumerate() {
-        let incoming = bring(&conversation);
-        let refused = conversation.check(&incoming).await.expect_err("before the response begins");
+        let input = bring(&conversation);
+        let refused = conversation.check(&input).await.expect_err("before the response begins");
         assert_eq!(refused.code(), "not_pending");
         assert_eq!(late(&store).await.len(), 3 * at + 1);
-        assert_eq!(conversation.receive(incoming.clone()).await.expect_err("refused").code(), "not_pending");
-        assert_eq!(conversation.accept(incoming).await.expect_err("refused").code(), "not_pending");
+        assert_eq!(conversation.receive(input.clone()).await.expect_err("refused").code(), "not_pending");
+        assert_eq!(conversation.accept(input).await.expect_err("refused").code(), "not_pending");
         assert_eq!(late(&store).await.len(), 3 * at + 3);
     }
     // Beside an answer that is wanted, what the client remembers of an earlier decision is no decision.

@@ -24,7 +24,7 @@ use std::time::Duration;
 use clap::Args;
 use line::Line;
 use serde::Serialize;
-use tool_runtime::agent::{ClientAnswer, Incoming, ModelTurn};
+use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
 use tool_runtime::call::{EventSink, Outcome, RunSummary};
 use tool_runtime::wire::{Format, Message};
 
@@ -182,7 +182,7 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
 fn schema(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let text = input::text(input::file(path)?, &name)?;
-    match Incoming::new().answer_schema(&text) {
+    match Input::new().answer_schema(&text) {
         Ok(_) => Ok(text),
         Err(problems) => {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();

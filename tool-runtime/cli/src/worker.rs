@@ -6,9 +6,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tool_runtime::agent::{
-    Agent, ClientAnswer, Incoming, QueueError, RunQueue, SavedConversation, WaitingCall, Worker,
-};
+use tool_runtime::agent::{Agent, ClientAnswer, Input, QueueError, RunQueue, SavedConversation, WaitingCall, Worker};
 use tool_runtime::call::{CallId, RunSummary, Suspension};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Key, PendingCall, Store, StoreError, StoredRun};
@@ -141,7 +139,7 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     }
     let agent: Agent = chat::offline();
     let mut conversation = agent.converse(gate.runner.run(options));
-    let accepted = conversation.accept(Incoming::from(prompt)).await;
+    let accepted = conversation.accept(Input::from(prompt)).await;
     accepted.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     let queued = RunQueue::new(&gate.runner).enqueue(&conversation.save().await?).await;
     queued.map_err(|error| match error {
@@ -165,7 +163,7 @@ async fn post(
     decisions: Vec<(String, ApprovalDecision)>,
     (answers, who): (&[String], &Who),
 ) -> Result<Exit, Failure> {
-    let mut incoming = Incoming::new();
+    let mut input = Input::new();
     if prompt.is_none() && decisions.is_empty() && answers.is_empty() {
         return Err(Failure::usage("say what to post: a message, --approve CALL, --deny CALL or --answer CALL JSON"));
     }
@@ -174,7 +172,7 @@ async fn post(
         if prompt.trim().is_empty() {
             return Err(Failure::usage("write what the user says: worker post RUN \"..\""));
         }
-        incoming = incoming.text(prompt);
+        input = input.text(prompt);
     }
     cli.existing_store().await?.ok_or_else(missing)?;
     let (gate, tenant) = (cli.open().await?, cli.party().tenant);
@@ -194,14 +192,14 @@ async fn post(
         let pending = waiting(&*store, key(&call), (&tenant, Suspension::Approval), &call).await?;
         let decider = cli.named_decider(&pending, who)?;
         approvals::check(cli, &pending, &decision)?;
-        incoming = incoming.decide(&pending.question(), decision, &decider);
+        input = input.decide(&pending.question(), decision, &decider);
     }
     for pair in answers.chunks_exact(2) {
         let output = input::json_value(&pair[1])?;
         waiting(&*store, key(&pair[0]), (&tenant, Suspension::Client), &pair[0]).await?;
-        incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), output));
+        input = input.answer(ClientAnswer::value(pair[0].as_str(), output));
     }
-    queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| match error {
+    queue.post(run, tenant.as_deref(), &input).await.map_err(|error| match error {
         QueueError::Unknown => unknown(run, error),
         QueueError::Refused(ResumeError::NotWaiting(call)) => approvals::unknown(call.as_str()),
         error => approvals::refused(run, error),

@@ -20,7 +20,7 @@ use crate::agent::turns::events::Done;
 use crate::agent::turns::state::Said;
 use crate::agent::typed::Typed;
 use crate::agent::{
-    AnswerError, ClientAnswer, Incoming, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
+    AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
 };
 use crate::call::{Decider, DecisionError, Event, EventSink, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
@@ -42,7 +42,7 @@ use crate::wire::{Message, RequestSettings};
 /// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, TurnOutcome, Incoming, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, TurnOutcome, Input, ScriptedModel, ScriptedTurn};
 /// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -77,8 +77,8 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// // Another one, perhaps in another process, brings the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
-/// let incoming = Incoming::new().decide(&calls[0].question, ApprovalDecision::Approve, &Decider::new("grace"));
-/// let ended = conversation.receive(incoming).await?;
+/// let input = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &Decider::new("grace"));
+/// let ended = conversation.receive(input).await?;
 /// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));
 /// # Ok(()) })
 /// # }
@@ -95,7 +95,7 @@ impl Conversation {
     pub async fn send(&mut self, text: impl Into<String>) -> TurnOutcome {
         let done = self.begin();
         // On the heap: the whole request is one future, which callers store.
-        let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
+        let ended = Box::pin(self.take_in(Input::new().text(text))).instrument(done.span()).await;
         done.with(ended)
     }
 
@@ -108,7 +108,7 @@ impl Conversation {
         &mut self,
         answers: impl IntoIterator<Item = ClientAnswer>,
     ) -> Result<TurnOutcome, ResumeError> {
-        self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
+        self.receive(Input { answers: answers.into_iter().collect(), ..Input::new() }).await
     }
 
     /// Takes a person's answer to the question of a call that waits for them. Once no call waits, the model continues.
@@ -122,25 +122,25 @@ impl Conversation {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<TurnOutcome, ResumeError> {
-        self.receive(Incoming::new().decide(question, decision, decider)).await
+        self.receive(Input::new().decide(question, decision, decider)).await
     }
 
     /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
-    /// message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn. A decision
+    /// message the model continues once no call waits; an empty [`Input`] continues an interrupted turn. A decision
     /// or an answer that does not match emits an `error` event and leaves its call waiting, which a message of the user
     /// then abandons.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
-    pub async fn receive(&mut self, incoming: Incoming) -> Result<TurnOutcome, ResumeError> {
+    pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
-        if let Err(refused) = self.check(&incoming).await {
+        if let Err(refused) = self.check(&input).await {
             self.refuse(&refused);
             done.refused(refused.code());
             return Err(refused);
         }
-        let ended = Box::pin(self.take_in(incoming)).instrument(done.span()).await;
+        let ended = Box::pin(self.take_in(input)).instrument(done.span()).await;
         Ok(done.with(ended))
     }
 
@@ -152,9 +152,9 @@ impl Conversation {
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is then unchanged. If the store failed, the calls after the one that
     /// could not be finished still wait.
-    pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
-        let admitted = match self.check(&incoming).await {
-            Ok(()) => Box::pin(self.admit(incoming)).await,
+    pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
+        let admitted = match self.check(&input).await {
+            Ok(()) => Box::pin(self.admit(input)).await,
             Err(refused) => Err(refused),
         };
         match admitted {
@@ -207,14 +207,11 @@ impl Conversation {
     /// # Errors
     /// Calls wait, the turn ended without an answer that matches, a decision or an answer is for a call that does not
     /// wait for it, or the type has no usable schema.
-    pub async fn ask<T: DeserializeOwned + JsonSchema>(
-        &mut self,
-        incoming: impl Into<Incoming>,
-    ) -> Result<T, AnswerError> {
+    pub async fn ask<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<Input>) -> Result<T, AnswerError> {
         let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
         let wrapped = typed.wrapped;
-        let incoming = Incoming { typed: Some(typed), ..incoming.into() };
-        match self.receive(incoming).await.map_err(AnswerError::NotWaiting)? {
+        let input = Input { typed: Some(typed), ..input.into() };
+        match self.receive(input).await.map_err(AnswerError::NotWaiting)? {
             TurnOutcome::Answered { text } => {
                 let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
                 typed::read(&text, wrapped)
@@ -239,7 +236,7 @@ impl Conversation {
     /// input, the next step returns the same again. After an error of the model, it asks the model again.
     ///
     /// ```
-    /// use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn, Step};
+    /// use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn, Step};
     /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -248,7 +245,7 @@ impl Conversation {
     /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
     ///
     /// let mut conversation = agent.converse(runner.run(RunOptions::new()));
-    /// conversation.accept(Incoming::from("Hi!")).await?;
+    /// conversation.accept(Input::from("Hi!")).await?;
     /// assert!(matches!(conversation.step().await, Step::Asked));
     /// let saved = conversation.save().await?;
     ///
@@ -273,8 +270,8 @@ impl Conversation {
         done.stepped(step)
     }
 
-    async fn take_in(&mut self, incoming: Incoming) -> TurnOutcome {
-        match Box::pin(self.admit(incoming)).await {
+    async fn take_in(&mut self, input: Input) -> TurnOutcome {
+        match Box::pin(self.admit(input)).await {
             Ok(misfit) => {
                 let ended = Box::pin(self.turns.drive()).await;
                 self.tell(misfit);
@@ -317,8 +314,8 @@ impl Conversation {
     }
 
     /// Takes decisions, answers and a message. Returns the mismatch of a decision or an answer.
-    async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
-        let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
+    async fn admit(&mut self, input: Input) -> Result<Option<SafeError>, ResumeError> {
+        let Input { text, media, settings, decisions, expired, answers, typed } = input;
         let decided = |(question, decision, decider): (Question, _, _)| {
             (question.call_id().clone(), Action::Decide(question, decision, decider))
         };
@@ -329,7 +326,7 @@ impl Conversation {
         for (id, action) in decisions.chain(answers) {
             misfit = misfit.or(self.turns.act(&id, action).await?);
         }
-        let content = Incoming::content(text, media);
+        let content = Input::content(text, media);
         typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
         if !content.is_empty() {
             self.say(content, settings).await?;
@@ -349,10 +346,10 @@ impl Conversation {
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
     /// question; or a decider may not decide.
-    pub async fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
-        let checked = self.compare(incoming).await;
+    pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
+        let checked = self.compare(input).await;
         if checked.is_err() {
-            for (question, kind, decider) in incoming.brought() {
+            for (question, kind, decider) in input.brought() {
                 // The gate refuses it for the same reason as here, and records the refusal.
                 let _refused = self.turns.run.admits(question, kind, decider).await;
             }
@@ -360,9 +357,9 @@ impl Conversation {
         checked
     }
 
-    async fn compare(&self, incoming: &Incoming) -> Result<(), ResumeError> {
-        let decisions = incoming.brought().map(|(question, ..)| (question.call_id(), Suspension::Approval));
-        let answers = incoming.answered().map(|id| (id, Suspension::Client));
+    async fn compare(&self, input: &Input) -> Result<(), ResumeError> {
+        let decisions = input.brought().map(|(question, ..)| (question.call_id(), Suspension::Approval));
+        let answers = input.answered().map(|id| (id, Suspension::Client));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
             let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
@@ -370,10 +367,10 @@ impl Conversation {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }
         }
-        if let Some((question, mismatch)) = self.barred(incoming).next() {
+        if let Some((question, mismatch)) = self.barred(input).next() {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
-        for (question, ..) in incoming.brought() {
+        for (question, ..) in input.brought() {
             // The store has the call as not waiting: a process that may be gone decided it. Taking the decision finds
             // out how it ended.
             if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
@@ -386,8 +383,8 @@ impl Conversation {
     }
 
     /// Returns the questions whose decider may not decide.
-    fn barred<'a>(&'a self, incoming: &'a Incoming) -> impl Iterator<Item = (&'a Question, DecisionError)> {
-        incoming.brought().filter_map(|(question, _, decider)| {
+    fn barred<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = (&'a Question, DecisionError)> {
+        input.brought().filter_map(|(question, _, decider)| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
             Some((question, self.turns.run.bars(call.decided(), decider?)?))
         })

@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 
-use crate::agent::{Conversation, Incoming, ModelError, SavedConversation, Step, StopReason, TurnOutcome};
+use crate::agent::{Conversation, Input, ModelError, SavedConversation, Step, StopReason, TurnOutcome};
 use crate::runner::ResumeError;
 use crate::store::StoreError;
 
@@ -25,7 +25,7 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use tool_runtime::agent::{Agent, Conversation, Durable, Incoming, SavedConversation, ScriptedModel, ScriptedTurn, Step};
+/// use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation, ScriptedModel, ScriptedTurn, Step};
 /// use tool_runtime::agent::{StepError, StepFuture};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
@@ -53,7 +53,7 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
 /// let engine = Here { agent: Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), runner };
 /// let mut conversation = engine.agent.converse(engine.runner.run(RunOptions::new()));
-/// conversation.accept_on(&engine, "message", Incoming::from("Hi!")).await?;
+/// conversation.accept_on(&engine, "message", Input::from("Hi!")).await?;
 /// while let Step::Asked | Step::Ran = conversation.step_on(&engine).await? {}
 /// assert_eq!(conversation.turns().len(), 1);
 /// # Ok(()) })
@@ -117,11 +117,11 @@ impl Conversation {
         &mut self,
         engine: &D,
         name: &str,
-        incoming: Incoming,
+        input: Input,
     ) -> Result<(), D::Error> {
         let mut here = false;
         let work = async {
-            self.accept(incoming).await.map_err(StepError::Refused)?;
+            self.accept(input).await.map_err(StepError::Refused)?;
             let saved = self.save().await.map_err(StepError::Store)?;
             here = true;
             Ok(saved)

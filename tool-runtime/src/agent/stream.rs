@@ -86,14 +86,14 @@ impl UiStream {
     /// request when it sees the end, and should find the saved conversation.
     ///
     /// ```
-    /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
+    /// use tool_runtime::agent::{Conversation, Input, UiStream};
     /// use tool_runtime::wire::ui::Protocol;
     ///
     /// /// The body of a response. The turn continues even if the client hangs up.
-    /// fn respond(mut conversation: Conversation, incoming: Incoming) -> UiStream {
+    /// fn respond(mut conversation: Conversation, input: Input) -> UiStream {
     ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
     ///     let turn = tokio::spawn(async move {
-    ///         let _ended = conversation.receive(incoming).await;
+    ///         let _ended = conversation.receive(input).await;
     ///         let _saved = conversation.save().await;
     ///     });
     ///     stream.end_after(turn)

@@ -15,7 +15,7 @@ use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{
-    ClientAnswer, Conversation, Durable, Incoming, SavedConversation, StepError, WaitingCall, StepFuture,
+    ClientAnswer, Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
 };
 use tool_runtime::call::{Question, Suspension};
 use tool_runtime::runner::{EngineLease, RestoreError};
@@ -87,7 +87,7 @@ pub(crate) struct Arrived {
     pub(crate) question: Option<Question>,
     /// The name of the unit that applies it.
     pub(crate) name: String,
-    pub(crate) incoming: Incoming,
+    pub(crate) input: Input,
 }
 
 /// The journaled form of the waiting calls.
@@ -161,10 +161,10 @@ impl<'e> Engine<'e> {
         Ok(match (brought?, asked.questions.into_iter().nth(at)) {
             (Some(Json(brought)), Some((question, refused))) => Arrived {
                 name: format!("decision {}", promise(&question, refused)),
-                incoming: brought.to(&question),
+                input: brought.to(&question),
                 question: Some(question),
             },
-            _ => Arrived { question: None, name: "too late".to_owned(), incoming: late(asked.late) },
+            _ => Arrived { question: None, name: "too late".to_owned(), input: late(asked.late) },
         })
     }
 
@@ -182,11 +182,11 @@ impl<'e> Engine<'e> {
 }
 
 /// The input that ends calls without a decision or a client's answer in time.
-fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Incoming {
+fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Input {
     let late = late.into_iter().flat_map(|(_, calls)| calls);
-    late.fold(Incoming::new(), |incoming, (question, suspension)| match suspension {
-        Suspension::Client => incoming.answer(ClientAnswer::failed(question.call_id())),
-        _ => incoming.expire(&question),
+    late.fold(Input::new(), |input, (question, suspension)| match suspension {
+        Suspension::Client => input.answer(ClientAnswer::failed(question.call_id())),
+        _ => input.expire(&question),
     })
 }
 

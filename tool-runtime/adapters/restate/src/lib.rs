@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! use restate_sdk::prelude::*;
-//! use tool_runtime::agent::{Agent, Incoming};
+//! use tool_runtime::agent::{Agent, Input};
 //! use tool_runtime::call::{Decider, Question};
 //! use tool_runtime::runner::ApprovalDecision;
 //! use tool_runtime::{RunOptions, ToolRunner};
@@ -25,7 +25,7 @@
 //!     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
 //!         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
 //!         let journal = Journal::new(&ctx, self.agent.clone(), self.runner.clone(), options);
-//!         Ok(journal.converse(Incoming::from(message)).await?.text)
+//!         Ok(journal.converse(Input::from(message)).await?.text)
 //!     }
 //!
 //!     #[handler]
@@ -58,7 +58,7 @@ use std::fmt;
 
 use restate_sdk::context::{RunRetryPolicy, WorkflowContext};
 use restate_sdk::errors::HandlerError;
-use tool_runtime::agent::{Agent, Conversation, Durable, TurnOutcome, Incoming, SavedConversation, Step};
+use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation, Step, TurnOutcome};
 use tool_runtime::call::Question;
 use tool_runtime::{RunOptions, ToolRunner};
 
@@ -120,36 +120,36 @@ impl<'ctx> Journal<'ctx> {
     ///
     /// # Errors
     /// The workflow has to be retried, or cannot be continued.
-    pub async fn converse(&self, incoming: Incoming) -> Result<Finished, HandlerError> {
+    pub async fn converse(&self, input: Input) -> Result<Finished, HandlerError> {
         let run_id = self.options.id().unwrap_or_else(|| self.context.key());
         let engine = Engine::begin(self, run_id).await?;
         let conversation = self.agent.converse(self.runner.run(engine.options()));
-        self.proceed(&engine, conversation, incoming).await
+        self.proceed(&engine, conversation, input).await
     }
 
     /// Continues a conversation that another workflow finished, with a message of the user.
     ///
     /// # Errors
     /// As for [`converse`](Self::converse).
-    pub async fn resume(&self, saved: SavedConversation, incoming: Incoming) -> Result<Finished, HandlerError> {
+    pub async fn resume(&self, saved: SavedConversation, input: Input) -> Result<Finished, HandlerError> {
         let engine = Engine::begin(self, saved.run().run_id()).await?;
         let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
-        self.proceed(&engine, conversation, incoming).await
+        self.proceed(&engine, conversation, input).await
     }
 
     async fn proceed(
         &self,
         engine: &Engine<'_>,
         mut conversation: Conversation,
-        incoming: Incoming,
+        input: Input,
     ) -> Result<Finished, HandlerError> {
-        let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
+        let (mut name, mut input) = ("message".to_owned(), Some(input));
         // Counts the answers to each question. After a refused answer the call asks the same question again, but a
         // promise can be resolved only once, so each round has a promise of its own.
         let mut brought: HashMap<Question, u32> = HashMap::new();
         let (code, text) = loop {
-            let stepped = match incoming.take() {
-                Some(incoming) => match conversation.accept_on(engine, &name, incoming).await {
+            let stepped = match input.take() {
+                Some(input) => match conversation.accept_on(engine, &name, input).await {
                     Ok(()) | Err(Cut::Refused) => continue,
                     Err(cut) => Err(cut),
                 },
@@ -162,7 +162,7 @@ impl<'ctx> Journal<'ctx> {
                     if let Some(question) = arrived.question {
                         *brought.entry(question).or_default() += 1;
                     }
-                    incoming = Some(arrived.incoming);
+                    input = Some(arrived.input);
                 }
                 Ok(Step::Ended(ended)) => {
                     let code = ended.code().to_owned();

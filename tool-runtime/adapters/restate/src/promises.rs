@@ -6,7 +6,7 @@ use restate_sdk::context::{ContextPromises, ContextReadState, SharedWorkflowCont
 use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
-use tool_runtime::agent::{ClientAnswer, Incoming};
+use tool_runtime::agent::{ClientAnswer, Input};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 
@@ -34,10 +34,10 @@ pub(crate) enum Brought {
 }
 
 impl Brought {
-    pub(crate) fn to(self, question: &Question) -> Incoming {
+    pub(crate) fn to(self, question: &Question) -> Input {
         match self {
-            Self::Decided { decision, decider } => Incoming::new().decide(question, decision, &decider),
-            Self::Client(answer) => Incoming::new().answer(answer),
+            Self::Decided { decision, decider } => Input::new().decide(question, decision, &decider),
+            Self::Client(answer) => Input::new().answer(answer),
         }
     }
 }

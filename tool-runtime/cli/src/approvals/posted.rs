@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{ClientAnswer, Delivery, Incoming, QueueError, RunQueue};
+use tool_runtime::agent::{ClientAnswer, Delivery, Input, QueueError, RunQueue};
 use tool_runtime::call::{CallId, DecisionError, Outcome, Question, RecordedViolation, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
 use tool_runtime::store::{
@@ -67,8 +67,8 @@ pub(super) async fn decide(
             (kind, decided.map_err(|error| refused(id, error))?)
         }
         Decision::Answer(output) => {
-            let incoming = Incoming::new().answer(ClientAnswer::value(call.call_id.clone(), output));
-            let posted = queue.post(&call.run_id, call.tenant.as_deref(), &incoming).await;
+            let input = Input::new().answer(ClientAnswer::value(call.call_id.clone(), output));
+            let posted = queue.post(&call.run_id, call.tenant.as_deref(), &input).await;
             posted.map_err(|error| match error {
                 QueueError::Unknown => Failure::usage(format!(
                     "another program continues the run {} of this call; answer the call there",

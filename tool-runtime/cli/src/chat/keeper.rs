@@ -1,6 +1,6 @@
 //! [`Keeper`]: saves a conversation while this process continues it.
 
-use tool_runtime::agent::{Conversation, Incoming, LeasedRun};
+use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::store::{Key, StoreError};
 
 use crate::exit::Failure;
@@ -50,7 +50,7 @@ impl Keeper {
     }
 
     /// Returns the oldest message that was posted to the run. `None` if there is none.
-    pub(super) async fn post(&mut self) -> Result<Option<(Key, Incoming)>, Failure> {
+    pub(super) async fn post(&mut self) -> Result<Option<(Key, Input)>, Failure> {
         match self {
             Self::File(_) => Ok(None),
             Self::Run { leased, .. } => Ok(leased.post().await?),

@@ -1,6 +1,6 @@
 //! Applies an input to a conversation of `chat`, step by step.
 
-use tool_runtime::agent::{Conversation, Incoming, Step, TurnOutcome};
+use tool_runtime::agent::{Conversation, Input, Step, TurnOutcome};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
@@ -31,12 +31,12 @@ impl Unreceived {
 pub(super) async fn receive(
     conversation: &mut Conversation,
     keeper: &mut Keeper,
-    incoming: Incoming,
+    input: Input,
 ) -> Result<TurnOutcome, Unreceived> {
     if matches!(keeper, Keeper::File(_)) {
-        return conversation.receive(incoming).await.map_err(Unreceived::Refused);
+        return conversation.receive(input).await.map_err(Unreceived::Refused);
     }
-    conversation.accept(incoming).await.map_err(Unreceived::Refused)?;
+    conversation.accept(input).await.map_err(Unreceived::Refused)?;
     loop {
         match keeper.save(conversation, RUNNING, None).await {
             Err(failure) if failure.code == StoreError::Fenced.code() => {

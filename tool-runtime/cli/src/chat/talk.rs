@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use tool_runtime::agent::{ClientAnswer, Conversation, Incoming, TurnOutcome};
+use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome};
 use tool_runtime::call::{Decider, Outcome, Question, Suspension};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
@@ -63,13 +63,13 @@ impl<'c> Talk<'c> {
     /// Sends a prompt of the user. Returns `false` if the turn did not end with an answer.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let message = Incoming::new().text(prompt);
+        let message = Input::new().text(prompt);
         let message = match &self.schema {
             Some(schema) => message.answer_schema(schema).map_err(|problems| unfit_schema(&problems))?,
             None => message,
         };
-        let incoming = self.files.drain(..).fold(message, Incoming::media);
-        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let input = self.files.drain(..).fold(message, Input::media);
+        let received = receive(&mut self.conversation, &mut self.keeper, input);
         let ended = attend(&run, interactive, Box::pin(received)).await;
         let ended = ended.transpose().map_err(Unreceived::failed)?;
         self.after(ended).await
@@ -81,8 +81,8 @@ impl<'c> Talk<'c> {
             self.keeper.claim()?;
         }
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let incoming = answers.into_iter().fold(Incoming::new(), Incoming::answer);
-        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let input = answers.into_iter().fold(Input::new(), Input::answer);
+        let received = receive(&mut self.conversation, &mut self.keeper, input);
         match attend(&run, interactive, Box::pin(received)).await.transpose() {
             Ok(ended) => self.after(ended).await,
             Err(Unreceived::Unkept(failure)) => Err(failure),
@@ -138,8 +138,8 @@ impl<'c> Talk<'c> {
     /// Applies the messages that other processes posted to the run. Returns whether any was valid.
     pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
         let mut took = false;
-        while let Some((key, incoming)) = self.keeper.post().await? {
-            match self.conversation.accept(incoming).await {
+        while let Some((key, input)) = self.keeper.post().await? {
+            match self.conversation.accept(input).await {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
                 Ok(()) => {
@@ -180,8 +180,8 @@ impl<'c> Talk<'c> {
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.keeper.claim()?;
-        let incoming = Incoming::new().decide(&question, decision, &decider);
-        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let input = Input::new().decide(&question, decision, &decider);
+        let received = receive(&mut self.conversation, &mut self.keeper, input);
         let ended = attend(&run, self.interactive, Box::pin(received)).await;
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }

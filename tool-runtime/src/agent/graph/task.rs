@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::agent::graph::Shared;
-use crate::agent::{AnswerError, Conversation, Incoming, SavedConversation, StopReason, WaitingCall};
+use crate::agent::{AnswerError, Conversation, Input, SavedConversation, StopReason, WaitingCall};
 use crate::call::{PendingGraph, Suspension, ToolContext};
 use crate::component::Bindings;
 use crate::error::ToolError;
@@ -77,23 +77,22 @@ impl Task {
     async fn work(self, host: &Host, context: &ToolContext) -> Result<Report, RunFailure> {
         let Shared { name, version, agent, tools } = &*self.graph;
         let worker = Worker { name, version, tools, is_script: false };
-        let (work, mut conversation, incoming) = match host.continued() {
+        let (work, mut conversation, input) = match host.continued() {
             None => {
                 let work = host.start(context, &worker);
                 let conversation = agent.converse(work.run.clone());
-                (work, conversation, Incoming::new().text(self.task))
+                (work, conversation, Input::new().text(self.task))
             }
             Some(continued) => {
                 let saved: SavedConversation = serde_json::from_str(&continued.pending.document).map_err(broken)?;
                 let (runner, options) = host.again(context, &worker, &continued.pending);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
-                let incoming =
-                    Incoming::new().decide(&continued.pending.question, continued.decision, &continued.decider);
-                (work, conversation, incoming)
+                let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
+                (work, conversation, input)
             }
         };
-        match conversation.ask::<Report>(incoming).await {
+        match conversation.ask::<Report>(input).await {
             Ok(report) => Ok(report),
             Err(AnswerError::Waiting(calls)) => Err(waits(&work, &conversation, &calls, name, context).await),
             // The gate ends the call as cancelled.

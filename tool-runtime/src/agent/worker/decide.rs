@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::queue::corrupt;
 use super::{QueueError, RunQueue};
-use crate::agent::Incoming;
+use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
 use crate::runner::{ApprovalDecision, GrantError, Remember, ResumeError, Run, RunSnapshot};
 use crate::store::{Grant, Key, PendingCall, PendingFilter, StoredRun};
@@ -61,8 +61,8 @@ impl RunQueue {
         match stored {
             Some(stored) if stored.is_driven() => Err(QueueError::Engine),
             Some(stored) => {
-                let incoming = Incoming::new().decide(question, decision, decider);
-                self.post(run_id, stored.tenant.as_deref(), &incoming).await.map(|()| Delivery::Posted)
+                let input = Input::new().decide(question, decision, decider);
+                self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| Delivery::Posted)
             }
             None => {
                 let result = Box::pin(run.resume(question, decision, decider)).await?;

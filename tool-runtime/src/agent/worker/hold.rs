@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Incoming;
+use crate::agent::Input;
 use crate::agent::worker::oldest_post;
 use crate::agent::worker::queue::{corrupt, transact};
 use crate::store::runs::{self, Due, Next, Progress};
@@ -98,7 +98,7 @@ impl Hold {
     }
 
     /// Returns the oldest post to the run. `None` if there is none.
-    pub(super) async fn post(&self) -> Result<Option<(Key, Incoming)>, StoreError> {
+    pub(super) async fn post(&self) -> Result<Option<(Key, Input)>, StoreError> {
         let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunQueue;
 use super::hold::{Hold, Kept, Renewed};
 use super::queue::transact;
-use crate::agent::{Incoming, QueueError, SavedConversation};
+use crate::agent::{Input, QueueError, SavedConversation};
 use crate::runner::RunOptions;
 use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// of this process after that fails with [`StoreError::Fenced`].
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel, ScriptedTurn, Step};
+/// use tool_runtime::agent::{Agent, Input, RunQueue, ScriptedModel, ScriptedTurn, Step};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
 /// let (agent, queue) = (Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), RunQueue::new(&runner));
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().run_id("run-1")));
-/// conversation.accept(Incoming::from("Hi!")).await?;
+/// conversation.accept(Input::from("Hi!")).await?;
 /// queue.enqueue(&conversation.save().await?).await?;
 ///
 /// let (leased, saved) = queue.take("run-1", None, None, "web").await?;
@@ -129,7 +129,7 @@ impl LeasedRun {
     ///
     /// # Errors
     /// The store cannot be reached, or another process has the run.
-    pub async fn post(&mut self) -> Result<Option<(Key, Incoming)>, StoreError> {
+    pub async fn post(&mut self) -> Result<Option<(Key, Input)>, StoreError> {
         // Read before the post, so that later news is never missed.
         self.news = self.hold.news().await?;
         self.hold.post().await

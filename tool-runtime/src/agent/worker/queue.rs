@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::agent::{Incoming, SavedConversation};
+use crate::agent::{Input, SavedConversation};
 use crate::call::Suspension;
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::posts::{self, Posted};
@@ -17,7 +17,7 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, run
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel, ScriptedTurn, Worker};
+/// use tool_runtime::agent::{Agent, Input, RunQueue, ScriptedModel, ScriptedTurn, Worker};
 /// use tool_runtime::store::MemoryStore;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
@@ -31,7 +31,7 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, run
 /// // A process that takes requests.
 /// let queue = RunQueue::new(&runner);
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().run_id("run-1").tenant("acme")));
-/// conversation.accept(Incoming::from("Hi!")).await?;
+/// conversation.accept(Input::from("Hi!")).await?;
 /// queue.enqueue(&conversation.save().await?).await?;
 ///
 /// // A worker, usually in another process.
@@ -100,11 +100,11 @@ impl RunQueue {
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
     /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; the run has too many posts
     /// ([`StoreError::Full`]); or the store failed.
-    pub async fn post(&self, run_id: &str, tenant: Option<&str>, incoming: &Incoming) -> Result<(), QueueError> {
+    pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), QueueError> {
         let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
         let stored = stored.ok_or(QueueError::Unknown)?;
         let mut questions = Vec::new();
-        for (question, kind, decider) in incoming.brought() {
+        for (question, kind, decider) in input.brought() {
             let call = match self.called(&stored, question.call_id()).await {
                 Err(ResumeError::NotWaiting(id)) => {
                     let party = (stored.principal.as_deref(), stored.tenant.as_deref());
@@ -117,7 +117,7 @@ impl RunQueue {
             run.admits(question, kind, decider).await?;
             questions.push(question.clone());
         }
-        for id in incoming.answered() {
+        for id in input.answered() {
             let call = self.called(&stored, id).await?;
             if call.suspension != Suspension::Client {
                 return Err(ResumeError::NotWaiting(id.clone()).into());
@@ -128,7 +128,7 @@ impl RunQueue {
         if let Some((_, question)) = twice {
             return Err(ResumeError::NotWaiting(question.call_id().clone()).into());
         }
-        let body: Arc<str> = serde_json::to_string(incoming).map_err(corrupt)?.into();
+        let body: Arc<str> = serde_json::to_string(input).map_err(corrupt)?.into();
         let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
         let keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
         let tenant = stored.tenant.clone();
@@ -138,7 +138,7 @@ impl RunQueue {
             Posted::Kept => Ok(()),
             Posted::NoRun => Err(QueueError::Unknown),
             Posted::Answered(question) => {
-                let brought = incoming.brought().find(|(brought, ..)| **brought == question);
+                let brought = input.brought().find(|(brought, ..)| **brought == question);
                 if let Some((question, kind, decider)) = brought {
                     let party = (stored.principal.as_deref(), stored.tenant.as_deref());
                     self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;

@@ -2,7 +2,7 @@
 
 use rmcp::model::{ErrorData, InputResponses};
 
-use crate::agent::{Incoming, QueueError, RunQueue};
+use crate::agent::{Input, QueueError, RunQueue};
 use crate::call::Question;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::handler::broken;
@@ -56,9 +56,8 @@ impl Tasks {
     ) -> Result<(), ErrorData> {
         let Some(decider) = ServedRun(&desk.run).own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
         // Decisions are always posted, so that this one is carried out even if this process ends now.
-        let incoming = Incoming::new().decide(question, decision, &decider);
-        let posted =
-            RunQueue::new(&server.0.runner).post(desk.run.id(), ServedRun(&desk.run).tenant(), &incoming).await;
+        let input = Input::new().decide(question, decision, &decider);
+        let posted = RunQueue::new(&server.0.runner).post(desk.run.id(), ServedRun(&desk.run).tenant(), &input).await;
         // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
             && !matches!(error, QueueError::Refused(_))

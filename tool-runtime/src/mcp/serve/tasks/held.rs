@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Incoming;
+use crate::agent::Input;
 use crate::call::{CallId, ToolExecResult};
 use crate::capability::{Capabilities, ClientError, Elicit, Progress};
 use crate::mcp::serve::McpServer;
@@ -255,8 +255,7 @@ impl Tasks {
     /// Whether a decision on a suspended call is in the post of its run.
     async fn is_posted(&self, server: &McpServer, Ticket { desk, call }: &Ticket) -> Result<bool, ErrorData> {
         let posts = ServedRuns(&server.0.runner).posted_to(&desk.run).await.map_err(|error| failed(&error))?;
-        let decides =
-            |incoming: Incoming| incoming.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
+        let decides = |input: Input| input.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::agent::Incoming;
+use crate::agent::Input;
 use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
@@ -66,9 +66,9 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
 /// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
 /// the call, so that no effect happens without a client that waits for it.
 fn is_left(desk: &Desk, post: &Post) -> bool {
-    let Ok(incoming) = serde_json::from_str::<Incoming>(&post.body) else { return false };
+    let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
     let runs = |decision: &ApprovalDecision| !matches!(decision, ApprovalDecision::Deny(_));
-    incoming.into_decisions().iter().any(|(question, decision, _)| runs(decision) && desk.is_left(question.call_id()))
+    input.into_decisions().iter().any(|(question, decision, _)| runs(decision) && desk.is_left(question.call_id()))
 }
 
 /// Carries out a message, and removes it. Returns its id.
@@ -87,9 +87,9 @@ async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Ar
 
 /// Carries out the decisions of a message. Returns whether none is left to do.
 async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
-    match serde_json::from_str::<Incoming>(&post.body) {
-        Ok(incoming) => {
-            for (question, decision, decider) in incoming.into_decisions() {
+    match serde_json::from_str::<Input>(&post.body) {
+        Ok(input) => {
+            for (question, decision, decider) in input.into_decisions() {
                 // A refused decision is done: it has a record.
                 if let Err(ResumeError::Store(error)) =
                     Box::pin(desk.decide(served, &question, decision, &decider)).await

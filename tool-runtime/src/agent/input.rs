@@ -1,4 +1,4 @@
-//! [`Incoming`]: the input from outside between two turns of the model.
+//! [`Input`]: the input from outside between two turns of the model.
 
 use std::fmt;
 
@@ -19,23 +19,23 @@ use crate::wire::ui::{ChatAnswer, ChatRequest};
 /// match.
 ///
 /// ```
-/// use tool_runtime::agent::{ClientAnswer, Incoming};
+/// use tool_runtime::agent::{ClientAnswer, Input};
 /// use tool_runtime::call::{Decider, Question};
 /// use tool_runtime::runner::ApprovalDecision;
 ///
 /// # let sent = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.call_1";
 /// // The question that the person was shown, as it was sent to their browser.
 /// let question: Question = sent.parse()?;
-/// let incoming = Incoming::new()
+/// let input = Input::new()
 ///     .decide(&question, ApprovalDecision::Approve, &Decider::new("grace"))
 ///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
-/// # let _ = incoming;
+/// # let _ = input;
 /// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[must_use]
-pub struct Incoming {
+pub struct Input {
     pub(super) text: Option<String>,
     pub(super) media: Vec<Media>,
     pub(super) settings: RequestSettings,
@@ -47,20 +47,20 @@ pub struct Incoming {
 }
 
 /// A message of the user.
-impl From<&str> for Incoming {
+impl From<&str> for Input {
     fn from(text: &str) -> Self {
         Self::new().text(text)
     }
 }
 
 /// A message of the user.
-impl From<String> for Incoming {
+impl From<String> for Input {
     fn from(text: String) -> Self {
         Self::new().text(text)
     }
 }
 
-impl Incoming {
+impl Input {
     /// Creates an empty request.
     pub fn new() -> Self {
         Self::default()
@@ -106,16 +106,16 @@ impl Incoming {
     /// `decider` is the author of the post, as the application authenticated them, and decides on each decision in it.
     /// If that is the principal of the run, the policy has to set `own_calls = true`.
     pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
-        let incoming = Self { text: request.text, media: request.files, ..Self::new() };
-        request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
+        let input = Self { text: request.text, media: request.files, ..Self::new() };
+        request.answers.into_iter().fold(input, |input, answer| match answer {
             ChatAnswer::Decision { question, approved: true, .. } => {
-                incoming.decide(&question, ApprovalDecision::Approve, decider)
+                input.decide(&question, ApprovalDecision::Approve, decider)
             }
             ChatAnswer::Decision { question, approved: false, reason } => {
-                incoming.decide(&question, ApprovalDecision::Deny(reason), decider)
+                input.decide(&question, ApprovalDecision::Deny(reason), decider)
             }
-            ChatAnswer::Output { id, json } => incoming.answer(ClientAnswer::value(id, json)),
-            ChatAnswer::Failed { id } => incoming.answer(ClientAnswer::Failed { id }),
+            ChatAnswer::Output { id, json } => input.answer(ClientAnswer::value(id, json)),
+            ChatAnswer::Failed { id } => input.answer(ClientAnswer::Failed { id }),
         })
     }
 
@@ -157,9 +157,9 @@ impl Incoming {
 }
 
 // Text, answers and decisions contain text that users wrote.
-impl fmt::Debug for Incoming {
+impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming")
+        f.debug_struct("Input")
             .field("text", &self.text.is_some())
             .field("media", &self.media.len())
             .field("decisions", &self.decisions.len())
