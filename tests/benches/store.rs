@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tests::postgres::Postgres;
 use tests::stored::record;
-use tool_runtime::agent::{Agent, Input, ModelClient, ModelError, ModelRequest, RunQueue, Show, Worker};
+use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
 use tool_runtime::store::{MemoryStore, Store};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
@@ -103,7 +103,7 @@ impl ModelClient for Asks {
         "asks"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         if said == 2 {
             return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));

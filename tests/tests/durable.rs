@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel,
-    ScriptedTurn, Show, Step, StepError, StepFuture, TurnOutcome,
+    Agent, Conversation, DisplayFn, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation,
+    ScriptedModel, ScriptedTurn, Step, StepError, StepFuture, TurnOutcome,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
@@ -99,7 +99,7 @@ impl ModelClient for Staged {
         "staged"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let at = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         ScriptedModel::new([Self::turn(at)]).complete(request, show).await
     }

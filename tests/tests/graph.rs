@@ -26,7 +26,8 @@ use async_trait::async_trait;
 use notes::{Happened, Seats, Table, World};
 use tokio::sync::Barrier;
 use tool_runtime::agent::{
-    Agent, Conversation, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show, TurnOutcome,
+    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
+    TurnOutcome,
 };
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
@@ -118,7 +119,7 @@ impl<F: Fn(&str, usize) -> ScriptedTurn + Send + Sync> ModelClient for Follows<F
         "follows"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let first = request.messages.iter().find_map(|message| match message {
             Message::User(content) => content.iter().find_map(|content| match content {
                 Content::Text(text) => Some(text.clone()),

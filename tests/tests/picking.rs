@@ -12,7 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::agent::{
-    Agent, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel, ScriptedTurn, Show, TurnOutcome,
+    Agent, DisplayFn, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel, ScriptedTurn,
+    TurnOutcome,
 };
 use tool_runtime::catalog::{CatalogBuilder, PickOptions, Scorer};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -94,7 +95,7 @@ impl ModelClient for Watched {
         "watched"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let names = request.tools.specs().map(|spec| spec.name.to_string()).collect();
         let encoded = Format::OpenAiChat.encode_tools(request.tools.specs(), &EncodeOptions::default()).unwrap();
         let system = match request.messages.first() {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, Input, ModelClient, ModelError, ModelRequest, RunQueue, Show, Step, Worker,
+    Agent, Conversation, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Step, Worker,
 };
 use tool_runtime::call::Cause;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
@@ -224,7 +224,7 @@ impl ModelClient for Plan {
         "plan"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let called = request.messages.iter().any(|message| matches!(message, Message::Assistant(_)));
         if called {
             return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::tree::{Fields, Seen, Tree};
 use tool_runtime::agent::{
-    Agent, Conversation, Graph, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, ScriptedTurn,
-    Show,
+    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel,
+    ScriptedTurn,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, RequestSettings};
@@ -108,7 +108,7 @@ impl ModelClient for Wire {
         "openai"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         let asked = request.messages.iter().any(|message| message.text().contains("twice"));
         let answered = request.messages.iter().any(|message| matches!(message, tool_runtime::wire::Message::Result(_)));

@@ -22,7 +22,7 @@ use tests::hooked::{HookedStore, Then};
 use tests::rig;
 use tests::stored::{document, json_of};
 use tool_runtime::agent::{
-    Agent, Input, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
+    Agent, DisplayFn, Input, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Worker,
 };
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
@@ -85,7 +85,7 @@ impl ModelClient for Plan {
         "plan"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         self.asked.fetch_add(1, Ordering::AcqRel);
         stopped::here("model");
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();

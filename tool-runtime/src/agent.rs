@@ -70,7 +70,7 @@ pub use conversation::Conversation;
 pub use durable::{Durable, StepError, StepFuture};
 pub use graph::Graph;
 pub use input::Input;
-pub use model::{ModelClient, ModelRequest, ModelTurn, Show, TurnCall};
+pub use model::{DisplayFn, ModelClient, ModelRequest, ModelTurn, TurnCall};
 pub use model_error::{ModelError, ModelErrorKind};
 pub use outcome::{StopReason, TurnOutcome, WaitingCall};
 pub use prices::Prices;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
@@ -20,7 +20,7 @@ impl ModelClient for DemoModel {
         "demo"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         if request.messages.last().is_some_and(|message| message.text() == "plan") {
             return Ok(plan(show));
         }
@@ -73,7 +73,7 @@ fn sent(messages: &[Message]) -> String {
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
 
 /// Reasoning, text, a source and an image. Their form differs between providers, so they are decoded parts, not bytes.
-fn plan(show: &mut Show<'_>) -> Decoded {
+fn plan(show: &mut DisplayFn<'_>) -> Decoded {
     let (reasoning, text) = ("The plan is in the manual.", "Here is the plan.");
     show(DisplayEvent::Reasoning(reasoning.into()));
     show(DisplayEvent::Text(text.into()));

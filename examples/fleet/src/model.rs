@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show};
+use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, DisplayFn};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 
@@ -43,7 +43,7 @@ impl ModelClient for Script {
         "script"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         self.crossings.cross("before the model");
         let at = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         let first = request.messages.iter().find_map(|message| match message {

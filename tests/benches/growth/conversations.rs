@@ -5,7 +5,7 @@ use divan::Bencher;
 use tests::server::{Reply, Server};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelRequest, Show, TurnOutcome};
+use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, TurnOutcome};
 use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format};
 
@@ -22,7 +22,7 @@ impl ModelClient for Quick {
         "instant"
     }
 
-    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         decoder.push_with(ANSWER.as_bytes(), show);
         Ok(decoder.finish())

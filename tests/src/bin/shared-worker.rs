@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tests::kills::{self, CALLS};
-use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelRequest, Show, Worker};
+use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, Worker};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 
@@ -21,7 +21,7 @@ impl ModelClient for Plan {
         "plan"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
             // This model repeats one call on purpose; the text differs in each turn, so that no guard against

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use tool_runtime::agent::{Input, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::agent::{DisplayFn, Input, ModelClient, ModelError, ModelRequest};
 use tool_runtime::runner::Failure;
 use tool_runtime::wire::{DecodeOptions, Decoded, RequestSettings, ToolChoice};
 
@@ -152,7 +152,7 @@ impl ModelClient for Broken {
         "broken"
     }
 
-    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         decoder.push_with(b"data: {\"error\":{\"message\":\"quota of project 7\"}}\n\n", show);
         Ok(decoder.finish())
@@ -177,7 +177,7 @@ impl ModelClient for Panics {
     fn complete<'a, 'b, 'c, 'd, 'e>(
         &'a self,
         _: ModelRequest<'b>,
-        _: &'c mut Show<'d>,
+        _: &'c mut DisplayFn<'d>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<Decoded, ModelError>> + Send + 'e>>
     where
         'a: 'e,
@@ -281,7 +281,7 @@ impl ModelClient for Cached {
         "cached"
     }
 
-    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
         let usage =
             r#"{"input_tokens":3,"cache_read_input_tokens":48000,"cache_creation_input_tokens":100,"output_tokens":1}"#;

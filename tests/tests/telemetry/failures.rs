@@ -69,7 +69,7 @@ impl ModelClient for Model {
         "failing"
     }
 
-    async fn complete(&self, _: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         Err(ModelError::new(ModelErrorKind::Connect, format!("{CANARY}-detail")).with_source(chained()))
     }
 }

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use reqwest::{Client, Url};
 
-use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
+use crate::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
 use crate::call::Arguments;
 use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
@@ -96,7 +96,7 @@ impl ModelClient for HttpModel {
         provider::provider(self.0.settings.format, &self.0.url)
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let hidden = &self.0.hidden;
         match self.ask(request, show).await {
             Ok(decoded) => Ok(hidden.mask_answer(decoded)),
@@ -106,7 +106,7 @@ impl ModelClient for HttpModel {
 }
 
 impl HttpModel {
-    async fn ask(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn ask(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
         let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
         let tools = self.0.texts.of(settings, &request)?;

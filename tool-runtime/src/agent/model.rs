@@ -13,14 +13,14 @@ use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
 /// Receives the events of an answer while they arrive, for display only.
-pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
+pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
 /// panic ends the turn as [`ModelErrorKind::Panicked`](crate::agent::ModelErrorKind::Panicked).
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+/// use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, DisplayFn};
 /// use tool_runtime::wire::{DecodeOptions, Decoded, Format};
 ///
 /// /// Replays one recorded response.
@@ -32,7 +32,7 @@ pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 ///         "recorded"
 ///     }
 ///
-///     async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+///     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
 ///         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
 ///         decoder.push_with(&self.0, show);
 ///         Ok(decoder.finish())
@@ -55,7 +55,7 @@ pub trait ModelClient: Send + Sync {
     ///
     /// # Errors
     /// No answer began. An answer that began and broke off is returned with [`Decoded::error`] set.
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError>;
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError>;
 }
 
 #[async_trait]
@@ -68,7 +68,7 @@ impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
         (**self).provider()
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         (**self).complete(request, show).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use crate::agent::{DisplayFn, ModelClient, ModelError, ModelErrorKind, ModelRequest};
 use crate::call::Arguments;
 use crate::wire::history::{CallMessage, Part};
 use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
@@ -157,7 +157,7 @@ impl ModelClient for ScriptedModel {
         "scripted"
     }
 
-    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         lock(&self.asked).push(Asked { messages: request.messages.to_vec(), settings: request.settings.clone() });
         let turn = lock(&self.turns).pop_front();
         let turn = turn.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no turn is left"))?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelErrorKind, ModelRequest};
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::wire::{Decoded, Format};
 
@@ -72,7 +72,7 @@ impl ModelClient for Offline {
         "none"
     }
 
-    async fn complete(&self, _: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+    async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         Err(ModelError::new(ModelErrorKind::Connect, "no model was named"))
     }
 }

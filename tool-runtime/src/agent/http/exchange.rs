@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::agent::http::body::Body;
 use crate::agent::http::retry::{self, Again};
 use crate::agent::http::{Inner, endpoint};
-use crate::agent::{ModelError, ModelErrorKind, Show};
+use crate::agent::{DisplayFn, ModelError, ModelErrorKind};
 use crate::error::chain;
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
@@ -40,7 +40,7 @@ pub(super) async fn exchange(
     inner: &Inner,
     body: Vec<u8>,
     options: &DecodeOptions,
-    show: &mut Show<'_>,
+    show: &mut DisplayFn<'_>,
 ) -> Result<Decoded, ModelError> {
     let headers = headers(inner)?;
     let deadline = after(inner.settings.timeout);
@@ -85,7 +85,7 @@ async fn answer(
     request: reqwest::RequestBuilder,
     options: &DecodeOptions,
     deadline: Instant,
-    show: &mut Show<'_>,
+    show: &mut DisplayFn<'_>,
 ) -> Result<Decoded, Failed> {
     let first_by = deadline.min(after(inner.settings.first_byte()));
     let response = match timeout_at(first_by, request.send()).await {
@@ -133,7 +133,7 @@ async fn read(
     mut body: Body,
     mut chunk: Vec<u8>,
     deadline: Instant,
-    show: &mut Show<'_>,
+    show: &mut DisplayFn<'_>,
 ) -> Decoded {
     let broken = loop {
         decoder.push_with(&chunk, &mut *show);
