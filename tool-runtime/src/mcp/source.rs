@@ -28,7 +28,7 @@ mod tasks;
 mod tool;
 
 pub use config::RemoteServer;
-pub use definition::Quarantine;
+pub use definition::Rejection;
 pub use error::SourceError;
 pub use servers::ToolSource;
 pub use tool::{McpTool, McpToolState};

@@ -27,12 +27,12 @@ const MAX_SHOWN_NAME: usize = 128;
 
 /// Why a tool of a server is rejected, regardless of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quarantine {
+pub struct Rejection {
     code: &'static str,
     message: String,
 }
 
-impl Quarantine {
+impl Rejection {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -46,7 +46,7 @@ impl Quarantine {
     }
 }
 
-impl fmt::Display for Quarantine {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
@@ -58,7 +58,7 @@ pub(super) struct Listed {
     /// The server's own name of the tool; empty if the name cannot be read.
     pub(super) raw: String,
     /// The definition, or the reason of its rejection.
-    pub(super) admitted: Result<Definition, Quarantine>,
+    pub(super) admitted: Result<Definition, Rejection>,
 }
 
 /// A definition that a catalog can take.
@@ -94,17 +94,17 @@ impl Listed {
     }
 }
 
-fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Quarantine> {
-    let malformed = |message: &str| Quarantine::new("malformed", message);
+fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Rejection> {
+    let malformed = |message: &str| Rejection::new("malformed", message);
     if text.len() > MAX_BYTES {
-        return Err(Quarantine::new("too_large", format!("the definition is longer than {MAX_BYTES} bytes")));
+        return Err(Rejection::new("too_large", format!("the definition is longer than {MAX_BYTES} bytes")));
     }
     let tree = json::parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH })
-        .map_err(|error| Quarantine::new("malformed", format!("the definition cannot be read: {error}")))?;
+        .map_err(|error| Rejection::new("malformed", format!("the definition cannot be read: {error}")))?;
     let published = tree.to_value();
     let Value::Object(members) = &published else { return Err(malformed("the definition is not an object")) };
     let raw = members.get("name").and_then(Value::as_str).ok_or_else(|| malformed("`name` is not text"))?;
-    let name = slug::name(server, raw).map_err(|message| Quarantine::new("illegal_name", message))?;
+    let name = slug::name(server, raw).map_err(|message| Rejection::new("illegal_name", message))?;
     let text_of = |value: Option<&Value>, key: &str| match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -122,22 +122,22 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Quaranti
     let description = text_of(members.get("description"), "description")?.unwrap_or_default();
     let input = members.get("inputSchema").ok_or_else(|| malformed("`inputSchema` is missing"))?.clone();
     if input.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(Quarantine::new("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
+        return Err(Rejection::new("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
     }
     checked("input_schema", &input)?;
     let output = members.get("outputSchema").filter(|schema| !schema.is_null()).cloned();
     if let Some(output) = &output {
         if !output.is_object() {
-            return Err(Quarantine::new("output_schema", "`outputSchema` is not an object"));
+            return Err(Rejection::new("output_schema", "`outputSchema` is not an object"));
         }
         checked("output_schema", output)?;
     }
     let support = members.get("execution").and_then(|execution| execution.get("taskSupport"));
     if support.and_then(Value::as_str) == Some("required") {
-        return Err(Quarantine::new("unsupported_execution", "the server runs it as a task only"));
+        return Err(Rejection::new("unsupported_execution", "the server runs it as a task only"));
     }
     if is_http && wants_headers(&input) {
-        return Err(Quarantine::new("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
+        return Err(Rejection::new("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
     }
     let description = match description.trim() {
         "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
@@ -178,10 +178,10 @@ fn describe(schema: &mut Value) {
     }
 }
 
-fn checked(code: &'static str, schema: &Value) -> Result<(), Quarantine> {
+fn checked(code: &'static str, schema: &Value) -> Result<(), Rejection> {
     schema::check_foreign(schema).map(drop).map_err(|problems| {
         let shown: Vec<_> = problems.iter().take(3).map(SchemaProblem::to_string).collect();
-        Quarantine::new(code, sentence(&shown.join("; "), 512))
+        Rejection::new(code, sentence(&shown.join("; "), 512))
     })
 }
 
@@ -210,12 +210,12 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
         .map(|one| {
             let definition = one.admitted.as_ref().ok()?;
             if raws.get(one.raw.as_str()).is_some_and(|count| *count > 1) {
-                return Some(Quarantine::new("duplicate_name", "the server lists several tools of this name"));
+                return Some(Rejection::new("duplicate_name", "the server lists several tools of this name"));
             }
             let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
             alike.then(|| {
                 let message = format!("another tool of the server is called `{}` too, or nearly so", definition.name);
-                Quarantine::new("colliding_name", message)
+                Rejection::new("colliding_name", message)
             })
         })
         .collect();

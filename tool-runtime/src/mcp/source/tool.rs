@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::catalog::{ToolChanges, compare_published};
-use crate::mcp::source::definition::{Listed, Quarantine};
+use crate::mcp::source::definition::{Listed, Rejection};
 use crate::mcp::source::result;
 use crate::policy::{ToolPolicy, Unready};
 use crate::schema;
@@ -27,7 +27,7 @@ pub enum McpToolState {
     /// No policy pins it, so it is denied.
     Discovered,
     /// It is rejected, regardless of the policy.
-    Quarantined(Quarantine),
+    Quarantined(Rejection),
     /// The policy allows it and pins this definition, and calls can run.
     Enabled,
     /// The policy allows it and pins this definition, but no call can run, for this reason.
