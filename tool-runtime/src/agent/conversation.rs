@@ -32,7 +32,7 @@ use crate::wire::{Message, RequestSettings};
 /// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
 ///
-/// Every method that returns an [`TurnOutcome`] emits exactly one `done` event, also when it refuses its input and when its
+/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event, also when it refuses its input and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
 /// of its record, or `outcome_unknown` if its effect may have begun.
 ///

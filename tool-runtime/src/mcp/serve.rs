@@ -31,7 +31,7 @@
 //! A client sees the tools that its run may use, in the order of their names, and each call is one call of
 //! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. The client receives the part of a
 //! result that everyone may see (`redact`); parts for the application's own model stay here. Neither the client nor its
-//! call decides whom it acts for: [`Admit`] does, for each request. A call that needs an approval becomes a task
+//! call decides whom it acts for: [`Authenticator`] does, for each request. A call that needs an approval becomes a task
 //! (SEP-2663) if its client knows tasks. The request of any other client is held for as long as the policy allows
 //! (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An operator
 //! decides on it; the client may do so only if [`McpServerBuilder::ask_clients`] and the policy allow it.
@@ -44,9 +44,9 @@
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
 //! target `rmcp`.
 
-mod admit;
 mod answer;
 mod auth;
+mod authenticator;
 mod builder;
 mod calls;
 mod changes;
@@ -75,8 +75,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use admit::{Admit, Peer};
 pub use auth::{Authorization, Verified, VerifyToken};
+pub use authenticator::{Authenticator, Peer};
 pub use builder::McpServerBuilder;
 pub use error::McpServerError;
 pub use http::HttpService;
@@ -107,7 +107,7 @@ pub struct McpServer(Arc<Served>);
 /// The state that all connections share.
 struct Served {
     runner: ToolRunner,
-    admit: Box<dyn Admit>,
+    authenticator: Box<dyn Authenticator>,
     listing: Listing,
     config: ServerConfig,
     calls: Calls,
@@ -119,9 +119,9 @@ struct Served {
 }
 
 impl McpServer {
-    /// Returns a builder of a server. `admit` decides for each request on whose behalf it acts.
-    pub fn builder(runner: ToolRunner, admit: impl Admit + 'static) -> McpServerBuilder {
-        McpServerBuilder::new(runner, Box::new(admit))
+    /// Returns a builder of a server. `authenticator` decides for each request on whose behalf it acts.
+    pub fn builder(runner: ToolRunner, authenticator: impl Authenticator + 'static) -> McpServerBuilder {
+        McpServerBuilder::new(runner, Box::new(authenticator))
     }
 
     /// Serves one client over standard input and output, until it closes its end or the server is

@@ -31,7 +31,7 @@ impl Entry {
             StepError::Refused(_) => Ok(Self::Refused),
             StepError::Model(error) if may_pass(&error) => Err(error.into()),
             StepError::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
-            // The text is the code of an [`TurnOutcome`](tool_runtime::agent::TurnOutcome).
+            // The text is the code of a [`TurnOutcome`](tool_runtime::agent::TurnOutcome).
             StepError::Other(ended) => Ok(Self::Stopped(ended.to_string())),
             unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }

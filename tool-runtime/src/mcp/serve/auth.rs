@@ -76,7 +76,7 @@ impl Verified {
         self
     }
 
-    /// Returns the options of the runs of this party, for [`Admit`](crate::mcp::serve::Admit).
+    /// Returns the options of the runs of this party, for [`Authenticator`](crate::mcp::serve::Authenticator).
     pub fn run_options(&self) -> RunOptions {
         self.run.clone()
     }
@@ -117,7 +117,7 @@ impl Verified {
 /// let authorization = Authorization::new("https://tools.example.org/mcp", Tokens)?
 ///     .issuer("https://login.example.org");
 /// let options = HttpOptions::new().host("tools.example.org").authorization(authorization);
-/// // The server's `Admit`.
+/// // The server's `Authenticator`.
 /// let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
 /// # let _ = (options, admit);
 /// # Ok::<(), tool_runtime::mcp::serve::McpServerError>(())

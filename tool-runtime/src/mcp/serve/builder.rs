@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 
-use crate::mcp::serve::admit::Admit;
+use crate::mcp::serve::authenticator::Authenticator;
 use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::listing::Listing;
 use crate::mcp::serve::shutdown::Calls;
@@ -38,7 +38,7 @@ const MAX_TASKS_EACH: usize = 64;
 #[must_use]
 pub struct McpServerBuilder {
     runner: ToolRunner,
-    admit: Box<dyn Admit>,
+    authenticator: Box<dyn Authenticator>,
     name: (String, String),
     instructions: Option<String>,
     exposed: BTreeMap<String, String>,
@@ -50,11 +50,11 @@ pub struct McpServerBuilder {
 }
 
 impl McpServerBuilder {
-    pub(super) fn new(runner: ToolRunner, admit: Box<dyn Admit>) -> Self {
+    pub(super) fn new(runner: ToolRunner, authenticator: Box<dyn Authenticator>) -> Self {
         let name = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self {
             runner,
-            admit,
+            authenticator,
             name,
             instructions: None,
             exposed: BTreeMap::new(),
@@ -132,7 +132,7 @@ impl McpServerBuilder {
     /// policy does not let its principal decide.
     /// principal decide.
     pub fn build(self) -> Result<McpServer, McpServerError> {
-        let Self { runner, admit, name: (name, version), instructions, exposed, .. } = self;
+        let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
         let rules = if ServedRuns(&runner).keeps_to_itself() { runner.asking_rules(ask_clients) } else { Vec::new() };
@@ -152,7 +152,7 @@ impl McpServerBuilder {
         let (calls, tasks) = (Calls::new(max_calls, max_calls_each), Tasks::new(limits));
         Ok(McpServer(Arc::new(Served {
             runner,
-            admit,
+            authenticator,
             listing,
             config,
             calls,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
-use crate::mcp::serve::admit::Peer;
+use crate::mcp::serve::authenticator::Peer;
 use crate::mcp::serve::changes;
 use crate::mcp::serve::params;
 use crate::mcp::serve::session::Session;
@@ -57,10 +57,10 @@ impl Handler {
     /// Returns the party that a request acts for.
     pub(super) async fn party(&self, context: &RequestContext<RoleServer>) -> Result<RunOptions, ErrorData> {
         let peer = Peer::of(&context.extensions);
-        match awaited(|| self.server.0.admit.admit(&peer)).await {
+        match awaited(|| self.server.0.authenticator.authenticate(&peer)).await {
             Ok(options) => options.ok_or_else(not_admitted),
             Err(_) => {
-                tracing::error!("the application's `Admit` panicked, so an MCP client is refused");
+                tracing::error!("the application's `Authenticator` panicked, so an MCP client is refused");
                 Err(broken())
             }
         }

@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
-use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::auth::Authorization;
+use crate::mcp::serve::authenticator::Peer;
 use crate::mcp::serve::delivery::{Delivery, Sending};
 use crate::mcp::serve::expiry::Lasting;
 use crate::mcp::serve::handler::Handler;
@@ -262,7 +262,7 @@ impl HttpService {
         let mut extensions = Extensions::new();
         extensions.insert(parts.clone());
         let peer = Peer::of(&extensions);
-        awaited(|| self.server.0.admit.admit(&peer)).await.ok().flatten()
+        awaited(|| self.server.0.authenticator.authenticate(&peer)).await.ok().flatten()
     }
 
     fn parties(&self) -> MutexGuard<'_, Parties> {

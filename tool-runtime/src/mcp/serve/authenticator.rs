@@ -1,4 +1,4 @@
-//! [`Admit`]: authenticates a request, by naming the party that it acts for.
+//! [`Authenticator`]: authenticates a request, by naming the party that it acts for.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::runner::RunOptions;
 /// ```
 /// use async_trait::async_trait;
 /// use tool_runtime::RunOptions;
-/// use tool_runtime::mcp::serve::{Admit, Peer};
+/// use tool_runtime::mcp::serve::{Authenticator, Peer};
 ///
 /// /// What the application's own layer made of the request's credentials.
 /// #[derive(Clone)]
@@ -29,22 +29,22 @@ use crate::runner::RunOptions;
 /// struct Users;
 ///
 /// #[async_trait]
-/// impl Admit for Users {
-///     async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions> {
+/// impl Authenticator for Users {
+///     async fn authenticate(&self, peer: &Peer<'_>) -> Option<RunOptions> {
 ///         let User(name) = peer.extension::<User>()?;
 ///         Some(RunOptions::new().principal(name.as_str()).tenant("acme"))
 ///     }
 /// }
 /// ```
 #[async_trait]
-pub trait Admit: Send + Sync {
+pub trait Authenticator: Send + Sync {
     /// Returns the options of the run for the request; `None` refuses the request.
-    async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions>;
+    async fn authenticate(&self, peer: &Peer<'_>) -> Option<RunOptions>;
 }
 
 #[async_trait]
-impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Admit for F {
-    async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions> {
+impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Authenticator for F {
+    async fn authenticate(&self, peer: &Peer<'_>) -> Option<RunOptions> {
         self(peer)
     }
 }
