@@ -16,7 +16,7 @@ use tests::grace;
 use tests::spans::Traced;
 use tool_runtime::call::EventSink;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{ApprovalDecision, Run, TokenKeys};
+use tool_runtime::runner::{ApprovalDecision, Run, SealingKeys};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Call, Event, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
@@ -343,14 +343,14 @@ fn values_stay_out_of_files_and_tokens() {
             let waits = run.exec(ToolCall::text("c", "canary__sign_in", arguments)).await;
             assert_eq!(waits.outcome().code(), "approval_required");
             seen.add("result that waits", format!("{waits:?} {}", waits.to_model()));
-            let keys = TokenKeys::new("k1", key);
+            let keys = SealingKeys::new("k1", key);
             seen.add("keys, for debugging", format!("{keys:?}"));
             let token = run.seal("c", &keys).await.expect("it waits");
             seen.add("token", token.clone());
             let ada = || RunOptions::new().principal("ada").events(Arc::clone(&seen));
             let last = if token.ends_with('A') { "B" } else { "A" };
             let forged = format!("{}{last}", &token[..token.len() - 1]);
-            let others = TokenKeys::new("k2", key);
+            let others = SealingKeys::new("k2", key);
             for (token, keys, options) in [
                 (&forged, &keys, ada()),
                 (&token, &others, ada()),

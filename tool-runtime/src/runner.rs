@@ -39,7 +39,7 @@ pub use waiting::decision::ApprovalDecision;
 pub use waiting::remember::{GrantError, Remember};
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
-pub use waiting::tokens::{TokenError, TokenKeys};
+pub use waiting::tokens::{SealingKeys, TokenError};
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

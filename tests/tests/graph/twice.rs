@@ -229,13 +229,13 @@ impl tool_runtime::agent::Durable for Here {
 
 #[tokio::test]
 async fn a_sealed_call_is_decided_by_its_own_question() {
-    use tool_runtime::runner::TokenKeys;
+    use tool_runtime::runner::SealingKeys;
 
     let rig = Rig::new();
     let runner = rig.runner(RULES, graph());
     let run = runner.run(rig.options());
     let asked = run.exec(ask("p1")).await;
-    let (keys, question) = (TokenKeys::new("k", [7; 32]), asked.question().expect("it waits").clone());
+    let (keys, question) = (SealingKeys::new("k", [7; 32]), asked.question().expect("it waits").clone());
     let token = run.seal("p1", &keys).await.expect("a token");
     let (opened, sealed) = runner.open_token(&token, &keys, rig.options()).await.expect("it waits");
     assert_eq!(sealed, question);

@@ -7,7 +7,7 @@ use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::TokenKeys;
+use tool_runtime::runner::SealingKeys;
 use tool_runtime::store::ManualClock;
 use tool_runtime::{ToolContext, ToolEffect};
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -30,7 +30,7 @@ struct Service {
     describes: &'static str,
     rules: &'static str,
     options: RunOptions,
-    keys: TokenKeys,
+    keys: SealingKeys,
     /// How far its clock is from the one of the suspension, in seconds.
     seconds: i64,
 }
@@ -50,7 +50,7 @@ const RULES: &str = r#"
 "#;
 
 fn service() -> Service {
-    let keys = TokenKeys::new("2026-11", [7; 32]);
+    let keys = SealingKeys::new("2026-11", [7; 32]);
     Service { describes: "Acts.", rules: "", options: ada().tools(["changed__act"]), keys, seconds: 0 }
 }
 
@@ -161,8 +161,8 @@ fn changes() -> Vec<(&'static str, Change, &'static str, &'static str)> {
         ("labels", |service| service.options = service.options.clone().label("web"), "labels", "labels"),
         ("clock", |service| service.seconds = -3600, "clock", "clock"),
         ("expiry", |service| service.seconds = 25 * 3600, "approval_expired", "token_expired"),
-        ("a rotated-out key", |service| service.keys = TokenKeys::new("2026-12", [8; 32]), "ok", "token_key_unknown"),
-        ("another key", |service| service.keys = TokenKeys::new("2026-11", [8; 32]), "ok", "token_forged"),
+        ("a rotated-out key", |service| service.keys = SealingKeys::new("2026-12", [8; 32]), "ok", "token_key_unknown"),
+        ("another key", |service| service.keys = SealingKeys::new("2026-11", [8; 32]), "ok", "token_forged"),
     ]
 }
 

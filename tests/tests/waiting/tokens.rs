@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool_runtime::runner::{TokenError, TokenKeys};
+use tool_runtime::runner::{SealingKeys, TokenError};
 use tool_runtime::store::ManualClock;
 
 use tool_runtime::store::PendingFilter;
@@ -25,8 +25,8 @@ fn send(
 
 const SENDS: &str = "allowed_tools = [\"waiting__send\"]\nrequire_approval_for_tools = [\"waiting__send\"]\n";
 
-fn keys() -> TokenKeys {
-    TokenKeys::new("2026-11", [7; 32])
+fn keys() -> SealingKeys {
+    SealingKeys::new("2026-11", [7; 32])
 }
 
 /// A service without a store of its own.
@@ -58,7 +58,7 @@ async fn a_token_runs_its_call_in_another_process() {
         assert!(!token.contains(hidden), "{hidden}");
     }
     let second = service(SENDS, &clock);
-    let rotated = TokenKeys::new("2026-12", [8; 32]).also_opens("2026-11", [7; 32]);
+    let rotated = SealingKeys::new("2026-12", [8; 32]).also_opens("2026-11", [7; 32]);
     assert!(!format!("{rotated:?}").contains('8'), "{rotated:?}");
     let (run, question) = second.open_token(&token, &rotated, ada()).await.expect("it opens");
     let result = run.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
@@ -98,9 +98,9 @@ async fn each_bit_of_a_token_counts() {
 #[tokio::test]
 async fn a_token_opens_where_it_fits_only() {
     let other_policy = format!("{SENDS}[budgets.run]\ncalls = 9\n");
-    let cases: [(&str, &str, TokenKeys, RunOptions, u64); 10] = [
-        ("token_key_unknown", SENDS, TokenKeys::new("2026-12", [8; 32]), ada(), 0),
-        ("token_forged", SENDS, TokenKeys::new("2026-11", [8; 32]), ada(), 0),
+    let cases: [(&str, &str, SealingKeys, RunOptions, u64); 10] = [
+        ("token_key_unknown", SENDS, SealingKeys::new("2026-12", [8; 32]), ada(), 0),
+        ("token_forged", SENDS, SealingKeys::new("2026-11", [8; 32]), ada(), 0),
         ("token_expired", SENDS, keys(), ada(), 25),
         ("other_principal", SENDS, keys(), RunOptions::new().principal("eve").tenant("acme"), 0),
         ("other_tenant", SENDS, keys(), RunOptions::new().principal("ada").tenant("other"), 0),

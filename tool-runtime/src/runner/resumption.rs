@@ -25,7 +25,7 @@ use crate::runner::{
     ApprovalDecision, GrantError, Remember, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
 };
 #[cfg(feature = "tokens")]
-use crate::runner::{TokenError, TokenKeys};
+use crate::runner::{SealingKeys, TokenError};
 use crate::store::{DecisionKind, Grant, PendingCall, StoreError};
 
 impl Run {
@@ -158,7 +158,7 @@ impl Run {
     /// # Errors
     /// No call waits for an approval under this id, the store failed, or the system returned no random bytes.
     #[cfg(feature = "tokens")]
-    pub async fn seal(&self, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
+    pub async fn seal(&self, call_id: &str, keys: &SealingKeys) -> Result<String, TokenError> {
         tokens::seal(self, call_id, keys).await
     }
 
@@ -280,7 +280,7 @@ impl ToolRunner {
     pub async fn open_token(
         &self,
         token: &str,
-        keys: &TokenKeys,
+        keys: &SealingKeys,
         options: RunOptions,
     ) -> Result<(Run, Question), TokenError> {
         tokens::open(self, token, keys, options).await

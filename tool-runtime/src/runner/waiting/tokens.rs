@@ -26,18 +26,18 @@ const NONCE_BYTES: usize = 24;
 /// The keys of sealed tokens: the first one seals, and all of them open, so that a key can be rotated.
 ///
 /// ```
-/// use tool_runtime::runner::TokenKeys;
+/// use tool_runtime::runner::SealingKeys;
 ///
 /// # let (this_month, last_month) = ([7; 32], [6; 32]);
 /// // 32 random bytes each, from where the application keeps its secrets.
-/// let keys = TokenKeys::new("2026-11", this_month).also_opens("2026-10", last_month);
+/// let keys = SealingKeys::new("2026-11", this_month).also_opens("2026-10", last_month);
 /// # let _ = keys;
 /// ```
 #[derive(Clone)]
 #[must_use]
-pub struct TokenKeys(Arc<Vec<(Box<str>, Key)>>);
+pub struct SealingKeys(Arc<Vec<(Box<str>, Key)>>);
 
-impl TokenKeys {
+impl SealingKeys {
     /// Creates a ring of one key. The key's id is in the token, readable by everyone.
     pub fn new(id: &str, key: [u8; 32]) -> Self {
         Self(Arc::new(vec![(named(id), key.into())]))
@@ -63,7 +63,7 @@ fn named(id: &str) -> Box<str> {
     id.replace('.', "_").into()
 }
 
-impl fmt::Debug for TokenKeys {
+impl fmt::Debug for SealingKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(id, _)| id)).finish()
     }
@@ -156,7 +156,7 @@ struct Sealed {
 }
 
 /// See [`Run::seal`].
-pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &TokenKeys) -> Result<String, TokenError> {
+pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &SealingKeys) -> Result<String, TokenError> {
     let call = CallId::new(call_id);
     let mut snapshot = snapshot(run).await?;
     snapshot.waiting.retain(|waiting| waiting.call.call_id == call && waiting.call.suspension == Suspension::Approval);
@@ -178,7 +178,7 @@ pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &TokenKeys) 
 pub(in crate::runner) async fn open(
     runner: &ToolRunner,
     token: &str,
-    keys: &TokenKeys,
+    keys: &SealingKeys,
     options: RunOptions,
 ) -> Result<(Run, Question), TokenError> {
     let Sealed { call, run: mut snapshot } = unsealed(token, keys)?;
@@ -209,7 +209,7 @@ pub(in crate::runner) async fn open(
     }
 }
 
-fn unsealed(token: &str, keys: &TokenKeys) -> Result<Sealed, TokenError> {
+fn unsealed(token: &str, keys: &SealingKeys) -> Result<Sealed, TokenError> {
     if token.len() > MAX_BYTES {
         return Err(TokenError::Forged);
     }
