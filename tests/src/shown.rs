@@ -12,7 +12,7 @@ use std::future::Future;
 use tool_runtime::agent::{Conversation, Input, RunQueue, TurnOutcome};
 use tool_runtime::call::{Decider, Question, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, GrantError, Remember, ResumeError};
-use tool_runtime::store::{Grant, Store};
+use tool_runtime::store::{Store, StoredGrant};
 use tool_runtime::{CallId, Run, ToolCatalog, ToolPolicy, ToolRunner};
 
 /// A question that no call asks.
@@ -72,7 +72,7 @@ pub trait Shown {
         id: &str,
         remember: Remember,
         decider: &Decider,
-    ) -> impl Future<Output = Result<Grant, GrantError>> + Send;
+    ) -> impl Future<Output = Result<StoredGrant, GrantError>> + Send;
 
     /// [`Run::expire`] with that question.
     fn expire_shown(&self, id: &str) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
@@ -95,7 +95,7 @@ impl Shown for Run {
         self.resume(&Shown::question(self, id).await, decision, decider).await
     }
 
-    async fn remember_shown(&self, id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
+    async fn remember_shown(&self, id: &str, remember: Remember, decider: &Decider) -> Result<StoredGrant, GrantError> {
         self.remember(&Shown::question(self, id).await, remember, decider).await
     }
 

@@ -51,7 +51,7 @@ pub(crate) use document::{Document, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;
-pub use grants::{Grant, GrantCaller, GrantScope};
+pub use grants::{GrantCaller, GrantScope, StoredGrant};
 pub use interface::Store;
 pub use key::{DocumentKind, Key, Query};
 pub(crate) use ledger::LedgerEntry;

@@ -73,7 +73,7 @@ fn conversation() -> RunOptions {
 }
 
 /// A call waits, and this is remembered of it.
-async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store::Grant, GrantError> {
+async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store::StoredGrant, GrantError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     run.remember_shown("first", remember, &grace()).await

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tool_runtime::call::Verdict;
-use tool_runtime::store::{Grant, GrantCaller, GrantScope, Store};
+use tool_runtime::store::{GrantCaller, GrantScope, Store, StoredGrant};
 
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Who};
@@ -70,9 +70,9 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
     let store = cli.existing_store().await?.ok_or_else(missing)?;
     let tenant = cli.party().tenant;
     match action {
-        Grants::List => list(cli, &Grant::all(&*store, tenant.as_deref()).await?),
+        Grants::List => list(cli, &StoredGrant::all(&*store, tenant.as_deref()).await?),
         Grants::Add(asked) => add::add(cli, asked).await,
-        Grants::Revoke { id } => revoke(cli, &*store, &Grant::all(&*store, tenant.as_deref()).await?, &id).await,
+        Grants::Revoke { id } => revoke(cli, &*store, &StoredGrant::all(&*store, tenant.as_deref()).await?, &id).await,
     }
 }
 
@@ -96,7 +96,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(grant: &'a Grant) -> Self {
+    fn of(grant: &'a StoredGrant) -> Self {
         Self {
             id: &grant.id,
             tool: grant.tool.as_str(),
@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn list(cli: &Cli<'_>, found: &[Grant]) -> Result<Exit, Failure> {
+fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
     let rows: Vec<_> = found.iter().map(Row::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -160,7 +160,7 @@ fn list(cli: &Cli<'_>, found: &[Grant]) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[Grant], id: &str) -> Result<Exit, Failure> {
+async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], id: &str) -> Result<Exit, Failure> {
     // The message is the same for an unknown grant, an expired one and one of another tenant.
     let unknown = || {
         let text = format!("no grant `{}` holds in this tenant (see `grants list`)", terminal::safe(id));

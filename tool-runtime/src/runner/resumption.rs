@@ -26,7 +26,7 @@ use crate::runner::{
 };
 #[cfg(feature = "tokens")]
 use crate::runner::{SealingKeys, TokenError};
-use crate::store::{DecisionKind, Grant, PendingCall, StoreError};
+use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant};
 
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
@@ -109,7 +109,7 @@ impl Run {
         question: &Question,
         remember: Remember,
         decider: &Decider,
-    ) -> Result<Grant, GrantError> {
+    ) -> Result<StoredGrant, GrantError> {
         remember::remember(self, question, remember, decider).await
     }
 
@@ -290,7 +290,7 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<StoredGrant>, StoreError> {
         grants::of_tenant(&self.shared, tenant).await
     }
 
@@ -298,7 +298,7 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn revoke(&self, grant: &Grant) -> Result<bool, StoreError> {
+    pub async fn revoke(&self, grant: &StoredGrant) -> Result<bool, StoreError> {
         grants::revoke(&self.shared, grant).await
     }
 

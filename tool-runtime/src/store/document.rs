@@ -15,7 +15,7 @@ use crate::store::StoreError;
 use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
 use crate::store::digest_key::StoredDigestKey;
-use crate::store::grants::Grant;
+use crate::store::grants::StoredGrant;
 use crate::store::key::Key;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
@@ -135,7 +135,7 @@ impl StoredDocument {
 
     /// Returns the grant, if this is the document of one.
     #[must_use]
-    pub fn as_grant(&self) -> Option<&Grant> {
+    pub fn as_grant(&self) -> Option<&StoredGrant> {
         if let Document::Grant(grant) = &self.document { Some(grant) } else { None }
     }
 
@@ -182,7 +182,7 @@ pub(crate) enum Document {
     /// A run that workers share.
     Run(Box<StoredRun>),
     /// A decision that applies to later calls.
-    Grant(Box<Grant>),
+    Grant(Box<StoredGrant>),
     /// A message that was posted to a shared run.
     Post(Box<Post>),
     /// The amounts that a principal or a tenant has used in a window.

@@ -1,4 +1,4 @@
-//! [`Grant`]: a decision that applies to later calls, as data.
+//! [`StoredGrant`]: a decision that applies to later calls, as data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::tool::{Hash, ToolEffect, ToolName};
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Grant {
+pub struct StoredGrant {
     /// Its id. A call that it allowed has the rule `grant:ID` in its record.
     pub id: Arc<str>,
     /// The tool.
@@ -118,7 +118,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl Grant {
+impl StoredGrant {
     /// Returns the grants of a tenant that are in force, oldest first.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
 /// Stores a grant that was made from a call, with its record, if the call is still suspended. Returns whether it is.
 pub(crate) fn give(
     transaction: &mut Transaction,
-    grant: &Grant,
+    grant: &StoredGrant,
     call: &PendingCall,
     record: &DecisionRecord,
 ) -> Result<bool, StoreError> {
@@ -249,9 +249,9 @@ pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), Store
     }
 }
 
-impl fmt::Debug for Grant {
+impl fmt::Debug for StoredGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant")
+        f.debug_struct("StoredGrant")
             .field("id", &self.id)
             .field("tool", &self.tool)
             .field("scope", &self.scope)

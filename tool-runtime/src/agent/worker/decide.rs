@@ -9,7 +9,7 @@ use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
 use crate::runner::{ApprovalDecision, GrantError, Remember, ResumeError, Run, RunSnapshot};
-use crate::store::{Grant, Key, PendingCall, PendingFilter, StoredRun};
+use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
 
 /// The delivery of a decision.
 ///
@@ -92,7 +92,7 @@ impl RunQueue {
         question: &Question,
         remember: Remember,
         decider: &Decider,
-    ) -> Result<Grant, GrantError> {
+    ) -> Result<StoredGrant, GrantError> {
         let (run, _) = self.asking(run_id, question).await.map_err(GrantError::Resume)?;
         run.remember(question, remember, decider).await
     }

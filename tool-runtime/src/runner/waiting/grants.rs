@@ -10,10 +10,13 @@ use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
 use crate::store::grants::{self, Asked};
 use crate::store::pages::Rest;
-use crate::store::{Document, DocumentKind, Grant, Key, Query, Store, StoreError, Transaction};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant, Transaction};
 
 /// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
-pub(in crate::runner) async fn of_tenant(shared: &Shared, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+pub(in crate::runner) async fn of_tenant(
+    shared: &Shared,
+    tenant: Option<&str>,
+) -> Result<Vec<StoredGrant>, StoreError> {
     let now = shared.clock.now();
     let mut grants = listed(&shared.store, None).await?;
     grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
@@ -21,7 +24,7 @@ pub(in crate::runner) async fn of_tenant(shared: &Shared, tenant: Option<&str>) 
 }
 
 /// See [`ToolRunner::revoke`](crate::runner::ToolRunner::revoke).
-pub(in crate::runner) async fn revoke(shared: &Shared, grant: &Grant) -> Result<bool, StoreError> {
+pub(in crate::runner) async fn revoke(shared: &Shared, grant: &StoredGrant) -> Result<bool, StoreError> {
     let key = grant.key();
     let change = {
         let key = key.clone();
@@ -79,7 +82,7 @@ pub(in crate::runner) fn remembered<'a>(
             now: run.shared().clock.now(),
         };
         let grants: Vec<_> = found.iter().filter(|grant| grant.is_for(&asked)).collect();
-        let decided = |grant: &Grant| {
+        let decided = |grant: &StoredGrant| {
             let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
             (grant.key(), decision)
         };
@@ -100,7 +103,7 @@ pub(in crate::runner) fn remembered<'a>(
 }
 
 /// Pages through the grants, of one scope or of all.
-async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
+async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<StoredGrant>, StoreError> {
     let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Grant) });
     let mut grants = Vec::new();
     while let Some(page) = store.page(&mut rest).await? {

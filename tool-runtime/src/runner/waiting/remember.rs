@@ -14,7 +14,7 @@ use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants::{self, Covered};
 use crate::store::{
-    DecisionKind, DecisionRecord, Grant, GrantCaller, GrantScope, Key, PendingCall, Transaction, ledger,
+    DecisionKind, DecisionRecord, GrantCaller, GrantScope, Key, PendingCall, StoredGrant, Transaction, ledger,
 };
 use crate::tool::ToolEffect;
 
@@ -111,7 +111,7 @@ impl Remember {
         effect: Option<ToolEffect>,
         decider: &Decider,
         now: Timestamp,
-    ) -> Result<(Grant, DecisionRecord), GrantError> {
+    ) -> Result<(StoredGrant, DecisionRecord), GrantError> {
         let Self { scope, verdict, matching, uses, expires_in } = self;
         let fits = match &scope {
             GrantScope::Run(run) => *run == call.run_id,
@@ -132,7 +132,7 @@ impl Remember {
         if let Some(pointer) = covers.unmet(call.arguments.as_str()) {
             return Err(GrantError::Unmet(pointer));
         }
-        let grant = Grant {
+        let grant = StoredGrant {
             id: uuid::Uuid::new_v4().simple().to_string().into(),
             tool: call.tool.clone(),
             definition_hash: call.definition_hash,
@@ -231,7 +231,7 @@ pub(in crate::runner) async fn remember(
     question: &Question,
     remember: Remember,
     decider: &Decider,
-) -> Result<Grant, GrantError> {
+) -> Result<StoredGrant, GrantError> {
     let id = question.call_id();
     let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);

@@ -9,12 +9,12 @@ use crate::store::conformance::ledger::{LONG, intent};
 use crate::store::conformance::{ask, at, read, several, update};
 use crate::store::grants::Covered;
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{Document, Grant, GrantCaller, GrantScope, Key, Store, Transaction};
+use crate::store::{Document, GrantCaller, GrantScope, Key, Store, StoredGrant, Transaction};
 use crate::tool::{Hash, ToolName};
 
 /// Returns a grant with this many uses.
-pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) -> Grant {
-    Grant {
+pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) -> StoredGrant {
+    StoredGrant {
         id: id.into(),
         tool: ToolName::parse("core__add").expect("a name"),
         definition_hash: Hash([7; 32]),
@@ -32,7 +32,7 @@ pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) 
     }
 }
 
-pub(super) async fn keep(store: &dyn Store, grant: Grant) -> Key {
+pub(super) async fn keep(store: &dyn Store, grant: StoredGrant) -> Key {
     let key = grant.key();
     let named = key.clone();
     let write = move |transaction: &mut Transaction| transaction.set(&named, Document::Grant(grant.clone().into()));
@@ -42,7 +42,7 @@ pub(super) async fn keep(store: &dyn Store, grant: Grant) -> Key {
 
 pub(super) async fn grants_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
-    let json = |grant: &Grant| serde_json::to_value(grant).expect("JSON");
+    let json = |grant: &StoredGrant| serde_json::to_value(grant).expect("JSON");
     for kept in [grant("one", None, None), grant("two\0", Some(u32::MAX), Some(at(9)))] {
         let key = keep(store, kept.clone()).await;
         match read(store, &key).await {
