@@ -36,7 +36,7 @@ pub use run::snapshot::RunSnapshot;
 #[cfg(feature = "mcp-server")]
 pub(crate) use server_api::{ServedRun, ServedRuns};
 pub use waiting::decision::ApprovalDecision;
-pub use waiting::remember::{GrantError, Remember};
+pub use waiting::grant::{Grant, GrantError};
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
 pub use waiting::tokens::{SealingKeys, TokenError};

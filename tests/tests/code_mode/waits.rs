@@ -5,7 +5,7 @@ use tests::Shown as _;
 
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Decider, Question, Suspension, ToolCall};
-use tool_runtime::runner::{ApprovalDecision, Remember, Run, RunSnapshot};
+use tool_runtime::runner::{ApprovalDecision, Grant, Run, RunSnapshot};
 use tool_runtime::store::{GrantScope, PendingFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
@@ -76,7 +76,7 @@ async fn a_grant_lets_no_call_of_a_script_run() {
     let direct = |id: &str| ToolCall::text(id, "notes__delete", r#"{"number":7}"#);
     assert_eq!(run.exec(direct("d1")).await.outcome(), Outcome::ApprovalRequired);
     let grace = Decider::new("grace").tenant("acme");
-    run.remember_shown("d1", Remember::allow(GrantScope::Principal).any_arguments(), &grace).await.expect("a grant");
+    run.remember_shown("d1", Grant::allow(GrantScope::Principal).any_arguments(), &grace).await.expect("a grant");
     assert_eq!((run.exec(direct("d2")).await.outcome(), rig.effects()), (Outcome::Ok, 1));
     let result = run.exec(call("for i in 0..5 { notes__delete(#{ number: 7 }); }")).await;
     assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1));

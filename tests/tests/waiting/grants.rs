@@ -4,7 +4,7 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use tool_runtime::call::DecisionError;
-use tool_runtime::runner::{GrantError, Remember};
+use tool_runtime::runner::{Grant, GrantError};
 use tool_runtime::store::{Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -73,7 +73,7 @@ fn conversation() -> RunOptions {
 }
 
 /// A call waits, and this is remembered of it.
-async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store::StoredGrant, GrantError> {
+async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, GrantError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     run.remember_shown("first", remember, &grace()).await
@@ -86,9 +86,7 @@ async fn a_grant_covers_the_call_that_was_looked_at() {
         (r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":0}]"#, "/pages"),
         (r#"[{"pointer":"/nowhere","equals":"ada"}]"#, "/nowhere"),
     ] {
-        for remember in
-            [Remember::allow(GrantScope::Tenant).uses(2).expires_in(WEEK), Remember::deny(GrantScope::Tenant)]
-        {
+        for remember in [Grant::allow(GrantScope::Tenant).uses(2).expires_in(WEEK), Grant::deny(GrantScope::Tenant)] {
             let rig = rig();
             let remember = remember.matching(conditions).expect("conditions");
             let error = remembered(&rig, remember).await.expect_err("nobody looked at such a call");
@@ -102,7 +100,7 @@ async fn a_grant_covers_the_call_that_was_looked_at() {
 async fn a_grant_covers_what_it_says_and_is_used_up() {
     let to_ada = r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":3}]"#;
     let rig = rig();
-    let remember = Remember::allow(GrantScope::Principal).matching(to_ada).expect("conditions");
+    let remember = Grant::allow(GrantScope::Principal).matching(to_ada).expect("conditions");
     let grant = remembered(&rig, remember.uses(2).expires_in(WEEK)).await.expect("a grant");
     assert!(!format!("{grant:?}").contains("pages"), "{grant:?}");
     let run = rig.runner.run(ada().run_id("run-2"));
@@ -147,7 +145,7 @@ async fn a_grant_holds_where_it_was_given_only() {
     ] {
         let rig = rig();
         let given = format!("{scope:?} {options:?}");
-        let remember = Remember::allow(scope).uses(9).expires_in(WEEK);
+        let remember = Grant::allow(scope).uses(9).expires_in(WEEK);
         remembered(&rig, remember).await.expect("a grant");
         let expected = if covered { Outcome::Ok } else { Outcome::ApprovalRequired };
         let run = rig.runner.run(options);
@@ -166,12 +164,12 @@ async fn a_grant_holds_where_it_was_given_only() {
 #[tokio::test]
 async fn a_denial_wins_and_the_policy_comes_first() {
     let rig = rig();
-    let everything = Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let everything = Grant::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
     let allowed = remembered(&rig, everything).await.expect("a grant");
     let run = rig.runner.run(conversation().run_id("run-2"));
     assert_eq!(posts(&run, "a", "ada", 1).await, Outcome::Ok);
     let denied =
-        rig.runner.run(conversation()).remember_shown("first", Remember::deny(GrantScope::Tenant), &grace()).await;
+        rig.runner.run(conversation()).remember_shown("first", Grant::deny(GrantScope::Tenant), &grace()).await;
     let denied = denied.expect("a denial");
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalDenied);
     assert_eq!(posts(&run, "c", "ada", 2).await, Outcome::Ok, "it denies what it is about");
@@ -186,15 +184,15 @@ async fn a_denial_wins_and_the_policy_comes_first() {
 
 #[tokio::test]
 async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
-    let allow = || Remember::allow(GrantScope::Tenant);
+    let allow = || Grant::allow(GrantScope::Tenant);
     for (remember, code) in [
         (allow(), "grant_unbounded"),
         (allow().uses(1), "grant_unbounded"),
         (allow().expires_in(WEEK), "grant_unbounded"),
         (allow().uses(0).expires_in(WEEK), "grant_scope"),
-        (Remember::deny(GrantScope::Tenant).uses(1), "grant_scope"),
-        (Remember::deny(GrantScope::Run("run-7".into())), "grant_scope"),
-        (Remember::deny(GrantScope::Conversation("other".into())), "grant_scope"),
+        (Grant::deny(GrantScope::Tenant).uses(1), "grant_scope"),
+        (Grant::deny(GrantScope::Run("run-7".into())), "grant_scope"),
+        (Grant::deny(GrantScope::Conversation("other".into())), "grant_scope"),
     ] {
         assert_eq!(remembered(&rig(), remember.clone()).await.expect_err("refused").code(), code, "{remember:?}");
     }
@@ -220,7 +218,7 @@ async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
 #[tokio::test]
 async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     let rig = rig();
-    let given = Remember::allow(GrantScope::Tenant).uses(9).expires_in(WEEK);
+    let given = Grant::allow(GrantScope::Tenant).uses(9).expires_in(WEEK);
     let grant = remembered(&rig, given.clone()).await.expect("a grant");
     assert_eq!(grant.caller, GrantCaller::Direct);
     let helper = rig.runner.run(conversation().run_id("run-2").caller(graph("helper")));
@@ -234,7 +232,7 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     let direct = rig.runner.run(conversation().run_id("run-4"));
     assert_eq!(posts(&direct, "d", "ada", 1).await, Outcome::ApprovalRequired);
     // A denial holds for all of them.
-    direct.remember_shown("d", Remember::deny(GrantScope::Tenant), &grace()).await.expect("a denial");
+    direct.remember_shown("d", Grant::deny(GrantScope::Tenant), &grace()).await.expect("a denial");
     assert_eq!(posts(&helper, "e", "ada", 1).await, Outcome::ApprovalDenied);
 }
 
@@ -248,7 +246,7 @@ async fn a_grant_answers_the_question_that_was_shown() {
     first.resume(&shown, ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
     let second = rig.runner.run(ada());
     assert_eq!(posts(&second, "first", "eve", 9).await, Outcome::ApprovalRequired);
-    let everything = || Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let everything = || Grant::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
     let queue = tool_runtime::agent::RunQueue::new(&rig.runner);
     for refused in [
         second.remember(&shown, everything(), &grace()).await,
@@ -272,7 +270,7 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     let rig = rig_with(Arc::new(MemoryStore::new()), &deciders(r#"roles = ["manager"]"#));
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
-    let everything = Remember::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let everything = Grant::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
     let grant = run.remember_shown("first", everything, &manager()).await.expect("a grant");
     let used = rig.runner.run(conversation().run_id("run-2"));
     assert_eq!(posts(&used, "a", "ada", 1).await, Outcome::Ok);
@@ -307,7 +305,7 @@ async fn the_last_use_is_taken_once() {
 }
 
 async fn the_last_use_is_taken_once_of(rig: &Rig) {
-    remembered(rig, Remember::allow(GrantScope::Tenant).uses(5).expires_in(WEEK)).await.expect("a grant");
+    remembered(rig, Grant::allow(GrantScope::Tenant).uses(5).expires_in(WEEK)).await.expect("a grant");
     let mut racing = tokio::task::JoinSet::new();
     for number in 0..40 {
         let run = rig.runner.run(ada().run_id(format!("racing-{number}")));

@@ -22,7 +22,7 @@ use crate::runner::waiting::late::Party;
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, grants, late, posting, remember};
 use crate::runner::{
-    ApprovalDecision, GrantError, Remember, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
+    ApprovalDecision, Grant, GrantError, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
 };
 #[cfg(feature = "tokens")]
 use crate::runner::{SealingKeys, TokenError};
@@ -107,7 +107,7 @@ impl Run {
     pub async fn remember(
         &self,
         question: &Question,
-        remember: Remember,
+        remember: Grant,
         decider: &Decider,
     ) -> Result<StoredGrant, GrantError> {
         remember::remember(self, question, remember, decider).await

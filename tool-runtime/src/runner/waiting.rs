@@ -7,11 +7,11 @@ pub(super) mod client;
 pub(super) mod comparison;
 pub(super) mod decision;
 pub(super) mod decision_lock;
+pub(super) mod grant;
 pub(super) mod grants;
 pub(super) mod late;
 pub(super) mod names;
 pub(super) mod posting;
-pub(super) mod remember;
 pub(super) mod resume_error;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tool_runtime::call::{Decider, ToolCall};
-use tool_runtime::runner::Remember;
+use tool_runtime::runner::Grant;
 use tool_runtime::store::GrantScope;
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -303,7 +303,7 @@ async fn granted(rig: &Rig) -> Vec<String> {
         let asked = run.exec(ToolCall::text("c1", "shared__note", r#"{"text":"Canary"}"#)).await;
         let question = asked.question().unwrap();
         let decider = Decider::new("grace").tenant(tenant).because("routine");
-        let grant = run.remember(question, Remember::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
+        let grant = run.remember(question, Grant::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
         ids.push(grant.id.to_string());
     }
     ids

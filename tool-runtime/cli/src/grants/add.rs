@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::Suspension;
-use tool_runtime::runner::{GrantError, Remember};
+use tool_runtime::runner::{Grant, GrantError};
 use tool_runtime::store::{GrantScope, PendingCall};
 
 use super::Row;
@@ -34,7 +34,7 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
+fn remember(asked: &Add, call: &PendingCall) -> Result<Grant, Failure> {
     let scope = match asked.scope {
         Scope::Run => GrantScope::Run(Arc::clone(&call.run_id)),
         Scope::Conversation => match &call.conversation_id {
@@ -47,7 +47,7 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
         Scope::Principal => GrantScope::Principal,
         Scope::Tenant => GrantScope::Tenant,
     };
-    let mut remember = if asked.deny { Remember::deny(scope) } else { Remember::allow(scope) };
+    let mut remember = if asked.deny { Grant::deny(scope) } else { Grant::allow(scope) };
     if let Some(conditions) = &asked.matching {
         let conditions = input::json_value(conditions)?;
         remember = remember.matching(&conditions).map_err(|error| unfit(asked, &error))?;

@@ -8,7 +8,7 @@ use super::queue::corrupt;
 use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
-use crate::runner::{ApprovalDecision, GrantError, Remember, ResumeError, Run, RunSnapshot};
+use crate::runner::{ApprovalDecision, Grant, GrantError, ResumeError, Run, RunSnapshot};
 use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
 
 /// The delivery of a decision.
@@ -90,7 +90,7 @@ impl RunQueue {
         &self,
         run_id: &str,
         question: &Question,
-        remember: Remember,
+        remember: Grant,
         decider: &Decider,
     ) -> Result<StoredGrant, GrantError> {
         let (run, _) = self.asking(run_id, question).await.map_err(GrantError::Resume)?;

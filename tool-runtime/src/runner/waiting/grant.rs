@@ -25,10 +25,10 @@ const MAX_CONDITIONS: usize = 64 << 10;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tool_runtime::runner::Remember;
+/// use tool_runtime::runner::Grant;
 /// use tool_runtime::store::GrantScope;
 ///
-/// let remember = Remember::allow(GrantScope::Principal)
+/// let remember = Grant::allow(GrantScope::Principal)
 ///     .matching(r#"[{"pointer": "/to", "one_of": ["office@example.org"]}]"#)?
 ///     .uses(20)
 ///     .expires_in(Duration::from_secs(7 * 24 * 3600));
@@ -37,7 +37,7 @@ const MAX_CONDITIONS: usize = 64 << 10;
 /// ```
 #[derive(Clone)]
 #[must_use]
-pub struct Remember {
+pub struct Grant {
     scope: GrantScope,
     verdict: Verdict,
     matching: Option<Vec<ArgumentRule>>,
@@ -45,7 +45,7 @@ pub struct Remember {
     expires_in: Option<Duration>,
 }
 
-impl Remember {
+impl Grant {
     /// Creates a grant under which calls with the same arguments run without an approval.
     pub fn allow(scope: GrantScope) -> Self {
         Self { scope, verdict: Verdict::Allow, matching: None, uses: None, expires_in: None }
@@ -102,7 +102,7 @@ impl Remember {
     }
 }
 
-impl Remember {
+impl Grant {
     /// Creates the grant of a decision on a waiting call, and its record. `effect` is that of the call's tool, if the
     /// tool still exists.
     pub(crate) fn grant(
@@ -155,9 +155,9 @@ impl Remember {
 }
 
 // Conditions contain values of arguments.
-impl fmt::Debug for Remember {
+impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remember")
+        f.debug_struct("Grant")
             .field("scope", &self.scope)
             .field("verdict", &self.verdict)
             .field("uses", &self.uses)
@@ -229,7 +229,7 @@ impl Error for GrantError {
 pub(in crate::runner) async fn remember(
     run: &Run,
     question: &Question,
-    remember: Remember,
+    remember: Grant,
     decider: &Decider,
 ) -> Result<StoredGrant, GrantError> {
     let id = question.call_id();
