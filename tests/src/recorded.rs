@@ -73,8 +73,9 @@ fn summary(decoded: &Decoded) -> Value {
 
 /// Whether a part of Gemini has a thought signature.
 fn is_signed(part: &Part) -> bool {
-    let carried = part.carried().map(|carried| serde_json::from_str::<Value>(carried.json()).unwrap());
-    carried.is_some_and(|carried| carried["thoughtSignature"].is_string())
+    let provider_state =
+        part.provider_state().map(|provider_state| serde_json::from_str::<Value>(provider_state.json()).unwrap());
+    provider_state.is_some_and(|provider_state| provider_state["thoughtSignature"].is_string())
 }
 
 fn expectation(case: &Value) -> Value {

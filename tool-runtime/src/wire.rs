@@ -22,7 +22,7 @@
 //! | S1 | In item streams the output index identifies an item; the call's own id is the id |
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
 //! | S3 | Only the completed event ends well |
-//! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are carried; the server's own tools are not calls |
+//! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; the server's own tools are not calls |
 //! | A2 | The joined partial JSON is the input; without any the start block's input is |
 //! | A3 | A stop reason ends the turn; the closing event may be missing |
 //! | A4 | A block before the start, a delta for a block that never started, a block that is not an object, or a second call under the index of an open one breaks the protocol |
@@ -30,7 +30,7 @@
 //! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
 //! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
 //! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |
-//! | G2 | `functionCall` is a call, text of a thought is reasoning, `inlineData` is media, and every other part is carried; a part with a signature is joined with no other and goes back in its place |
+//! | G2 | `functionCall` is a call, text of a thought is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is joined with no other and goes back in its place |
 //! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a path that has its value, or a call without its end, breaks the protocol |
 //! | G4 | The finish reason ends a turn, and a blocked prompt is a content filter; each later call needs another reason |
 //! | E1 | Exact key sets; an empty description is left out; fields of this crate never reach the wire |

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
-use tool_runtime::wire::history::{Carried, Part};
+use tool_runtime::wire::history::{Part, ProviderState};
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message, WireErrorKind};
 
 use self::same::same;
@@ -85,11 +85,14 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
 /// The parts of a turn, after a look at the request that sends them back. Calls are compared elsewhere, and their ids may
 /// be generated: what they carry counts here.
 fn sent_back(format: Format, parts: Vec<Part>) -> Vec<Value> {
-    for json in parts.iter().filter_map(Part::carried).map(Carried::json) {
-        assert!(serde_json::from_str::<IgnoredAny>(json).is_ok() && json.starts_with('{'), "what is carried is JSON");
+    for json in parts.iter().filter_map(Part::provider_state).map(ProviderState::json) {
+        assert!(
+            serde_json::from_str::<IgnoredAny>(json).is_ok() && json.starts_with('{'),
+            "the provider state is JSON"
+        );
     }
     let kept = parts.iter().map(|part| match part {
-        Part::Call(call) => json!({ "call": call.carried() }),
+        Part::Call(call) => json!({ "call": call.provider_state() }),
         part => serde_json::to_value(part).expect("a part is JSON"),
     });
     let kept = kept.collect();

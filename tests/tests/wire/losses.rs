@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage};
 use tool_runtime::wire::{EncodeOptions, Format, Message, OnUnsupported, RequestSettings, ToolChoice, WireTool};
 
 /// Texts shorter than this are words of a format, such as types.
@@ -29,17 +29,17 @@ fn strings(value: &Value, out: &mut Vec<String>) {
 
 /// The texts of a part that no request may miss without saying so, and the words of its loss.
 fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
-    let sealed = |carried: Option<&Carried>| {
+    let sealed = |provider_state: Option<&ProviderState>| {
         let mut found = Vec::new();
-        if let Some(carried) = carried {
-            strings(&serde_json::from_str(carried.json()).unwrap(), &mut found);
+        if let Some(provider_state) = provider_state {
+            strings(&serde_json::from_str(provider_state.json()).unwrap(), &mut found);
         }
         found
     };
-    let with = |text: &str, carried| [vec![text.trim().to_owned()], sealed(carried)].concat();
+    let with = |text: &str, provider_state| [vec![text.trim().to_owned()], sealed(provider_state)].concat();
     match part {
-        Part::Text(text) => (with(text.text(), text.carried()), &["data that only", "the id of", "citation"]),
-        Part::Reasoning(text) => (with(text.text(), text.carried()), &["reasoning"]),
+        Part::Text(text) => (with(text.text(), text.provider_state()), &["data that only", "the id of", "citation"]),
+        Part::Reasoning(text) => (with(text.text(), text.provider_state()), &["reasoning"]),
         Part::Refusal(text) => (vec![text.clone()], &["refusal"]),
         Part::Media(media) => {
             let data = media.data().and_then(|data| data.get(..40)).or(media.link()).unwrap_or_default();
@@ -50,15 +50,15 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
             (texts.cloned().collect(), &["citation"])
         }
         Part::Call(call) => {
-            let mut texts = sealed(call.carried());
+            let mut texts = sealed(call.provider_state());
             strings(&serde_json::from_str(call.arguments()).unwrap(), &mut texts);
             (texts, &["data that only", "arguments", "the id of", "the code"])
         }
-        Part::Carried(carried) => {
+        Part::ProviderState(provider_state) => {
             // Of a container only the id goes back.
-            let expiry = |text: &String| !carried.json().contains("\"container\"") || !text.ends_with('Z');
+            let expiry = |text: &String| !provider_state.json().contains("\"container\"") || !text.ends_with('Z');
             (
-                sealed(Some(carried)).into_iter().filter(expiry).collect(),
+                sealed(Some(provider_state)).into_iter().filter(expiry).collect(),
                 &["data that only", "server tool", "reasoning"],
             )
         }
@@ -102,7 +102,7 @@ fn what_a_format_does_not_carry_of_another_is_reported() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for (from, path) in responses() {
         let parts = decode(from, &std::fs::read(&path).unwrap(), usize::MAX).parts();
-        let model = parts.iter().find_map(|part| part.carried()?.model()).map(str::to_owned);
+        let model = parts.iter().find_map(|part| part.provider_state()?.model()).map(str::to_owned);
         for &to in Format::ALL {
             for model in [None, Some("another"), model.as_deref()] {
                 seen += 1;

@@ -12,7 +12,7 @@ mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;
-use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage, TextPart};
+use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage, TextPart};
 use tool_runtime::wire::{Format, Message, WireErrorKind};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
@@ -43,9 +43,9 @@ fn thinking_goes_back_to_ollama_and_to_no_other_format() {
 #[test]
 fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
     let json = r#"{ "n": 1.0e400, "secret": "canary" }"#;
-    let carried = Carried::new(Format::Gemini, Some("m"), json).unwrap();
+    let provider_state = ProviderState::new(Format::Gemini, Some("m"), json).unwrap();
     let history = vec![Message::Assistant(vec![
-        Part::Carried(carried),
+        Part::ProviderState(provider_state),
         Part::Reasoning(TextPart::new("canary")),
         Part::Refusal("canary".to_owned()),
         Part::text("canary"),
@@ -55,10 +55,10 @@ fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
     let restored: Vec<Message> = serde_json::from_value(saved).unwrap();
     assert_eq!(restored, history);
     let Message::Assistant(parts) = &restored[0] else { panic!("a turn") };
-    assert_eq!(parts[0].carried().unwrap().json(), json);
+    assert_eq!(parts[0].provider_state().unwrap().json(), json);
     for broken in ["", "1", "[]", "{", "{} {}", "not JSON"] {
-        assert!(Carried::new(Format::Gemini, None, broken).is_err(), "{broken}");
-        let saved = json!({ "carried": { "format": "gemini", "json": broken } });
+        assert!(ProviderState::new(Format::Gemini, None, broken).is_err(), "{broken}");
+        let saved = json!({ "provider_state": { "format": "gemini", "json": broken } });
         assert!(serde_json::from_value::<Part>(saved).is_err(), "{broken}");
     }
 }

@@ -174,10 +174,10 @@ impl Size {
             }
             Part::Refusal(text) => self.text(text),
             Part::Media(media) => self.file(media),
-            Part::Citation(_) | Part::Carried(_) => {}
+            Part::Citation(_) | Part::ProviderState(_) => {}
         }
-        if let Some(carried) = part.carried() {
-            self.text(carried.json());
+        if let Some(provider_state) = part.provider_state() {
+            self.text(provider_state.json());
         }
     }
 

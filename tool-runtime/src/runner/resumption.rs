@@ -110,7 +110,7 @@ impl Run {
         remember: Grant,
         decider: &Decider,
     ) -> Result<StoredGrant, GrantError> {
-        remember::remember(self, question, remember, decider).await
+        grant::remember(self, question, remember, decider).await
     }
 
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. Only the first

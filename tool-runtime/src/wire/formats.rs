@@ -71,7 +71,7 @@ impl Format {
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// Data that was carried from a turn in this format goes back unchanged and in its place, unless it came from
+    /// Provider state of a turn in this format goes back unchanged and in its place, unless it came from
     /// another model than `model`; `None` keeps the data of every model. A call without a result is answered with
     /// `outcome_unknown`; see [`repair`](crate::wire::history::repair).
     #[must_use]

@@ -2,28 +2,28 @@
 //! this side's.
 //!
 //! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
-//! encrypted reasoning, is [`Carried`] with its part. The encoder of the same format writes it back unchanged, because
+//! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged, because
 //! providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format leaves it
 //! out and reports the loss.
 
 mod bounded;
 mod call;
-mod carried;
 mod check;
 mod media;
 mod message;
 mod part;
+mod provider_state;
 mod repair;
 mod result;
 
 pub(crate) use crate::media::Media;
 pub(crate) use bounded::bounded;
 pub use call::CallMessage;
-pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, check};
 pub(crate) use message::joined;
 pub use message::{Content, Message};
 pub use part::{Citation, Part, TextPart};
+pub use provider_state::ProviderState;
 pub use repair::{Missing, repair};
 pub(crate) use repair::{Piece, pieces};
 pub use result::ResultMessage;

@@ -30,7 +30,9 @@ fn thinking_without_its_end_or_its_signature_does_not_go_back() {
         signed.replace("event: content_block_stop\ndata: {\"index\":0,\"type\":\"content_block_stop\"}\n\n", "");
     assert_ne!(signed, unended);
     let parts = decode(Format::Anthropic, unended.as_bytes(), 7).parts();
-    assert!(parts[0].carried().is_some_and(|carried| carried.json().contains(r#""signature":"s""#)));
+    assert!(
+        parts[0].provider_state().is_some_and(|provider_state| provider_state.json().contains(r#""signature":"s""#))
+    );
 }
 
 #[test]
@@ -189,8 +191,8 @@ fn what_another_model_sealed_is_left_out() {
     let request = body(Format::Anthropic, &history, Some("another"));
     assert_eq!(request["messages"][1]["content"], json!(content.as_array().unwrap()[2..]));
     assert_eq!(losses(Format::Anthropic, &history, Some("another")), ["reasoning at /1", "reasoning at /1"]);
-    let carried = "data that only another provider or model understands at /1";
-    let expected = ["reasoning at /1", "reasoning at /1", carried, carried, carried];
+    let provider_state = "data that only another provider or model understands at /1";
+    let expected = ["reasoning at /1", "reasoning at /1", provider_state, provider_state, provider_state];
     assert_eq!(losses(Format::OpenAiResponses, &history, Some("another")), expected);
 }
 
@@ -218,7 +220,7 @@ fn bad_blocks_are_refused() {
     let twice = stream(&[begin.clone(), used("t", 7), used("u", 7), reason.clone()]);
     assert_eq!(kind(&twice), Some(WireErrorKind::ProtocolViolation));
     assert_eq!(kind(&stream(&[begin.clone(), used("t", 7), ended, used("u", 7), used("v", -4), reason])), None);
-    // What is carried was put together at the end of its block.
+    // The provider state was put together at the end of its block.
     let thinking = json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "thinking" } });
     let stop = json!({ "type": "content_block_stop", "index": 0 });
     let late =

@@ -59,8 +59,8 @@ impl Decoded {
             if !ends_well {
                 tool_call = tool_call.incomplete();
             }
-            if let Some(carried) = call.carried() {
-                tool_call.set_raw(carried.shared());
+            if let Some(provider_state) = call.provider_state() {
+                tool_call.set_raw(provider_state.shared());
             }
             DecodedCall { call: tool_call, status: CallStatus::Ok, offered: true }
         };
@@ -111,7 +111,7 @@ impl Decoded {
     }
 }
 
-// Text, reasoning and carried data stay out of logs.
+// Text, reasoning and provider state stay out of logs.
 impl fmt::Debug for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoded")

@@ -15,8 +15,8 @@ pub struct DecodeOptions {
     pub max_frame_bytes: usize,
     /// The most calls of one response; 1,024 by default.
     pub max_calls: usize,
-    /// The most bytes that are carried for the provider, such as encrypted reasoning; 8 MiB by default.
-    pub max_carried_bytes: usize,
+    /// The most bytes of provider state, such as encrypted reasoning; 8 MiB by default.
+    pub max_provider_state_bytes: usize,
     /// The model that the request named, which the parts keep; `None` keeps the one that the response names.
     pub model: Option<String>,
     /// The choice that the request sent; a call outside it is flagged.
@@ -31,7 +31,7 @@ impl Default for DecodeOptions {
             max_bytes: 32 << 20,
             max_frame_bytes: 8 << 20,
             max_calls: 1024,
-            max_carried_bytes: 8 << 20,
+            max_provider_state_bytes: 8 << 20,
             model: None,
             choice: ToolChoice::Auto,
             offered: None,
@@ -61,14 +61,14 @@ impl DecodeOptions {
         self
     }
 
-    /// Sets the most bytes that are carried for the provider; 8 MiB by default.
+    /// Sets the most bytes of provider state; 8 MiB by default.
     #[must_use]
-    pub const fn with_max_carried_bytes(mut self, bytes: usize) -> Self {
-        self.max_carried_bytes = bytes;
+    pub const fn with_max_provider_state_bytes(mut self, bytes: usize) -> Self {
+        self.max_provider_state_bytes = bytes;
         self
     }
 
-    /// Sets the model that the request named, which carried parts keep.
+    /// Sets the model that the request named; provider state keeps it.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());

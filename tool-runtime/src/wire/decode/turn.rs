@@ -33,7 +33,7 @@ pub(crate) struct Turn {
     model: Option<String>,
     closed: bool,
     max_calls: usize,
-    max_carried_bytes: usize,
+    max_provider_state_bytes: usize,
     /// The index of the current frame, from 0.
     pub(crate) frame: usize,
 }
@@ -77,7 +77,7 @@ impl Turn {
             model: None,
             closed: false,
             max_calls: options.max_calls,
-            max_carried_bytes: options.max_carried_bytes,
+            max_provider_state_bytes: options.max_provider_state_bytes,
             frame: 0,
         }
     }
@@ -155,9 +155,9 @@ impl Turn {
             call.finish(clean, origin, options)
         });
         let mut calls: Vec<_> = finished.collect();
-        for (at, carried) in self.layout.of_calls() {
+        for (at, provider_state) in self.layout.of_calls() {
             if let Some(decoded) = calls.get_mut(at) {
-                decoded.call.set_raw(carried.shared());
+                decoded.call.set_raw(provider_state.shared());
             }
         }
         Decoded {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::media::files;
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{CallMessage, Carried, Missing, Part, Piece, bounded, pieces};
+use crate::wire::history::{CallMessage, Missing, Part, Piece, ProviderState, bounded, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -85,20 +85,20 @@ impl<'a> Messages<'a> {
         self.model
     }
 
-    /// The carried JSON of a part, if this request's format and model take it back.
-    pub(crate) fn fits<'c>(&self, carried: Option<&'c Carried>) -> Option<&'c str> {
-        carried.filter(|carried| self.takes(carried)).map(Carried::json)
+    /// The provider state of a part, if this request's format and model take it back.
+    pub(crate) fn fits<'c>(&self, provider_state: Option<&'c ProviderState>) -> Option<&'c str> {
+        provider_state.filter(|provider_state| self.takes(provider_state)).map(ProviderState::json)
     }
 
-    /// Whether this request's format and model take back the carried JSON.
-    pub(crate) fn takes(&self, carried: &Carried) -> bool {
-        carried.fits(self.format, self.model)
+    /// Whether this request's format and model take back the provider state.
+    pub(crate) fn takes(&self, provider_state: &ProviderState) -> bool {
+        provider_state.fits(self.format, self.model)
     }
 
     /// Like [`fits`](Self::fits) for a part that is written in any case: JSON that is left out is reported.
-    pub(crate) fn replay(&mut self, carried: Option<&'a Carried>) -> Option<&'a str> {
-        let json = self.fits(carried);
-        if json.is_none() && carried.is_some_and(|carried| !carried.says_nothing()) {
+    pub(crate) fn replay(&mut self, provider_state: Option<&'a ProviderState>) -> Option<&'a str> {
+        let json = self.fits(provider_state);
+        if json.is_none() && provider_state.is_some_and(|provider_state| !provider_state.says_nothing()) {
             self.lose("data that only another provider or model understands");
         }
         json
@@ -149,7 +149,7 @@ impl<'a> Messages<'a> {
             Part::Media(_) => "media that the model made",
             Part::Citation(_) => "a citation",
             Part::Refusal(_) => "a refusal",
-            Part::Carried(_) => "data that only another provider or model understands",
+            Part::ProviderState(_) => "data that only another provider or model understands",
         });
     }
 }

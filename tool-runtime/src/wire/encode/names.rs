@@ -47,7 +47,7 @@ pub(crate) fn short_id(call: &CallMessage) -> Cow<'_, str> {
 /// The id of a call, for servers of Chat Completions. One of their own goes back as it came, however long it is: `LiteLLM`
 /// keeps a signature in it. One that another format made is shortened for OpenAI.
 pub(crate) fn chat_id(call: &CallMessage) -> Cow<'_, str> {
-    let is_foreign = call.carried().is_some_and(|carried| carried.format() != Format::OpenAiChat);
+    let is_foreign = call.provider_state().is_some_and(|provider_state| provider_state.format() != Format::OpenAiChat);
     if is_foreign && call.id.as_str().len() > MAX_CHAT_ID_BYTES { hashed(call) } else { call.id.as_str().into() }
 }
 

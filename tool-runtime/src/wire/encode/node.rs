@@ -19,7 +19,7 @@ pub(crate) enum Node<'a> {
 #[derive(Default)]
 pub(crate) struct Object<'a> {
     fields: Vec<(&'static str, Node<'a>)>,
-    carried: Option<Cow<'a, str>>,
+    provider_state: Option<Cow<'a, str>>,
 }
 
 impl<'a> Object<'a> {
@@ -38,14 +38,14 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Adds the fields of a carried object. Their keys must differ from those already added.
-    pub(crate) fn with_carried(self, object: Option<&'a str>) -> Self {
+    /// Adds the fields of a provider state. Their keys must differ from those already added.
+    pub(crate) fn with_provider_state(self, object: Option<&'a str>) -> Self {
         self.with_members(object.map(Cow::Borrowed))
     }
 
-    /// Like [`with_carried`](Self::with_carried) for an object that may be built for the purpose.
+    /// Like [`with_provider_state`](Self::with_provider_state) for an object that may be built for the purpose.
     pub(crate) fn with_members(mut self, object: Option<Cow<'a, str>>) -> Self {
-        self.carried = object;
+        self.provider_state = object;
         self
     }
 
@@ -80,7 +80,8 @@ impl<'a> Object<'a> {
             out.push(':');
             value.write(out);
         }
-        let members = self.carried.as_deref().and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
+        let members =
+            self.provider_state.as_deref().and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
         if let Some(members) = members.filter(|members| !members.trim().is_empty()) {
             if !self.fields.is_empty() {
                 out.push(',');
@@ -163,11 +164,11 @@ mod tests {
         };
         let text = || Object::of_type("text").with("text", "a\"b");
         assert_eq!(
-            written(text().with_carried(Some(r#"{"n":1.0e400}"#))),
+            written(text().with_provider_state(Some(r#"{"n":1.0e400}"#))),
             r#"{"type":"text","text":"a\"b","n":1.0e400}"#
         );
-        assert_eq!(written(text().with_carried(Some(" { } "))), r#"{"type":"text","text":"a\"b"}"#);
-        assert_eq!(written(Object::new().with_carried(Some(r#"{"a":[]}"#))), r#"{"a":[]}"#);
+        assert_eq!(written(text().with_provider_state(Some(" { } "))), r#"{"type":"text","text":"a\"b"}"#);
+        assert_eq!(written(Object::new().with_provider_state(Some(r#"{"a":[]}"#))), r#"{"a":[]}"#);
         assert_eq!(
             written(Object::new().with("list", vec!["a", "b"]).with("no", false)),
             r#"{"list":["a","b"],"no":false}"#

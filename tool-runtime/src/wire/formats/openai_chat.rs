@@ -1,12 +1,12 @@
 //! OpenAI Chat Completions and the many servers that are compatible with it.
 
-mod carry;
 mod chunk;
 mod decode;
 mod encode;
 mod files;
 mod fragments;
 mod media;
+mod members;
 mod replay;
 mod select;
 mod settings;

@@ -99,7 +99,7 @@ fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
 
 /// Whether a part marks the file before it as made by Gemini. On its own the provider would refuse it.
 fn is_mark(part: &Part) -> bool {
-    matches!(part, Part::Carried(carried) if carried.format() == Format::Gemini)
+    matches!(part, Part::ProviderState(provider_state) if provider_state.format() == Format::Gemini)
 }
 
 fn sentence(count: usize) -> String {

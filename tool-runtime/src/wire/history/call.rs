@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::CallId;
 use crate::json;
 use crate::wire::decode::object_text;
-use crate::wire::history::Carried;
+use crate::wire::history::ProviderState;
 use crate::wire::{CallStatus, DecodedCall};
 
 /// A call in a history.
@@ -21,7 +21,7 @@ pub struct CallMessage {
     pub name: String,
     arguments: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<Carried>,
+    provider_state: Option<ProviderState>,
 }
 
 impl CallMessage {
@@ -35,7 +35,7 @@ impl CallMessage {
         let text = object_text(arguments);
         let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
         let is_readable = json::parse(text, &limits).is_ok();
-        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| text.to_owned()), carried: None }
+        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| text.to_owned()), provider_state: None }
     }
 
     /// Returns the arguments as the model wrote them, without white space around; `{}` if the gate could not read them.
@@ -50,15 +50,15 @@ impl CallMessage {
         self.arguments.is_some()
     }
 
-    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
-        self.carried = carried;
+    pub(crate) fn with_provider_state(mut self, provider_state: Option<ProviderState>) -> Self {
+        self.provider_state = provider_state;
         self
     }
 
     /// Returns the data that its provider wants back with it, such as a signature; `None` if there is none.
     #[must_use]
-    pub const fn carried(&self) -> Option<&Carried> {
-        self.carried.as_ref()
+    pub const fn provider_state(&self) -> Option<&ProviderState> {
+        self.provider_state.as_ref()
     }
 
     /// Whether both are the same call; clients write the keys of arguments in their own order.

@@ -57,7 +57,7 @@ pub enum HistoryErrorKind {
     Orphan,
     /// A second call or a second result of one id.
     Duplicate,
-    /// A call or a result that this side did not issue, or issued differently, or a part with carried data, which a
+    /// A call or a result that this side did not issue, or issued differently, or a part with provider state, which a
     /// client never gets.
     Forged,
     /// More messages or longer content than [`HistoryLimits`] allows.
@@ -121,8 +121,8 @@ pub fn check(
             Message::System(_) | Message::User(_) => open.clear(),
             Message::Assistant(parts) => {
                 open.clear();
-                // Carried data never leaves this side, so a client cannot bring it back.
-                if parts.iter().any(|part| part.carried().is_some()) {
+                // ProviderState data never leaves this side, so a client cannot bring it back.
+                if parts.iter().any(|part| part.provider_state().is_some()) {
                     return Err(HistoryError { kind: HistoryErrorKind::Forged, id: None });
                 }
                 for call in message.calls() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::history::{CallMessage, Carried, Media};
+use crate::wire::history::{CallMessage, Media, ProviderState};
 
 /// One part of a model's turn.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub enum Part {
     /// The words with which the model refused.
     Refusal(String),
     /// A block that only its provider understands.
-    Carried(Carried),
+    ProviderState(ProviderState),
 }
 
 impl Part {
@@ -53,13 +53,13 @@ impl Part {
         }
     }
 
-    /// Returns the carried data of the part; `None` if it has none.
+    /// Returns the provider state of the part; `None` if it has none.
     #[must_use]
-    pub fn carried(&self) -> Option<&Carried> {
+    pub fn provider_state(&self) -> Option<&ProviderState> {
         match self {
-            Self::Text(part) | Self::Reasoning(part) => part.carried(),
-            Self::Call(call) => call.carried(),
-            Self::Carried(carried) => Some(carried),
+            Self::Text(part) | Self::Reasoning(part) => part.provider_state(),
+            Self::Call(call) => call.provider_state(),
+            Self::ProviderState(provider_state) => Some(provider_state),
             Self::Media(_) | Self::Citation(_) | Self::Refusal(_) => None,
         }
     }
@@ -71,18 +71,18 @@ impl Part {
 pub struct TextPart {
     text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<Carried>,
+    provider_state: Option<ProviderState>,
 }
 
 impl TextPart {
-    /// Creates text without anything carried.
+    /// Creates text without provider state.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), carried: None }
+        Self { text: text.into(), provider_state: None }
     }
 
-    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
-        self.carried = carried;
+    pub(crate) fn with_provider_state(mut self, provider_state: Option<ProviderState>) -> Self {
+        self.provider_state = provider_state;
         self
     }
 
@@ -94,8 +94,8 @@ impl TextPart {
 
     /// Returns the data that its provider wants back with it, such as an id or a signature; `None` if there is none.
     #[must_use]
-    pub const fn carried(&self) -> Option<&Carried> {
-        self.carried.as_ref()
+    pub const fn provider_state(&self) -> Option<&ProviderState> {
+        self.provider_state.as_ref()
     }
 }
 
@@ -125,14 +125,17 @@ impl fmt::Debug for Part {
             Self::Media(media) => media.fmt(f),
             Self::Citation(citation) => citation.fmt(f),
             Self::Refusal(text) => f.debug_struct("Refusal").field("bytes", &text.len()).finish_non_exhaustive(),
-            Self::Carried(carried) => carried.fmt(f),
+            Self::ProviderState(provider_state) => provider_state.fmt(f),
         }
     }
 }
 
 impl fmt::Debug for TextPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TextPart").field("bytes", &self.text.len()).field("carried", &self.carried).finish()
+        f.debug_struct("TextPart")
+            .field("bytes", &self.text.len())
+            .field("provider_state", &self.provider_state)
+            .finish()
     }
 }
 

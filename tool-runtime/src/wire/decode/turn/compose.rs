@@ -1,10 +1,10 @@
-//! The parts of a turn as decoders write them: text, reasoning, media, sources and carried data.
+//! The parts of a turn as decoders write them: text, reasoning, media, sources and provider state.
 
 use std::borrow::Cow;
 
 use crate::wire::decode::turn::parts::Slot;
 use crate::wire::decode::turn::{BoundTo, Writer};
-use crate::wire::history::{Carried, Citation, Media};
+use crate::wire::history::{Citation, Media, ProviderState};
 use crate::wire::{DisplayEvent, WireErrorKind};
 
 impl Writer<'_> {
@@ -103,20 +103,22 @@ impl Writer<'_> {
     }
 
     /// Adds a block that only its provider understands, as a JSON object.
-    pub(crate) fn carried(&mut self, json: String, bound: BoundTo) {
+    pub(crate) fn provider_state(&mut self, json: String, bound: BoundTo) {
         let part = self.start_carried();
         self.carry(part, json, bound);
     }
 
     /// Starts a block that only its provider understands; without JSON it is left out.
     pub(crate) fn start_carried(&mut self) -> usize {
-        self.turn.layout.add(Slot::Carried)
+        self.turn.layout.add(Slot::ProviderState)
     }
 
     /// Sets the data that the provider wants back with a part, as a JSON object in the shape that the format's encoder
     /// expects.
-    pub(crate) fn carry(&mut self, part: usize, json: String, bound: BoundTo) {
-        if self.turn.layout.carry(part, Carried::read(self.turn.format, json), bound) > self.turn.max_carried_bytes {
+    pub(crate) fn bind(&mut self, part: usize, json: String, bound: BoundTo) {
+        if self.turn.layout.bind(part, ProviderState::read(self.turn.format, json), bound)
+            > self.turn.max_provider_state_bytes
+        {
             self.fail_with(WireErrorKind::LimitExceeded);
         }
     }

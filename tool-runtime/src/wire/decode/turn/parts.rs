@@ -1,6 +1,6 @@
 //! [`Layout`]: the parts of a turn, in the order in which they began.
 
-use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, TextPart};
+use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState, TextPart};
 
 /// The most parts of one turn; no model writes more.
 const MAX_PARTS: usize = 8192;
@@ -8,7 +8,7 @@ const MAX_PARTS: usize = 8192;
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
 #[derive(Clone, Default)]
 pub(crate) struct Layout {
-    parts: Vec<(Slot, Option<(Carried, BoundTo)>)>,
+    parts: Vec<(Slot, Option<(ProviderState, BoundTo)>)>,
     carried_bytes: usize,
     /// Parts were left out, because there were too many.
     is_cut: bool,
@@ -35,7 +35,7 @@ pub(super) enum Slot {
     Media(Box<Media>),
     Citation(Box<Citation>),
     Refusal,
-    Carried,
+    ProviderState,
 }
 
 impl Layout {
@@ -46,8 +46,8 @@ impl Layout {
     /// Keeps texts up to this byte, calls and the refusal. Returns how many bytes of other parts are gone.
     pub(super) fn keep_beginning(&mut self, text: usize) -> usize {
         let mut gone = std::mem::take(&mut self.carried_bytes);
-        self.parts.retain_mut(|(slot, carried)| {
-            *carried = None;
+        self.parts.retain_mut(|(slot, provider_state)| {
+            *provider_state = None;
             match slot {
                 Slot::Text(to) => {
                     *to = text.min(*to);
@@ -58,7 +58,7 @@ impl Layout {
                     gone += thoughts.len();
                     false
                 }
-                Slot::Media(_) | Slot::Citation(_) | Slot::Carried => false,
+                Slot::Media(_) | Slot::Citation(_) | Slot::ProviderState => false,
             }
         });
         gone
@@ -88,9 +88,11 @@ impl Layout {
                 // All refusals of a turn are one text.
                 Part::Refusal(_) if layout.has_refusal() => continue,
                 Part::Refusal(_) => Slot::Refusal,
-                Part::Carried(_) => Slot::Carried,
+                Part::ProviderState(_) => Slot::ProviderState,
             };
-            layout.parts.push((slot, part.carried().map(|carried| (carried.clone(), BoundTo::Model))));
+            layout
+                .parts
+                .push((slot, part.provider_state().map(|provider_state| (provider_state.clone(), BoundTo::Model))));
         }
         layout
     }
@@ -165,27 +167,27 @@ impl Layout {
     }
 
     /// The provider state of calls, by their index.
-    pub(super) fn of_calls(&self) -> impl Iterator<Item = (usize, &Carried)> {
-        self.parts.iter().filter_map(|(slot, carried)| match (slot, carried) {
-            (Slot::Call(at), Some((carried, _))) => Some((*at, carried)),
+    pub(super) fn of_calls(&self) -> impl Iterator<Item = (usize, &ProviderState)> {
+        self.parts.iter().filter_map(|(slot, provider_state)| match (slot, provider_state) {
+            (Slot::Call(at), Some((provider_state, _))) => Some((*at, provider_state)),
             _ => None,
         })
     }
 
-    /// Sets the carried data of a part and returns the bytes of all carried data.
-    pub(super) fn carry(&mut self, part: usize, new: Carried, bound: BoundTo) -> usize {
-        if let Some((_, carried)) = self.parts.get_mut(part) {
+    /// Sets the provider state of a part and returns the bytes of all provider state.
+    pub(super) fn bind(&mut self, part: usize, new: ProviderState, bound: BoundTo) -> usize {
+        if let Some((_, provider_state)) = self.parts.get_mut(part) {
             self.carried_bytes += new.json().len();
-            self.carried_bytes -= carried.replace((new, bound)).map_or(0, |(before, _)| before.json().len());
+            self.carried_bytes -= provider_state.replace((new, bound)).map_or(0, |(before, _)| before.json().len());
         }
         self.carried_bytes
     }
 
     /// Sets the model once the turn ended and it is known. State that is bound to the format names no model.
     pub(super) fn of_model(mut self, model: Option<&str>) -> Self {
-        for (carried, bound) in self.parts.iter_mut().filter_map(|(_, carried)| carried.as_mut()) {
+        for (provider_state, bound) in self.parts.iter_mut().filter_map(|(_, provider_state)| provider_state.as_mut()) {
             if *bound == BoundTo::Model {
-                carried.set_model(model);
+                provider_state.set_model(model);
             }
         }
         self
@@ -195,24 +197,24 @@ impl Layout {
     pub(crate) fn parts(&self, text: &str, calls: impl Fn(usize) -> Option<CallMessage>, refusal: &str) -> Vec<Part> {
         let mut from = 0;
         let mut parts = Vec::with_capacity(self.parts.len());
-        for (slot, carried) in &self.parts {
-            let carried = carried.as_ref().map(|(carried, _)| carried.clone());
+        for (slot, provider_state) in &self.parts {
+            let provider_state = provider_state.as_ref().map(|(provider_state, _)| provider_state.clone());
             parts.extend(match slot {
                 Slot::Text(to) => {
                     let part = text.get(from..*to).unwrap_or_default();
                     from = *to;
-                    let kept = !part.is_empty() || carried.is_some();
-                    kept.then(|| Part::Text(TextPart::new(part).with_carried(carried)))
+                    let kept = !part.is_empty() || provider_state.is_some();
+                    kept.then(|| Part::Text(TextPart::new(part).with_provider_state(provider_state)))
                 }
                 Slot::Reasoning(text) => {
-                    let kept = !text.is_empty() || carried.is_some();
-                    kept.then(|| Part::Reasoning(TextPart::new(text.as_str()).with_carried(carried)))
+                    let kept = !text.is_empty() || provider_state.is_some();
+                    kept.then(|| Part::Reasoning(TextPart::new(text.as_str()).with_provider_state(provider_state)))
                 }
-                Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_carried(carried))),
+                Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_provider_state(provider_state))),
                 Slot::Media(media) => Some(Part::Media((**media).clone())),
                 Slot::Citation(citation) => Some(Part::Citation((**citation).clone())),
                 Slot::Refusal => (!refusal.is_empty()).then(|| Part::Refusal(refusal.to_owned())),
-                Slot::Carried => carried.map(Part::Carried),
+                Slot::ProviderState => provider_state.map(Part::ProviderState),
             });
         }
         parts

@@ -25,10 +25,10 @@ enum Kind {
     /// Thinking: its part, its start and its signature.
     Thinking { part: usize, start: String, signature: String },
     /// A block that goes back as it came: its part, its start and the additions of its deltas.
-    Carried { part: usize, start: String, added: Box<Added> },
+    ProviderState { part: usize, start: String, added: Box<Added> },
 }
 
-/// The additions of deltas to a carried block.
+/// The additions of deltas to a kept block.
 #[derive(Default)]
 struct Added {
     text: String,
@@ -72,14 +72,14 @@ impl Block {
             }
             "redacted_thinking" => {
                 let part = turn.start_reasoning();
-                Kind::Carried { part, start: raw.to_owned(), added: Box::default() }
+                Kind::ProviderState { part, start: raw.to_owned(), added: Box::default() }
             }
             kind => {
                 if kind == FALLBACK {
                     turn.served_by(block.to.0.as_ref().map_or("", |to| to.model.get()));
                 }
                 let part = turn.start_carried();
-                Kind::Carried { part, start: raw.to_owned(), added: Box::default() }
+                Kind::ProviderState { part, start: raw.to_owned(), added: Box::default() }
             }
         };
         Some(Self { kind, open: true })
@@ -99,12 +99,12 @@ impl Block {
                 turn.append_text(*call, delta.partial_json.get());
             }
             (Kind::Call(..), _) => {}
-            // Carried JSON was put together at the end of the block (A4).
+            // ProviderState JSON was put together at the end of the block (A4).
             _ if !self.open => turn.fail_with(WireErrorKind::ProtocolViolation),
             (Kind::Thinking { part, .. }, "thinking_delta") => turn.reasoning_at(*part, delta.thinking.get()),
             (Kind::Thinking { signature, .. }, "signature_delta") => delta.signature.get().clone_into(signature),
             (Kind::Text { citations, .. }, "citations_delta") => push(citations, delta.citation.0),
-            (Kind::Carried { added, .. }, kind) => added.delta(kind, delta, data),
+            (Kind::ProviderState { added, .. }, kind) => added.delta(kind, delta, data),
             _ => {}
         }
     }
@@ -125,27 +125,28 @@ impl Block {
                 }
             }
             Kind::Text { part, rest, citations } => {
-                let mut carried = rest.take();
-                let start = carried.as_deref().unwrap_or("{}");
+                let mut provider_state = rest.take();
+                let start = provider_state.as_deref().unwrap_or("{}");
                 if !citations.is_empty() || citations_of(start).contains("\"file_id\"") {
-                    carried = rewritten(start, &[], vec![("citations", without_files(&cited(start, citations)))]);
+                    provider_state =
+                        rewritten(start, &[], vec![("citations", without_files(&cited(start, citations)))]);
                 }
-                if let Some(json) = carried {
+                if let Some(json) = provider_state {
                     sources(citations_of(&json)).into_iter().for_each(|source| turn.citation(source));
-                    turn.carry(*part, json, BoundTo::Format);
+                    turn.bind(*part, json, BoundTo::Format);
                 }
             }
             Kind::Thinking { part, start, signature } if ended && !signature.is_empty() => {
                 let signature = vec![("signature", quoted(signature))];
                 if let Some(json) = rewritten(start, &["thinking"], signature) {
-                    turn.carry(*part, json, BoundTo::Model);
+                    turn.bind(*part, json, BoundTo::Model);
                 }
             }
-            Kind::Carried { part, start, added } if ended => {
+            Kind::ProviderState { part, start, added } if ended => {
                 let bound = bound_to(start);
-                turn.carry(*part, added.to(std::mem::take(start)), bound);
+                turn.bind(*part, added.to(std::mem::take(start)), bound);
             }
-            Kind::Thinking { .. } | Kind::Carried { .. } => {}
+            Kind::Thinking { .. } | Kind::ProviderState { .. } => {}
         }
     }
 }

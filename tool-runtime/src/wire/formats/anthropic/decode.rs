@@ -64,7 +64,7 @@ impl Dialect for Messages {
     fn end(&mut self, turn: &mut Writer<'_>) {
         self.settle(false, turn);
         if let Some(container) = self.container.take() {
-            turn.carried(format!("{{\"container\":{container}}}"), BoundTo::Format);
+            turn.provider_state(format!("{{\"container\":{container}}}"), BoundTo::Format);
         }
     }
 }

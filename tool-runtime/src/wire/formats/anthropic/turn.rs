@@ -3,10 +3,10 @@
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
 use crate::wire::encode::{Messages, Node, Object, plain_id};
 use crate::wire::formats::anthropic::shape::FALLBACK;
-use crate::wire::history::{CallMessage, Carried, Part, Piece, TextPart};
+use crate::wire::history::{CallMessage, Part, Piece, ProviderState, TextPart};
 
 shape! {
-    /// The fields of carried JSON that are read.
+    /// The fields of provider state that are read.
     struct Block<'a> {
         "type" => kind: Text<'a>,
         "id" => id: Text<'a>,
@@ -68,7 +68,7 @@ impl<'a> Turn<'_, 'a> {
             Part::Text(_) | Part::Refusal(_) => self.text(part),
             Part::Reasoning(reasoning) => self.reasoning(reasoning, part),
             Part::Call(call) => self.call(call),
-            Part::Carried(carried) => self.carried(carried, part),
+            Part::ProviderState(provider_state) => self.provider_state(provider_state, part),
             Part::Citation(_) if self.is_cited => {}
             part => self.out.lose_part(part),
         }
@@ -77,8 +77,8 @@ impl<'a> Turn<'_, 'a> {
     /// How many parts come before the last model that took over from one that declined.
     fn declined(&self, parts: &[&Part]) -> usize {
         let takes_over = |part: &&Part| {
-            let Part::Carried(carried) = part else { return false };
-            self.out.fits(Some(carried)).and_then(block).is_some_and(|block| block.kind.get() == FALLBACK)
+            let Part::ProviderState(provider_state) = part else { return false };
+            self.out.fits(Some(provider_state)).and_then(block).is_some_and(|block| block.kind.get() == FALLBACK)
         };
         parts.iter().rposition(takes_over).unwrap_or(0)
     }
@@ -96,10 +96,11 @@ impl<'a> Turn<'_, 'a> {
     /// Writes a part of a model that declined. Its text goes back, and the calls of server tools with their results;
     /// the rest must not ("Refusals and fallback", continuing the conversation). Its calls of our tools are void.
     fn declined_part(&mut self, part: &'a Part, without_results: &[String]) {
-        let block = part.carried().and_then(|carried| self.out.fits(Some(carried))).and_then(block);
+        let block =
+            part.provider_state().and_then(|provider_state| self.out.fits(Some(provider_state))).and_then(block);
         let is_kept = match (part, block) {
             (Part::Reasoning(_), block) => block.is_none(),
-            (Part::Carried(_), Some(block)) => {
+            (Part::ProviderState(_), Some(block)) => {
                 block.kind.get() != "connector_text" && !without_results.iter().any(|id| id == block.id.get())
             }
             _ => true,
@@ -114,39 +115,41 @@ impl<'a> Turn<'_, 'a> {
     // Blank text blocks are refused.
     fn text(&mut self, part: &'a Part) {
         let text = part.as_text().unwrap_or_default();
-        let carried = self.out.replay(part.carried());
+        let provider_state = self.out.replay(part.provider_state());
         if !text.trim().is_empty() {
-            self.is_cited |= carried.and_then(block).is_some_and(|block| block.citations.0.is_some());
-            self.block(Object::of_type("text").with("text", text).with_carried(carried));
+            self.is_cited |= provider_state.and_then(block).is_some_and(|block| block.citations.0.is_some());
+            self.block(Object::of_type("text").with("text", text).with_provider_state(provider_state));
         }
     }
 
     // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a turn
     // with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores it.
     fn reasoning(&mut self, reasoning: &'a TextPart, part: &Part) {
-        let sealed = self.out.fits(reasoning.carried());
+        let sealed = self.out.fits(reasoning.provider_state());
         let kind = sealed.and_then(block);
         match kind.as_ref().map_or("", |block| block.kind.get()) {
-            "thinking" => self.thinking.push(Object::new().with("thinking", reasoning.text()).with_carried(sealed)),
-            "redacted_thinking" => self.thinking.push(Object::new().with_carried(sealed)),
+            "thinking" => {
+                self.thinking.push(Object::new().with("thinking", reasoning.text()).with_provider_state(sealed))
+            }
+            "redacted_thinking" => self.thinking.push(Object::new().with_provider_state(sealed)),
             _ => self.out.lose_part(part),
         }
     }
 
     fn call(&mut self, call: &'a CallMessage) {
-        let mut carried = self.out.replay(call.carried());
-        let caller = carried.and_then(block).and_then(|block| block.caller.0);
+        let mut provider_state = self.out.replay(call.provider_state());
+        let caller = provider_state.and_then(block).and_then(|block| block.caller.0);
         if caller.is_some_and(|caller| self.is_unanswered(caller.tool.get())) {
             self.out.lose("the code that made a call");
-            carried = None;
+            provider_state = None;
         }
         let block = Object::of_type("tool_use").with("id", plain_id(call)).with("name", self.out.name_of(call));
         let block = block.with("input", Node::Raw(self.out.arguments_of(call).into()));
-        self.block(block.with_carried(carried));
+        self.block(block.with_provider_state(provider_state));
     }
 
-    fn carried(&mut self, carried: &'a Carried, part: &Part) {
-        let json = self.out.fits(Some(carried));
+    fn provider_state(&mut self, provider_state: &'a ProviderState, part: &Part) {
+        let json = self.out.fits(Some(provider_state));
         let Some((json, block)) = json.and_then(|json| Some((json, block(json)?))) else {
             return self.out.lose_part(part);
         };
@@ -162,7 +165,7 @@ impl<'a> Turn<'_, 'a> {
             _ if block.is_server_call() && self.is_unanswered(block.id.get()) => {
                 self.out.lose("a call of a server tool without its result");
             }
-            _ => self.block(Object::new().with_carried(Some(json))),
+            _ => self.block(Object::new().with_provider_state(Some(json))),
         }
     }
 
@@ -207,8 +210,8 @@ fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
 /// Removes the calls of server tools whose results are in the turn, and adds those that the turn makes.
 fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<'_>) {
     for part in parts {
-        let Part::Carried(carried) = part else { continue };
-        let Some(block) = out.fits(Some(carried)).and_then(block) else { continue };
+        let Part::ProviderState(provider_state) = part else { continue };
+        let Some(block) = out.fits(Some(provider_state)).and_then(block) else { continue };
         let answers = block.answers.get();
         if block.is_server_call() && is_own {
             open.push(block.id.get().to_owned());

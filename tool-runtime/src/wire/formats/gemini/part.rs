@@ -55,14 +55,14 @@ impl Parts {
                 Some(media) => {
                     turn.media(media);
                     // A part after it, even an empty one, marks it as made by Gemini.
-                    turn.carried(part.rest(&["inlineData"]), BoundTo::Model);
+                    turn.provider_state(part.rest(&["inlineData"]), BoundTo::Model);
                 }
                 // A file that cannot be kept goes back as it came.
-                None => turn.carried(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
+                None => turn.provider_state(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
             }
         } else if part.has_more {
             let whole = part.whole().unwrap_or("{}");
-            turn.carried(whole.to_owned(), bound_to(whole));
+            turn.provider_state(whole.to_owned(), bound_to(whole));
         }
         Some(())
     }
@@ -75,7 +75,7 @@ impl Parts {
         let started = (part.has_more || self.is_sealed).then(|| turn.start_text());
         turn.text(text);
         if let Some(started) = started.filter(|_| part.has_more) {
-            turn.carry(started, part.rest(&["text", "thought"]), BoundTo::Model);
+            turn.bind(started, part.rest(&["text", "thought"]), BoundTo::Model);
         }
         self.is_sealed = part.has_more;
     }
@@ -94,7 +94,7 @@ impl Parts {
             turn.reasoning(text)
         };
         if let Some(started) = started {
-            turn.carry(started, part.rest(&["text"]), BoundTo::Model);
+            turn.bind(started, part.rest(&["text"]), BoundTo::Model);
         }
         self.is_sealed = part.has_more;
     }

@@ -10,7 +10,7 @@ use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::decode::members::without;
 use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
 use crate::wire::formats::gemini::model::{Generation, generation};
-use crate::wire::history::{CallMessage, Carried, Part};
+use crate::wire::history::{CallMessage, Part, ProviderState};
 
 /// The signature that the provider documents for calls that another model made ("Thought signatures", FAQ): it is not
 /// checked.
@@ -32,27 +32,28 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         let written = match part {
             Part::Text(_) | Part::Refusal(_) => {
                 let text = part.as_text().unwrap_or_default();
-                let carried = out.replay(part.carried());
-                let is_blank = text.is_empty() && carried.is_none();
-                (!is_blank).then(|| Object::new().with("text", text).with_carried(carried))
+                let provider_state = out.replay(part.provider_state());
+                let is_blank = text.is_empty() && provider_state.is_none();
+                (!is_blank).then(|| Object::new().with("text", text).with_provider_state(provider_state))
             }
             Part::Reasoning(reasoning) => {
-                let carried = out.fits(reasoning.carried());
-                carried.map(|_| Object::new().with("text", reasoning.text()).with_carried(carried))
+                let provider_state = out.fits(reasoning.provider_state());
+                provider_state.map(|_| Object::new().with("text", reasoning.text()).with_provider_state(provider_state))
             }
             Part::Call(call) => {
-                let carried = out.replay(call.carried());
-                let is_unsigned = std::mem::take(&mut wants_signature) && !carried.is_some_and(is_signed);
+                let provider_state = out.replay(call.provider_state());
+                let is_unsigned = std::mem::take(&mut wants_signature) && !provider_state.is_some_and(is_signed);
                 if gemini_name(call) != call.name {
                     out.lose("a name that no tool can have");
                 }
-                let inner = carried.and_then(|json| read::<Signed<'_>>(json).ok()).and_then(|part| part.call.0);
-                let function = named(call).with("args", Node::Raw(out.arguments_of(call).into())).with_carried(inner);
+                let inner = provider_state.and_then(|json| read::<Signed<'_>>(json).ok()).and_then(|part| part.call.0);
+                let function =
+                    named(call).with("args", Node::Raw(out.arguments_of(call).into())).with_provider_state(inner);
                 let part = Object::new().with("functionCall", function);
                 let part = if is_unsigned { part.with("thoughtSignature", UNCHECKED) } else { part };
                 Some(match inner {
-                    Some(_) => part.with_members(carried.map(|json| without(json, &["functionCall"]).into())),
-                    None => part.with_carried(carried),
+                    Some(_) => part.with_members(provider_state.map(|json| without(json, &["functionCall"]).into())),
+                    None => part.with_provider_state(provider_state),
                 })
             }
             Part::Media(media) => {
@@ -62,9 +63,11 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 if data.is_some() {
                     parts.next();
                 }
-                data.map(|data| Object::new().with("inlineData", data).with_carried(mark))
+                data.map(|data| Object::new().with("inlineData", data).with_provider_state(mark))
             }
-            Part::Carried(carried) => out.fits(Some(carried)).map(|json| Object::new().with_carried(Some(json))),
+            Part::ProviderState(provider_state) => {
+                out.fits(Some(provider_state)).map(|json| Object::new().with_provider_state(Some(json)))
+            }
             Part::Citation(_) => None,
         };
         match written {
@@ -97,13 +100,13 @@ fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
     format!("_{}", name.get(1..).unwrap_or_default()).into()
 }
 
-/// Whether the carried JSON of a part has a signature.
+/// Whether the provider state of a part has a signature.
 fn is_signed(json: &str) -> bool {
     read::<Signed<'_>>(json).is_ok_and(|part| part.signature.came())
 }
 
-fn mark(part: &Part) -> Option<&Carried> {
-    if let Part::Carried(carried) = part { Some(carried) } else { None }
+fn mark(part: &Part) -> Option<&ProviderState> {
+    if let Part::ProviderState(provider_state) = part { Some(provider_state) } else { None }
 }
 
 fn data(media: &Media) -> Option<Object<'_>> {

@@ -73,7 +73,7 @@ impl Dialect for Ollama {
         if let Some(message) = &line.message.0 {
             if let Some(part) = turn.reasoning(message.thinking.get()) {
                 // The server takes its thinking back as plain text, so only its origin is kept.
-                turn.carry(part, "{}".to_owned(), BoundTo::Model);
+                turn.bind(part, "{}".to_owned(), BoundTo::Model);
             }
             turn.text(message.content.get());
             message.rare.others().for_each(|(name, value)| add(&mut self.0, name, value));
@@ -115,7 +115,7 @@ impl Dialect for Ollama {
 
     fn end(&mut self, turn: &mut Writer<'_>) {
         if !self.0.is_empty() {
-            turn.carried(format!("{{\"message\":{}}}", object(&self.0)), BoundTo::Model);
+            turn.provider_state(format!("{{\"message\":{}}}", object(&self.0)), BoundTo::Model);
         }
     }
 }

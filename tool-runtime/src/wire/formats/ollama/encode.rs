@@ -82,8 +82,8 @@ shape! {
 }
 
 fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<Kept<'a>> {
-    let carried = call.carried().filter(|carried| out.takes(carried))?;
-    read(carried.json()).ok()
+    let provider_state = call.provider_state().filter(|provider_state| out.takes(provider_state))?;
+    read(provider_state.json()).ok()
 }
 
 /// Writes the message of a turn, unless there is nothing in it.
@@ -92,22 +92,22 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     for part in parts {
         match part {
             Part::Text(text) => {
-                out.replay(text.carried());
+                out.replay(text.provider_state());
             }
             Part::Refusal(_) => {}
             Part::Call(call) => {
-                out.replay(call.carried());
+                out.replay(call.provider_state());
                 let kept = kept(call, out).unwrap_or_default();
                 let arguments = Node::Raw(out.arguments_of(call).into());
                 let function = Object::new().with("name", &*call.name).with("arguments", arguments);
-                let function = function.with_carried(kept.function.0);
-                calls.push(Object::new().with("function", function).with_carried(kept.call.0));
+                let function = function.with_provider_state(kept.function.0);
+                calls.push(Object::new().with("function", function).with_provider_state(kept.call.0));
             }
-            Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
+            Part::Reasoning(reasoning) if out.fits(reasoning.provider_state()).is_some() => {
                 thinking.push_str(reasoning.text());
             }
-            Part::Carried(carried) if out.takes(carried) => {
-                members = read::<Kept<'_>>(carried.json()).ok().and_then(|kept| kept.message.0);
+            Part::ProviderState(provider_state) if out.takes(provider_state) => {
+                members = read::<Kept<'_>>(provider_state.json()).ok().and_then(|kept| kept.message.0);
             }
             Part::Media(media) => match media.data().filter(|_| media.essence().starts_with("image/")) {
                 Some(data) => images.push(data),
@@ -131,5 +131,5 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         message = message.with("images", images);
     }
     let message = if calls.is_empty() { message } else { message.with("tool_calls", calls) };
-    out.push(message.with_carried(members));
+    out.push(message.with_provider_state(members));
 }

@@ -4,8 +4,8 @@ use crate::wire::decode::fields::{fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
-use crate::wire::formats::openai_chat::carry::Carry;
 use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
+use crate::wire::formats::openai_chat::members::Members;
 use crate::wire::formats::openai_chat::select::Selector;
 use crate::wire::formats::openai_chat::sources;
 use crate::wire::formats::openai_chat::usage::Tokens;
@@ -17,7 +17,7 @@ pub(crate) struct Chat {
     selector: Selector,
     /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
-    carry: Carry,
+    members: Members,
     /// Sources that some servers list beside the message, in every chunk anew, and their addresses alone.
     sources: String,
     addresses: String,
@@ -76,7 +76,7 @@ impl Dialect for Chat {
     fn end(&mut self, turn: &mut Writer<'_>) {
         sources::beside(&self.sources, &self.addresses, turn);
         self.selector.end(turn);
-        self.carry.end(turn);
+        self.members.end(turn);
     }
 }
 
@@ -111,13 +111,13 @@ impl Chat {
 
     /// Reads everything of a delta or a message except its calls.
     fn said(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
-        self.carry.before(delta, turn);
+        self.members.before(delta, turn);
         turn.text(delta.content.text.get());
         if let Some(list) = delta.content.list {
-            self.carry.list(list, turn);
+            self.members.list(list, turn);
         }
         turn.refusal(delta.refusal.get());
-        self.carry.after(delta, turn);
+        self.members.after(delta, turn);
     }
 
     fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
@@ -145,18 +145,18 @@ impl Chat {
     /// Keeps the members of a call beside its name and its arguments.
     fn kept(&mut self, call: usize, part: &ToolDelta<'_>, is_custom: bool) {
         if is_custom {
-            self.carry.custom(call);
+            self.members.custom(call);
         }
         if part.rare.is_empty() {
             return;
         }
         if let Some(extra) = part.rare.get("extra_content") {
-            self.carry.call(call, "extra_content", extra);
+            self.members.call(call, "extra_content", extra);
         }
         if let Some(fields) = part.rare.get("provider_specific_fields").filter(|fields| fields.contains("signature")) {
-            self.carry.call(call, "provider_specific_fields", fields);
+            self.members.call(call, "provider_specific_fields", fields);
         }
-        part.rare.others().for_each(|(name, value)| self.carry.call(call, name, value));
+        part.rare.others().for_each(|(name, value)| self.members.call(call, name, value));
     }
 
     fn legacy(&mut self, function: &Function<'_>, turn: &mut Writer<'_>) {
@@ -174,7 +174,7 @@ impl Chat {
             },
         };
         self.legacy = Some(call);
-        self.carry.call(call, "legacy", "true");
+        self.members.call(call, "legacy", "true");
         turn.reopen();
         turn.settle_id(call);
         function.arguments.add(call, turn);
@@ -196,7 +196,7 @@ impl Chat {
             let (name, arguments) = function.parts();
             let Some(call) = turn.start("", name) else { return };
             arguments.add(call, turn);
-            self.carry.call(call, "legacy", "true");
+            self.members.call(call, "legacy", "true");
         }
     }
 }

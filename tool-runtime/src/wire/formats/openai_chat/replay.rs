@@ -9,7 +9,7 @@ use crate::wire::Format;
 use crate::wire::decode::fields::{Integer, Raw, read, shape};
 use crate::wire::encode::{Messages, Node, Object, chat_id};
 use crate::wire::formats::openai_chat::media::url;
-use crate::wire::history::{CallMessage, Carried, Part};
+use crate::wire::history::{CallMessage, Part, ProviderState};
 
 shape! {
     /// The data that is kept with a part.
@@ -64,15 +64,17 @@ impl<'a> Turn<'a> {
         for part in parts {
             match part {
                 Part::Text(text) => {
-                    let own = text.carried().is_some_and(|carried| carried.format() == Format::OpenAiChat);
+                    let own = text
+                        .provider_state()
+                        .is_some_and(|provider_state| provider_state.format() == Format::OpenAiChat);
                     if !own {
-                        out.replay(text.carried());
+                        out.replay(text.provider_state());
                     }
                     turn.text(text.text(), own);
                 }
                 Part::Refusal(text) if refuses => turn.refusal = Some(text),
                 Part::Refusal(text) => turn.text(text, false),
-                Part::Reasoning(reasoning) => match kept(reasoning.carried(), out) {
+                Part::Reasoning(reasoning) => match kept(reasoning.provider_state(), out) {
                     // Some servers list it with the message, and nowhere else.
                     Some(kept) if turn.reason(reasoning.text(), &kept) || thoughts => {}
                     _ => out.lose_part(part),
@@ -89,7 +91,7 @@ impl<'a> Turn<'a> {
                 // The server has it under its id.
                 Part::Media(_) if std::mem::take(&mut audio) => {}
                 Part::Citation(_) if sources => {}
-                Part::Carried(carried) => match kept(Some(carried), out) {
+                Part::ProviderState(provider_state) => match kept(Some(provider_state), out) {
                     Some(Kept { content: Raw(Some(json)), .. }) => turn.piece(json),
                     Some(Kept { message: Raw(Some(_)), .. }) => {}
                     _ => out.lose_part(part),
@@ -131,8 +133,8 @@ impl<'a> Turn<'a> {
     }
 
     fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
-        let carried = out.replay(call.carried());
-        let kept: Kept<'a> = carried.and_then(|json| read(json).ok()).unwrap_or_default();
+        let provider_state = out.replay(call.provider_state());
+        let kept: Kept<'a> = provider_state.and_then(|json| read(json).ok()).unwrap_or_default();
         let name = out.name_of(call);
         let function =
             |out: &mut Messages<'a>| Object::new().with("name", name.clone()).with("arguments", out.arguments_of(call));
@@ -141,10 +143,10 @@ impl<'a> Turn<'a> {
             return;
         }
         let item = Object::new().with("id", chat_id(call));
-        let carried = carried.filter(|_| kept.legacy.0.is_none());
+        let provider_state = provider_state.filter(|_| kept.legacy.0.is_none());
         self.calls.push(match kept.custom.0 {
-            Some(_) => item.with("type", "custom").with_carried(carried),
-            None => item.with("type", "function").with("function", function(out)).with_carried(carried),
+            Some(_) => item.with("type", "custom").with_provider_state(provider_state),
+            None => item.with("type", "function").with("function", function(out)).with_provider_state(provider_state),
         });
     }
 
@@ -185,22 +187,22 @@ impl<'a> Turn<'a> {
         if let Some(function) = self.legacy {
             message = message.with("function_call", function);
         }
-        out.push(message.with_carried(members));
+        out.push(message.with_provider_state(members));
     }
 }
 
 /// Whether a call came as the one `function_call` of older servers, and is answered in that way.
 pub(super) fn is_legacy(out: &Messages<'_>, call: &CallMessage, calls: usize) -> bool {
-    calls == 1 && kept(call.carried(), out).is_some_and(|kept| kept.legacy.0.is_some())
+    calls == 1 && kept(call.provider_state(), out).is_some_and(|kept| kept.legacy.0.is_some())
 }
 
-fn kept<'a>(carried: Option<&'a Carried>, out: &Messages<'_>) -> Option<Kept<'a>> {
-    let carried = carried.filter(|carried| out.takes(carried))?;
-    read(carried.json()).ok()
+fn kept<'a>(provider_state: Option<&'a ProviderState>, out: &Messages<'_>) -> Option<Kept<'a>> {
+    let provider_state = provider_state.filter(|provider_state| out.takes(provider_state))?;
+    read(provider_state.json()).ok()
 }
 
 /// The data that belongs to the message as a whole.
 fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
-    let Part::Carried(carried) = part else { return None };
-    kept(Some(carried), out).filter(|kept| kept.message.0.is_some())
+    let Part::ProviderState(provider_state) = part else { return None };
+    kept(Some(provider_state), out).filter(|kept| kept.message.0.is_some())
 }

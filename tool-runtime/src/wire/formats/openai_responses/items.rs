@@ -99,7 +99,7 @@ impl Items {
                 // It could only be found under its id, and a request with an unknown id is refused ("Reasoning models",
                 // encrypted reasoning items; the provider of the AI SDK leaves it out too).
                 if !self.is_lost || item.is_self_contained() {
-                    turn.carry(part, whole.text.to_owned(), BoundTo::Model);
+                    turn.bind(part, whole.text.to_owned(), BoundTo::Model);
                 }
                 return;
             }
@@ -111,14 +111,14 @@ impl Items {
                     if is_new {
                         turn.media(media);
                     }
-                    return turn.carry(part, self.kept(&without(whole.text, &["result"])), BoundTo::Model);
+                    return turn.bind(part, self.kept(&without(whole.text, &["result"])), BoundTo::Model);
                 }
             }
             _ if is_new => self.other(item),
             _ => {}
         }
         let bound = if item.is_of_server_tool() { BoundTo::Format } else { BoundTo::Model };
-        turn.carry(part, self.kept(whole.text), bound);
+        turn.bind(part, self.kept(whole.text), bound);
     }
 
     /// The provider says whether it keeps the response.

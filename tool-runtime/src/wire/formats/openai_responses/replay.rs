@@ -10,7 +10,7 @@ use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::decode::members::{only, without};
 use crate::wire::encode::{Messages, Node, Object, short_id};
 use crate::wire::formats::openai_responses::item::Item;
-use crate::wire::history::{CallMessage, Carried, Part};
+use crate::wire::history::{CallMessage, Part, ProviderState};
 
 shape! {
     struct Kept<'a> {
@@ -58,7 +58,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         while let Some((part, after)) = rest.split_first() {
             rest = after;
             match part {
-                Part::Reasoning(reasoning) => match self.came(reasoning.carried()) {
+                Part::Reasoning(reasoning) => match self.came(reasoning.provider_state()) {
                     Some(came) => {
                         self.reasoning.insert(came.item.id.get().to_owned());
                         self.held.push(came);
@@ -66,7 +66,7 @@ impl<'o, 'a> Replay<'o, 'a> {
                     None => self.out.lose_part(part),
                 },
                 Part::Text(text) => match self
-                    .came(text.carried())
+                    .came(text.provider_state())
                     .and_then(|came| covered(&came.item, parts_of(rest, part)).map(|covers| (came, covers)))
                 {
                     Some((came, covers)) => {
@@ -74,7 +74,7 @@ impl<'o, 'a> Replay<'o, 'a> {
                         self.message(&came);
                     }
                     None => {
-                        if text.carried().is_some() {
+                        if text.provider_state().is_some() {
                             self.out.lose("data that only another provider or model understands");
                         }
                         self.text(text.text());
@@ -82,8 +82,8 @@ impl<'o, 'a> Replay<'o, 'a> {
                 },
                 Part::Refusal(text) => self.text(text),
                 Part::Call(call) => self.call(call),
-                Part::Carried(carried) => {
-                    let came = self.came(Some(carried)).filter(|came| !self.waits(&came.item));
+                Part::ProviderState(provider_state) => {
+                    let came = self.came(Some(provider_state)).filter(|came| !self.waits(&came.item));
                     match came {
                         Some(came) if self.is_whole(&came) => {
                             if self.block(&came, rest.first().copied()) {
@@ -105,8 +105,8 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.drop_held();
     }
 
-    fn came(&self, carried: Option<&'a Carried>) -> Option<Came<'a>> {
-        self.out.fits(carried).and_then(Came::read)
+    fn came(&self, provider_state: Option<&'a ProviderState>) -> Option<Came<'a>> {
+        self.out.fits(provider_state).and_then(Came::read)
     }
 
     /// Whether the reasoning that an item came with is in the turn.
@@ -122,7 +122,7 @@ impl<'o, 'a> Replay<'o, 'a> {
     /// Writes an item that came from the provider, with the reasoning before it.
     fn push(&mut self, item: Object<'a>) {
         for came in std::mem::take(&mut self.held) {
-            self.out.push(Object::new().with_carried(Some(came.text)));
+            self.out.push(Object::new().with_provider_state(Some(came.text)));
         }
         self.out.push(item);
     }
@@ -137,7 +137,7 @@ impl<'o, 'a> Replay<'o, 'a> {
 
     fn message(&mut self, came: &Came<'a>) {
         if self.is_whole(came) {
-            return self.push(Object::new().with_carried(Some(came.text)));
+            return self.push(Object::new().with_provider_state(Some(came.text)));
         }
         // Without its id the message is not matched with the reasoning.
         self.out.lose("the id of a message whose reasoning is gone");
@@ -158,8 +158,8 @@ impl<'o, 'a> Replay<'o, 'a> {
         let name = self.out.name_of(call);
         let neutral = |kind| Object::of_type(kind).with("call_id", short_id(call)).with("name", name.clone());
         let function = |out: &mut Messages<'a>| neutral("function_call").with("arguments", out.arguments_of(call));
-        let Some(came) = self.came(call.carried()).filter(|came| came.item.is_call()) else {
-            self.out.replay(call.carried());
+        let Some(came) = self.came(call.provider_state()).filter(|came| came.item.is_call()) else {
+            self.out.replay(call.provider_state());
             self.drop_held();
             let item = function(self.out);
             return self.out.push(item);
@@ -172,7 +172,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         };
         let same = came.item.call_id.get() == short_id(call) && came.item.name.get() == name;
         if is_whole && is_readable && same {
-            return self.push(Object::new().with_carried(Some(came.text)));
+            return self.push(Object::new().with_provider_state(Some(came.text)));
         }
         // The id of the call is another here, or its arguments are not JSON, or its reasoning is gone.
         let kept = if is_whole {
@@ -187,7 +187,7 @@ impl<'o, 'a> Replay<'o, 'a> {
 
     /// Writes an item of the provider's own. Returns whether the next part belongs to it.
     fn block(&mut self, came: &Came<'a>, next: Option<&'a Part>) -> bool {
-        let item = Object::new().with_carried(Some(came.text));
+        let item = Object::new().with_provider_state(Some(came.text));
         if came.item.kind.get() != "image_generation_call" || only(came.text, &["result"]) != "{}" {
             self.push(item);
             return false;
@@ -195,7 +195,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         let media = if let Some(Part::Media(media)) = next { media.data() } else { None };
         match media {
             Some(data) => {
-                self.push(Object::new().with("result", data).with_carried(Some(came.text)));
+                self.push(Object::new().with("result", data).with_provider_state(Some(came.text)));
                 true
             }
             None => {
@@ -208,9 +208,9 @@ impl<'o, 'a> Replay<'o, 'a> {
 
 /// Whether a call is of a tool that takes text in place of arguments, and is answered in its own way.
 pub(super) fn is_custom_call(out: &Messages<'_>, call: &CallMessage) -> bool {
-    call.carried()
-        .filter(|carried| out.takes(carried))
-        .and_then(|carried| Came::read(carried.json()))
+    call.provider_state()
+        .filter(|provider_state| out.takes(provider_state))
+        .and_then(|provider_state| Came::read(provider_state.json()))
         .is_some_and(|came| is_custom(&came.item))
 }
 
@@ -220,15 +220,15 @@ fn is_custom(item: &Item<'_>) -> bool {
 
 /// The id of the call that a part answers.
 fn answered(part: &Part) -> Option<String> {
-    let Part::Carried(carried) = part else { return None };
-    let came = Came::read(carried.json()).filter(|came| came.item.answers())?;
+    let Part::ProviderState(provider_state) = part else { return None };
+    let came = Came::read(provider_state.json()).filter(|came| came.item.answers())?;
     Some(came.item.call_id.get().to_owned())
 }
 
 /// A part of text and those after it that belong to the same message, unless they were edited.
 fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'a Part]) {
     let own = |part: &&Part| match part {
-        Part::Text(text) => text.carried().is_none(),
+        Part::Text(text) => text.provider_state().is_none(),
         Part::Refusal(_) | Part::Citation(_) => true,
         _ => false,
     };

@@ -1,4 +1,4 @@
-//! [`Carry`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
+//! [`Members`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ struct Chunk {
 
 /// The members of a message beside its text and its calls.
 #[derive(Default)]
-pub(super) struct Carry {
+pub(super) struct Members {
     /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.
     content: bool,
     plain: bool,
@@ -78,7 +78,7 @@ pub(super) struct Carry {
     custom: BTreeSet<usize>,
 }
 
-impl Carry {
+impl Members {
     /// Reads the members that come before the text of a delta or a message.
     pub(super) fn before(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         let (content, plain) = (&delta.reasoning_content, &delta.reasoning);
@@ -155,7 +155,7 @@ impl Carry {
                         turn.media(image);
                     }
                 }
-                _ => turn.carried(format!("{{\"content\":{}}}", piece.text), BoundTo::Model),
+                _ => turn.provider_state(format!("{{\"content\":{}}}", piece.text), BoundTo::Model),
             }
         }
     }
@@ -201,13 +201,13 @@ impl Carry {
             (false, false) => "{}",
         };
         for part in &self.parts {
-            turn.carry(*part, fields.to_owned(), BoundTo::Model);
+            turn.bind(*part, fields.to_owned(), BoundTo::Model);
         }
         for chunk in &self.chunks {
-            turn.carry(chunk.part, chunk.json(), BoundTo::Model);
+            turn.bind(chunk.part, chunk.json(), BoundTo::Model);
         }
         for part in turn.later_texts() {
-            turn.carry(part, "{}".to_owned(), BoundTo::Model);
+            turn.bind(part, "{}".to_owned(), BoundTo::Model);
         }
         for call in std::mem::take(&mut self.custom) {
             let (mut name, mut input) = (String::new(), String::new());
@@ -242,7 +242,7 @@ impl Carry {
         let members = object(&self.members);
         let (images, refusal) = (self.images, turn.has_refusal());
         let message = format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#);
-        turn.carried(message, BoundTo::Model);
+        turn.provider_state(message, BoundTo::Model);
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Carried`]: data that only one provider understands.
+//! [`ProviderState`]: data that only one provider understands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::error::ParseError;
 use crate::wire::Format;
 use crate::wire::decode::cursor::Json;
 
-const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carried JSON has to be one JSON object");
+const NOT_AN_OBJECT: ParseError =
+    ParseError::new("provider_state_not_an_object", "a provider state has to be one JSON object");
 
 /// JSON that a provider wants back in the next request and that only this provider understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
@@ -22,16 +23,16 @@ const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carr
 ///
 /// ```
 /// use tool_runtime::wire::Format;
-/// use tool_runtime::wire::history::Carried;
+/// use tool_runtime::wire::history::ProviderState;
 ///
-/// let carried = Carried::new(Format::Anthropic, None, r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#)?;
-/// assert!(carried.fits(Format::Anthropic, Some("claude-sonnet-4-5")));
-/// assert!(!carried.fits(Format::Gemini, None));
+/// let state = ProviderState::new(Format::Anthropic, None, r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#)?;
+/// assert!(state.fits(Format::Anthropic, Some("claude-sonnet-4-5")));
+/// assert!(!state.fits(Format::Gemini, None));
 /// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "Saved")]
-pub struct Carried {
+pub struct ProviderState {
     format: Format,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
@@ -49,7 +50,7 @@ struct Saved {
     json: String,
 }
 
-impl TryFrom<Saved> for Carried {
+impl TryFrom<Saved> for ProviderState {
     type Error = ParseError;
 
     fn try_from(Saved { format, model, json }: Saved) -> Result<Self, ParseError> {
@@ -57,8 +58,8 @@ impl TryFrom<Saved> for Carried {
     }
 }
 
-impl Carried {
-    /// Creates carried JSON of a format and, if it is known, a model.
+impl ProviderState {
+    /// Creates provider state of a format and, if it is known, a model.
     ///
     /// # Errors
     /// The text is not one JSON object.
@@ -69,7 +70,7 @@ impl Carried {
         if is_object { Ok(Self { format, model, json: json.trim_end().into() }) } else { Err(NOT_AN_OBJECT) }
     }
 
-    /// Creates carried JSON from an object that a decoder read.
+    /// Creates provider state from an object that a decoder read.
     pub(crate) fn read(format: Format, json: String) -> Self {
         Self { format, model: None, json: json.into() }
     }
@@ -119,10 +120,10 @@ impl Carried {
     }
 }
 
-// Carried JSON can hold reasoning, which stays out of logs.
-impl fmt::Debug for Carried {
+// ProviderState JSON can hold reasoning, which stays out of logs.
+impl fmt::Debug for ProviderState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Carried")
+        f.debug_struct("ProviderState")
             .field("format", &self.format)
             .field("model", &self.model)
             .field("bytes", &self.json.len())
