@@ -1,10 +1,10 @@
 //! [`Worker`]: continues the conversations of a store, in all processes that share it.
 
 mod decide;
-mod held;
-mod hold;
+mod lease;
 mod leased;
 mod queue;
+mod worker_run;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -27,7 +27,7 @@ use crate::store::{
     Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
     anchor, runs,
 };
-use hold::Renewed;
+use lease::Renewed;
 use queue::transact;
 
 /// The longest time between two looks for due runs if the store sends no notification.
@@ -119,13 +119,14 @@ impl Worker {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
         let store = Arc::clone(runner.store());
-        let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
+        let worker =
+            Arc::new(WorkerState { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
         let mut tidying = JoinSet::new();
-        tidying.spawn(keep_tidy(desk.runner.clone(), desk.stop.clone()));
+        tidying.spawn(keep_tidy(worker.runner.clone(), worker.stop.clone()));
         let mut shutdown = pin!(shutdown);
         let mut running = JoinSet::new();
         let until = Instant::now() + patience;
-        while let Err(error) = writable(&*desk.store, &desk.owner).await {
+        while let Err(error) = writable(&*worker.store, &worker.owner).await {
             match error {
                 StoreError::Unavailable(_) if Instant::now() < until => {}
                 StoreError::DiskFull(_) | StoreError::Locked(_) | StoreError::Busy | StoreError::Full => break,
@@ -137,23 +138,23 @@ impl Worker {
             }
         }
         loop {
-            match desk.take(concurrency.saturating_sub(running.len())).await {
+            match worker.take(concurrency.saturating_sub(running.len())).await {
                 Ok(taken) => taken.into_iter().for_each(|leased| {
-                    running.spawn(Arc::clone(&desk).work(leased));
+                    running.spawn(Arc::clone(&worker).work(leased));
                 }),
                 Err(error) => tracing::warn!(error = error.code(), "the store cannot be asked for runs"),
             }
-            if wait(Some(&*desk.store), &mut running, shutdown.as_mut()).await {
+            if wait(Some(&*worker.store), &mut running, shutdown.as_mut()).await {
                 break;
             }
         }
-        desk.stop.cancel();
+        worker.stop.cancel();
         tracing::info!(runs = running.len(), "the worker was told to end; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
         // A call that the sweep has taken over ends first: if it were interrupted, it would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}
-        anchor_now(&*desk.store).await;
-        desk.store.flush().await.or_else(|error| {
+        anchor_now(&*worker.store).await;
+        worker.store.flush().await.or_else(|error| {
             tracing::warn!(error = error.code(), "the store did not confirm its last writes");
             Ok(())
         })
@@ -233,7 +234,7 @@ async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key
 }
 
 /// The state that all runs of one worker share.
-struct Desk {
+struct WorkerState {
     store: Arc<dyn Store>,
     agent: Agent,
     runner: ToolRunner,
@@ -251,7 +252,7 @@ struct Leased {
     asked: Renewed,
 }
 
-impl Desk {
+impl WorkerState {
     /// Leases up to `free` runs that are due.
     async fn take(&self, free: usize) -> Result<Vec<Leased>, StoreError> {
         let mut taken = Vec::new();

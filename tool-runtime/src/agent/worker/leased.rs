@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::hold::{Hold, Kept, Renewed};
+use super::lease::{Kept, Lease, Renewed};
 use super::queue::transact;
 use crate::agent::{Input, QueueError, SavedConversation};
 use crate::runner::RunOptions;
@@ -48,7 +48,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// # }
 /// ```
 pub struct LeasedRun {
-    hold: Hold,
+    lease: Lease,
     /// The number of outside changes to the run when its post was last read.
     news: u64,
     _kept: Kept,
@@ -113,15 +113,15 @@ fn owner_of(name: &str) -> Arc<str> {
 impl LeasedRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
         // A lost lease shows at the next write.
-        let hold = Hold { store, lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
-        let kept = hold.keep(LEASE, CancellationToken::new());
-        Self { hold, news, _kept: kept }
+        let lease = Lease { store, run: lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
+        let kept = lease.keep(LEASE, CancellationToken::new());
+        Self { lease, news, _kept: kept }
     }
 
     /// Returns options with the lease, for [`Agent::restore`](crate::agent::Agent::restore): each write of the run is
     /// checked against it.
     pub fn options(&self, options: RunOptions) -> RunOptions {
-        options.held(self.hold.lease.clone())
+        options.held(self.lease.run.clone())
     }
 
     /// Returns the oldest post to the run, with the key for [`save`](Self::save), which removes it; `None` if there is
@@ -131,8 +131,8 @@ impl LeasedRun {
     /// The store cannot be reached, or another process has the run.
     pub async fn post(&mut self) -> Result<Option<(Key, Input)>, StoreError> {
         // Read before the post, so that later news is never missed.
-        self.news = self.hold.news().await?;
-        self.hold.post().await
+        self.news = self.lease.news().await?;
+        self.lease.post().await
     }
 
     /// Saves the conversation, and removes the post whose effect it contains. `state` is a stable word for the last
@@ -147,7 +147,7 @@ impl LeasedRun {
         taken: Option<Key>,
     ) -> Result<(), StoreError> {
         let (document, state) = (Some(conversation.to_text()?), state.into());
-        self.hold.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
+        self.lease.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
     }
 
     /// Releases the run. A worker takes it when its next call expires, and as soon as a message is posted to it.
@@ -155,12 +155,12 @@ impl LeasedRun {
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
     pub async fn release(&self, state: &str, expires: Option<Timestamp>) -> Result<(), StoreError> {
-        self.hold.put(state, expires.map_or(Due::Never, Due::At), self.news, 0).await
+        self.lease.put(state, expires.map_or(Due::Never, Due::At), self.news, 0).await
     }
 }
 
 impl fmt::Debug for LeasedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeasedRun").field("run_id", &self.hold.lease.run_id).finish_non_exhaustive()
+        f.debug_struct("LeasedRun").field("run_id", &self.lease.run.run_id).finish_non_exhaustive()
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::worker::hold::Hold;
-use crate::agent::worker::{Desk, Leased};
+use crate::agent::worker::lease::Lease;
+use crate::agent::worker::{Leased, WorkerState};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
 use crate::runner::{RestoreError, ResumeError};
 use crate::store::runs::{Due, Next, Progress};
@@ -52,9 +52,9 @@ impl From<StoreError> for Down {
 }
 
 /// A run that this worker holds.
-struct Held<'d> {
-    desk: &'d Desk,
-    hold: Hold,
+struct WorkerRun<'d> {
+    worker: &'d WorkerState,
+    lease: Lease,
     stored: StoredRun,
     /// The number of consecutive failures to continue it.
     failures: AtomicU32,
@@ -62,47 +62,48 @@ struct Held<'d> {
     taking: Mutex<Option<Key>>,
 }
 
-impl Desk {
+impl WorkerState {
     /// Continues a run until it waits, ends or is lost, or the worker is to stop.
     pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, asked }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
-        let hold = Hold { store: Arc::clone(&self.store), lease, patience: self.lease, renewed: Arc::new(asked) };
-        let _kept = hold.keep(self.lease, lost.clone());
+        let lease =
+            Lease { store: Arc::clone(&self.store), run: lease, patience: self.lease, renewed: Arc::new(asked) };
+        let _kept = lease.keep(self.lease, lost.clone());
         let failures = AtomicU32::new(stored.failures);
-        let held = Held { desk: &self, hold, stored, failures, taking: Mutex::default() };
+        let leased = WorkerRun { worker: &self, lease, stored, failures, taking: Mutex::default() };
         // On the heap: the whole conversation is one future.
-        let down = lost.run_until_cancelled(Box::pin(held.proceed())).await.unwrap_or(Err(Down::Lost));
+        let down = lost.run_until_cancelled(Box::pin(leased.proceed())).await.unwrap_or(Err(Down::Lost));
         let put = match down {
             Ok(()) => Ok(()),
             Err(Down::Lost) => Err(StoreError::Fenced),
-            Err(Down::Later(code)) => held.later(code, u32::MAX).await,
-            Err(Down::Model(code)) => held.later(code, ATTEMPTS).await,
-            Err(Down::Never(code)) => held.put(code, Due::Never).await,
+            Err(Down::Later(code)) => leased.later(code, u32::MAX).await,
+            Err(Down::Model(code)) => leased.later(code, ATTEMPTS).await,
+            Err(Down::Never(code)) => leased.put(code, Due::Never).await,
         };
         match put {
             Ok(()) => {}
             Err(StoreError::Fenced) => tracing::warn!(run = &*run, "the lease ended; the run is left to other workers"),
-            Err(error) => tracing::warn!(run = &*run, error = error.code(), "the run could not be put down"),
+            Err(error) => tracing::warn!(run = &*run, error = error.code(), "the run could not be released"),
         }
     }
 }
 
-impl Held<'_> {
+impl WorkerRun<'_> {
     async fn proceed(&self) -> Result<(), Down> {
         let saved = SavedConversation::from_text(&self.stored.document).map_err(|error| Down::Never(error.code()))?;
         let mut conversation = self.restore(saved).await?;
         loop {
             let running = conversation.is_idle() && conversation.refresh().await?;
             let step = conversation.step_on(self).await?;
-            if self.desk.stop.is_cancelled() {
+            if self.worker.stop.is_cancelled() {
                 return Ok(self.put(step.code(), Due::Now).await?);
             }
             if matches!(step, Step::Asked | Step::Ran) {
                 continue;
             }
             // Read before the post, so that later news is never missed.
-            let news = self.hold.news().await?;
+            let news = self.lease.news().await?;
             if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
                 continue;
             }
@@ -116,13 +117,13 @@ impl Held<'_> {
 
     /// Takes the oldest post. Returns whether there was any.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
-        let Some((key, incoming)) = self.hold.post().await? else { return Ok(false) };
+        let Some((key, input)) = self.lease.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        match conversation.check(&incoming).await {
-            Ok(()) => conversation.accept_on(self, &name, incoming).await?,
+        match conversation.check(&input).await {
+            Ok(()) => conversation.accept_on(self, &name, input).await?,
             Err(refused) => {
-                let run = &*self.hold.lease.run_id;
+                let run = &*self.lease.run.run_id;
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
                 // Each refused decision has a record.
                 conversation.refuse(&refused);
@@ -139,7 +140,7 @@ impl Held<'_> {
         if conversation.waiting().all(|call| call.expires_at.is_none()) {
             return Ok(false);
         }
-        let expired = conversation.expire(self.desk.runner.store_time().await?).await;
+        let expired = conversation.expire(self.worker.runner.store_time().await?).await;
         let expired = expired.map_err(|error| Down::from(StepError::Refused(error)))?;
         if expired {
             let document = conversation.save().await?.to_text()?;
@@ -158,7 +159,7 @@ impl Held<'_> {
 
     /// Releases the run in the state after its last unit.
     async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
-        self.hold.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
+        self.lease.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }
 
     async fn write(
@@ -169,16 +170,16 @@ impl Held<'_> {
         next: Next,
     ) -> Result<(), StoreError> {
         let failures = self.failures.load(Ordering::Relaxed);
-        self.hold.write(Progress { document, state: state.into(), taken, failures, next }).await
+        self.lease.write(Progress { document, state: state.into(), taken, failures, next }).await
     }
 }
 
 #[async_trait]
-impl Durable for Held<'_> {
+impl Durable for WorkerRun<'_> {
     type Error = Down;
 
     async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Down> {
-        let saved = self.hold.attend(self.desk.lease, work).await??;
+        let saved = self.lease.attend(self.worker.lease, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
         self.write(Some(saved.to_text()?), RUNNING, taken, Next::Keep).await?;
@@ -187,12 +188,12 @@ impl Durable for Held<'_> {
 
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Down> {
         let options = saved.run().options();
-        let options = match &self.desk.prepare {
+        let options = match &self.worker.prepare {
             Some(prepare) => prepare(&self.stored, options),
             None => options,
         };
-        let options = options.held(self.hold.lease.clone());
-        self.desk.agent.restore(&self.desk.runner, options, saved).await.map_err(|error| match error {
+        let options = options.held(self.lease.run.clone());
+        self.worker.agent.restore(&self.worker.runner, options, saved).await.map_err(|error| match error {
             RestoreError::Store(error) => error.into(),
             error => Down::Never(error.code()),
         })

@@ -1,4 +1,4 @@
-//! [`Hold`]: the lease of this process on a run, and the writes under it.
+//! [`Lease`]: the lease of this process on a run, and the writes under it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -19,9 +19,9 @@ use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, Syste
 
 /// A run that this process holds under a lease, for a worker or for an application that continues it itself. Each write
 /// is checked against the lease.
-pub(super) struct Hold {
+pub(super) struct Lease {
     pub(super) store: Arc<dyn Store>,
-    pub(super) lease: RunLease,
+    pub(super) run: RunLease,
     /// How long a write is retried while the store cannot be reached.
     pub(super) patience: Duration,
     /// The time of the lease's last renewal.
@@ -54,7 +54,7 @@ impl Renewed {
     }
 }
 
-impl Hold {
+impl Lease {
     /// Confirms that this process still has the run, before a model request or a read-only call, which no write to the
     /// store protects. It asks the store only if the lease was not renewed in time, for example because the process was
     /// stopped.
@@ -63,7 +63,7 @@ impl Hold {
         if self.renewed.is_within(by / 2) {
             return Ok(());
         }
-        prolong(&*self.store, &self.lease, by, &self.renewed).await
+        prolong(&*self.store, &self.run, by, &self.renewed).await
     }
 
     /// Does work that no write protects: model requests and read-only calls. The lease is confirmed before the work
@@ -77,7 +77,7 @@ impl Hold {
             });
             match polled.await {
                 Some(done) => return Ok(done),
-                None => prolong(&*self.store, &self.lease, by, &self.renewed).await?,
+                None => prolong(&*self.store, &self.run, by, &self.renewed).await?,
             }
         }
     }
@@ -86,7 +86,7 @@ impl Hold {
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self
             .store
-            .read(&[Key::run(Arc::clone(&self.lease.run_id))])
+            .read(&[Key::run(Arc::clone(&self.run.run_id))])
             .await?
             .pop()
             .flatten()
@@ -99,7 +99,7 @@ impl Hold {
 
     /// Returns the oldest post to the run. `None` if there is none.
     pub(super) async fn post(&self) -> Result<Option<(Key, Input)>, StoreError> {
-        let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
+        let Some((key, post)) = oldest_post(&*self.store, &self.run.run_id).await? else { return Ok(None) };
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
@@ -112,14 +112,14 @@ impl Hold {
     /// Writes the progress of the run.
     pub(super) async fn write(&self, progress: Progress) -> Result<(), StoreError> {
         let taken = progress.taken.clone();
-        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken).collect();
+        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).collect();
         let until = Instant::now() + self.patience;
         loop {
-            let (lease, progress) = (self.lease.clone(), progress.clone());
+            let (lease, progress) = (self.run.clone(), progress.clone());
             let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
             match transact(&*self.store, keys.clone(), change).await {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
-                    tracing::warn!(run = &*self.lease.run_id, error = error.code(), "a step is not kept yet");
+                    tracing::warn!(run = &*self.run.run_id, error = error.code(), "a step is not kept yet");
                     tokio::time::sleep(self.patience / 10).await;
                 }
                 ended => return ended,
@@ -131,7 +131,7 @@ impl Hold {
     /// fires.
     pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> Kept {
         let renewed = Arc::clone(&self.renewed);
-        Kept(tokio::spawn(renew(Arc::clone(&self.store), self.lease.clone(), by, renewed, lost)))
+        Kept(tokio::spawn(renew(Arc::clone(&self.store), self.run.clone(), by, renewed, lost)))
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
                 transact(&*store, key(), change).await.unwrap().unwrap().0
             };
             let (lease_of_one, renewed) = (lease(owner("one")).await, Arc::new(Renewed::now()));
-            let hold = Hold { store: Arc::clone(&store) as _, lease: lease_of_one, patience: by, renewed };
+            let lease = Lease { store: Arc::clone(&store) as _, run: lease_of_one, patience: by, renewed };
             let steps = AtomicU32::new(0);
             let work = async {
                 steps.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +215,7 @@ mod tests {
                 tokio::time::advance(by).await;
                 steps.fetch_add(1, Ordering::Relaxed);
             };
-            let ended = hold.attend(by, work).await;
+            let ended = lease.attend(by, work).await;
             assert_eq!(matches!(ended, Err(StoreError::Fenced)), is_taken, "{ended:?}");
             assert_eq!(steps.load(Ordering::Relaxed), if is_taken { 1 } else { 2 });
         }
