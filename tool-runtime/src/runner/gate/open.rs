@@ -17,7 +17,7 @@ use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::graph;
 use crate::runner::gate::spans::Parent;
-use crate::runner::ledger::accounts::Held;
+use crate::runner::ledger::accounts::Booking;
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::call_ids::Taken;
@@ -46,7 +46,7 @@ pub(in crate::runner) struct OpenCall {
     /// The size of the call's result in bytes, once the call counts as spent by its run.
     pub(in crate::runner) used: Option<u64>,
     /// The amount that the call has booked on accounts.
-    pub(in crate::runner) held: Option<Box<Held>>,
+    pub(in crate::runner) held: Option<Box<Booking>>,
     /// The result from another process: its record is written, and the tool does not run again.
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
     /// The waiting call that has to be claimed before anything else is written of this one.

@@ -125,7 +125,7 @@ impl Unheard {
 }
 
 /// The amount that a call has booked on accounts since it began.
-pub(in crate::runner) struct Held {
+pub(in crate::runner) struct Booking {
     booked: Booked,
     started: Instant,
 }
@@ -137,7 +137,7 @@ pub(in crate::runner) struct Settled {
     used: Spend,
 }
 
-impl Held {
+impl Booking {
     pub(in crate::runner) fn new(booked: Booked) -> Self {
         Self { booked, started: Instant::now() }
     }

@@ -8,7 +8,7 @@ use crate::contain::discard;
 use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::{OpenCall, Phase};
-use crate::runner::ledger::accounts::{Held, size};
+use crate::runner::ledger::accounts::{Booking, size};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::telemetry;
 use crate::store::WriteHandle;
@@ -59,7 +59,7 @@ impl OpenCall {
     #[inline]
     pub(super) fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> WriteHandle {
         let Some(record) = self.record(result, stop) else { return WriteHandle::ready(Ok(())) };
-        let settled = Held::settle(self.held.take(), result);
+        let settled = Booking::settle(self.held.take(), result);
         LedgerClient(&self.run).put(record, self.attempt.as_deref(), settled, self.suspending.take())
     }
 

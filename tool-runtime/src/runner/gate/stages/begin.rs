@@ -13,7 +13,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::reserve::exhausted;
-use crate::runner::ledger::accounts::{Held, Unheard};
+use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
@@ -195,7 +195,7 @@ fn begun_with(
 ) -> Result<Beginning, Stop> {
     match begun {
         Ok(Begun::Now(booked, graph)) => {
-            open.held = booked.map(|booked| Box::new(Held::new(booked)));
+            open.held = booked.map(|booked| Box::new(Booking::new(booked)));
             if let Some(attempt) = &mut open.attempt {
                 (attempt.unheard, attempt.graph) = (None, graph);
             }
