@@ -44,6 +44,7 @@
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
 //! target `rmcp`.
 
+mod abandoned;
 mod answer;
 mod auth;
 mod authenticator;
@@ -52,7 +53,6 @@ mod calls;
 mod changes;
 mod client;
 mod delivery;
-mod deserted;
 mod error;
 mod expiry;
 mod handler;

@@ -18,7 +18,9 @@ use crate::mcp::serve::handler::{Handler, broken, full, objects_only};
 use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::raw;
 use crate::mcp::serve::shutdown::Room;
-use crate::mcp::serve::tasks::{Answered, Entered, Entering, Guest, Held, Running, Tasks, Ticket, Waiting, asking};
+use crate::mcp::serve::tasks::{
+    Answered, Entered, Entering, Guest, HeldAnswer, Running, Tasks, Ticket, Waiting, asking,
+};
 use crate::runner::ServedRun;
 use crate::runner::{CallClient, KeepsCall, RunOptions};
 
@@ -166,13 +168,13 @@ impl Handler {
         let delivery = Delivery::of(&context.extensions);
         let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled: &context.ct, delivery };
         match outbox.during(served.tasks.hold(&self.server, ticket, guest)).await? {
-            Held::Ended(result) => {
+            HeldAnswer::Ended(result) => {
                 self.session.heard(ticket.run());
                 let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;
                 answer(&result, name, &offered, objects_only(context)).map(CallToolResponse::from)
             }
-            Held::Asks(requests, state) => Ok(InputRequiredResult::new(Some(requests), Some(state)).into()),
-            Held::Waits => Ok(waits().into()),
+            HeldAnswer::Asks(requests, state) => Ok(InputRequiredResult::new(Some(requests), Some(state)).into()),
+            HeldAnswer::Waits => Ok(waits().into()),
         }
     }
 

@@ -8,14 +8,14 @@
 
 mod answers;
 mod attending;
-mod desk;
 mod entering;
 mod held;
-mod keeper;
 mod kept;
 mod question;
+mod run_tasks;
 mod running;
-mod said;
+mod status;
+mod task_runner;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,16 +26,16 @@ use rmcp::model::{DetailedTask, ErrorData, InputRequests, Task, TaskPayload};
 use crate::call::{CallId, Outcome};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
-use crate::mcp::serve::tasks::desk::{Desk, State};
-use crate::mcp::serve::tasks::kept::SavedDesk;
+use crate::mcp::serve::tasks::kept::SavedRunTasks;
+use crate::mcp::serve::tasks::run_tasks::{RunTasks, State};
 use crate::runner::ServedRuns;
 use crate::runner::{RestoreError, Run, RunOptions};
 
 use entering::Refusal;
-use said::{described, failed, object, task_id, unknown};
+use status::{described, failed, object, task_id, unknown};
 
 pub(super) use entering::{Entered, Entering, Waiting};
-pub(super) use held::{Guest, Held};
+pub(super) use held::{Guest, HeldAnswer};
 pub(super) use running::{Answered, Running, asking};
 
 /// The longest id of a task, in bytes.
@@ -43,7 +43,7 @@ const MAX_ID_BYTES: usize = 256;
 
 /// The suspended calls of a server, of all its clients together.
 pub(super) struct Tasks {
-    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    by_run: Mutex<HashMap<String, Arc<RunTasks>>>,
     limits: Limits,
 }
 
@@ -64,13 +64,13 @@ const WAITING: usize = 1024;
 
 /// A suspended call, or a running call with questions for its client.
 pub(super) struct Ticket {
-    desk: Arc<Desk>,
+    run_tasks: Arc<RunTasks>,
     call: CallId,
 }
 
 impl Tasks {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { desks: Mutex::default(), limits }
+        Self { by_run: Mutex::default(), limits }
     }
 
     /// Whether the server has tasks.
@@ -83,34 +83,39 @@ impl Tasks {
         if self.has_tasks() { self.limits.tasks } else { WAITING }
     }
 
-    fn desks(&self) -> MutexGuard<'_, HashMap<String, Arc<Desk>>> {
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn by_run(&self) -> MutexGuard<'_, HashMap<String, Arc<RunTasks>>> {
+        self.by_run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Describes a suspended call as a task.
     pub(super) async fn task(&self, server: &McpServer, ticket: &Ticket) -> Result<Task, ErrorData> {
         let look = ticket.look(server).await?.ok_or_else(unknown)?;
-        Ok(described(task_id(ticket.desk.run.id(), &ticket.call).ok_or_else(unknown)?, &look))
+        Ok(described(task_id(ticket.run_tasks.run.id(), &ticket.call).ok_or_else(unknown)?, &look))
     }
 
     /// Adds a task to those of its run. Returns the run's tasks, and whether it is the first one.
-    fn desk(&self, run: &Run, party: &RunOptions, add: impl FnOnce(&Desk)) -> Result<(Arc<Desk>, bool), Refusal> {
-        let mut desks = self.desks();
-        let theirs = desks.values().filter(|desk| desk.party.is_principal_of(party));
-        if theirs.map(|desk| desk.len()).sum::<usize>() >= self.limits.each {
+    fn run_tasks(
+        &self,
+        run: &Run,
+        party: &RunOptions,
+        add: impl FnOnce(&RunTasks),
+    ) -> Result<(Arc<RunTasks>, bool), Refusal> {
+        let mut by_run = self.by_run();
+        let theirs = by_run.values().filter(|run_tasks| run_tasks.party.is_principal_of(party));
+        if theirs.map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.limits.each {
             return Err(Refusal::Full(self.limits.each));
         }
-        if desks.values().map(|desk| desk.len()).sum::<usize>() >= self.max() {
+        if by_run.values().map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.max() {
             tracing::warn!(calls = self.max(), "as many calls of MCP clients wait as may");
             return Err(Refusal::Full(self.max()));
         }
-        let known = desks.get(run.id()).cloned();
+        let known = by_run.get(run.id()).cloned();
         let is_new = known.is_none();
-        let desk = known.unwrap_or_else(|| Arc::new(Desk::new(run.clone(), party.clone())));
-        // Added before the insertion, so that no other task sees an empty `Desk` and removes it.
-        add(&desk);
-        desks.insert(run.id().to_owned(), Arc::clone(&desk));
-        Ok((desk, is_new))
+        let run_tasks = known.unwrap_or_else(|| Arc::new(RunTasks::new(run.clone(), party.clone())));
+        // Added before the insertion, so that no other task sees an empty `RunTasks` and removes it.
+        add(&run_tasks);
+        by_run.insert(run.id().to_owned(), Arc::clone(&run_tasks));
+        Ok((run_tasks, is_new))
     }
 
     /// Returns the present state of a task.
@@ -121,11 +126,11 @@ impl Tasks {
         id: &str,
         objects_only: bool,
     ) -> Result<(DetailedTask, Run), ErrorData> {
-        let (desk, call) = self.find(server, party, id).await?;
-        let look = desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let (run_tasks, call) = self.find(server, party, id).await?;
+        let look = run_tasks.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let payload = match &look.state {
             State::Waits(pending) => TaskPayload::InputRequired {
-                input_requests: match self.own_question(&desk, &look) {
+                input_requests: match self.own_question(&run_tasks, &look) {
                     Some(key) => {
                         question::approval(&look.saved.name, pending).map(|asked| (key, asked)).into_iter().collect()
                     }
@@ -145,52 +150,61 @@ impl Tasks {
                 }
             }
         };
-        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), desk.run.clone()))
+        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), run_tasks.run.clone()))
     }
 
     /// Ends the call of a task, if it has not ended.
     pub(super) async fn cancel(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<(), ErrorData> {
-        let (desk, call) = self.find(server, party, id).await?;
-        desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
-        desk.cancel(&server.0, &call).await.map_err(|error| failed(&error))
+        let (run_tasks, call) = self.find(server, party, id).await?;
+        run_tasks.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        run_tasks.cancel(&server.0, &call).await.map_err(|error| failed(&error))
     }
 
     /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
-    async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<(Arc<Desk>, CallId), ErrorData> {
+    async fn find(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+    ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
         let (run_id, call) = id.rsplit_once('.').filter(|_| is_id).ok_or_else(unknown)?;
         let call = CallId::new(call);
-        let known = self.desks().get(run_id).cloned();
-        if let Some(desk) = known {
-            return if desk.party.is_party_of(&party) { Ok((desk, call)) } else { Err(unknown()) };
+        let known = self.by_run().get(run_id).cloned();
+        if let Some(run_tasks) = known {
+            return if run_tasks.party.is_party_of(&party) { Ok((run_tasks, call)) } else { Err(unknown()) };
         }
         let runner = &server.0.runner;
         let document =
             ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
-        let saved: SavedDesk = serde_json::from_str(&document).map_err(|_| unknown())?;
+        let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
         let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
             RestoreError::Store(error) => failed(&error),
             _ => unknown(),
         })?;
-        let desk = Arc::new(Desk::new(run, party));
-        saved.tasks.into_iter().for_each(|(id, task)| desk.add(id, task, Arc::default(), None));
-        desk.restored(document);
-        let mut desks = self.desks();
-        if let Some(faster) = desks.get(run_id) {
-            return if faster.party.is_party_of(&desk.party) { Ok((Arc::clone(faster), call)) } else { Err(unknown()) };
+        let run_tasks = Arc::new(RunTasks::new(run, party));
+        saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add(id, task, Arc::default(), None));
+        run_tasks.restored(document);
+        let mut by_run = self.by_run();
+        if let Some(faster) = by_run.get(run_id) {
+            return if faster.party.is_party_of(&run_tasks.party) {
+                Ok((Arc::clone(faster), call))
+            } else {
+                Err(unknown())
+            };
         }
-        desks.insert(run_id.to_owned(), Arc::clone(&desk));
-        drop(desks);
-        keeper::start(server, &desk);
-        Ok((desk, call))
+        by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
+        drop(by_run);
+        task_runner::start(server, &run_tasks);
+        Ok((run_tasks, call))
     }
 
     /// Removes a run whose tasks are over. Returns `false` if it has a new task.
-    fn leave(&self, desk: &Desk) -> bool {
-        let mut desks = self.desks();
-        let is_over = desk.len() == 0;
+    fn leave(&self, run_tasks: &RunTasks) -> bool {
+        let mut by_run = self.by_run();
+        let is_over = run_tasks.len() == 0;
         if is_over {
-            desks.remove(desk.run.id());
+            by_run.remove(run_tasks.run.id());
         }
         is_over
     }

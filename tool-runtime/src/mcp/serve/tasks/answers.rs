@@ -6,8 +6,8 @@ use crate::agent::{Input, QueueError, RunQueue};
 use crate::call::Question;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::handler::broken;
-use crate::mcp::serve::tasks::desk::{Desk, Look, State};
-use crate::mcp::serve::tasks::said::{failed, unknown};
+use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
+use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, question};
 use crate::runner::ServedRun;
 use crate::runner::{ApprovalDecision, RunOptions};
@@ -24,15 +24,15 @@ impl Tasks {
         id: &str,
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
-        let (desk, call) = self.find(server, party, id).await?;
-        let look = desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
-        let own = self.own_question(&desk, &look);
+        let (run_tasks, call) = self.find(server, party, id).await?;
+        let look = run_tasks.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let own = self.own_question(&run_tasks, &look);
         for (key, answer) in answers {
             if own.as_ref() == Some(&key)
                 && let State::Waits(pending) = &look.state
             {
                 if let Some(decision) = question::decision(&answer) {
-                    self.decide(server, &desk, (pending.decided(), &pending.question()), decision).await?;
+                    self.decide(server, &run_tasks, (pending.decided(), &pending.question()), decision).await?;
                 }
                 continue;
             }
@@ -40,7 +40,7 @@ impl Tasks {
             // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
             let earlier = key.strip_prefix(APPROVAL).and_then(|key| key.split_once('-')?.1.parse().ok());
             if let (Some(question), Some(decision)) = (earlier, question::decision(&answer)) {
-                self.decide(server, &desk, (&look.saved.name, &question), decision).await?;
+                self.decide(server, &run_tasks, (&look.saved.name, &question), decision).await?;
             }
         }
         Ok(())
@@ -50,31 +50,35 @@ impl Tasks {
     pub(super) async fn decide(
         &self,
         server: &McpServer,
-        desk: &Desk,
+        run_tasks: &RunTasks,
         (tool, question): (&str, &Question),
         decision: ApprovalDecision,
     ) -> Result<(), ErrorData> {
-        let Some(decider) = ServedRun(&desk.run).own_decider(tool).filter(|_| self.limits.asks) else { return Ok(()) };
+        let Some(decider) = ServedRun(&run_tasks.run).own_decider(tool).filter(|_| self.limits.asks) else {
+            return Ok(());
+        };
         // Decisions are always posted, so that this one is carried out even if this process ends now.
         let input = Input::new().decide(question, decision, &decider);
-        let posted = RunQueue::new(&server.0.runner).post(desk.run.id(), ServedRun(&desk.run).tenant(), &input).await;
+        let posted =
+            RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
         // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
             && !matches!(error, QueueError::Refused(_))
         {
-            tracing::warn!(run = desk.run.id(), error = error.code(), "a decision of an MCP client was not kept");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision of an MCP client was not kept");
             return Err(broken());
         }
-        desk.changed.notify_one();
+        run_tasks.changed.notify_one();
         Ok(())
     }
 
     /// Returns the key of the question whether the call may run. `None` if the call is not suspended, or the server may
     /// not ask its client. The key contains the [`Question`](crate::call::Question), so a late answer cannot decide on
     /// the next call of a graph, even in another process.
-    pub(super) fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
+    pub(super) fn own_question(&self, run_tasks: &RunTasks, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
-        let may = self.limits.asks && look.saved.asks && ServedRun(&desk.run).own_decider(pending.decided()).is_some();
+        let may =
+            self.limits.asks && look.saved.asks && ServedRun(&run_tasks.run).own_decider(pending.decided()).is_some();
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
     }
 }

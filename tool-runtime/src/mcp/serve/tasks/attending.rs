@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::call::CallId;
 use crate::capability::Capabilities;
-use crate::mcp::serve::tasks::desk::{Desk, Told};
+use crate::mcp::serve::tasks::run_tasks::{Reported, RunTasks};
 
 /// How many requests of one call may be held at the same time.
 const ATTENDED: usize = 8;
@@ -17,24 +17,24 @@ const ARRIVES: Duration = Duration::from_secs(1);
 
 /// A request that is held until a call ends.
 pub(super) struct Attending {
-    desk: Arc<Desk>,
+    run_tasks: Arc<RunTasks>,
     id: CallId,
 }
 
 impl Drop for Attending {
     fn drop(&mut self) {
-        if let Some(entry) = self.desk.calls().get_mut(&self.id) {
+        if let Some(entry) = self.run_tasks.calls().get_mut(&self.id) {
             entry.attended = entry.attended.saturating_sub(1);
             if entry.attended == 0 {
                 entry.offers = Capabilities::new();
             }
         }
         // A task whose client has received the result can be removed now.
-        self.desk.changed.notify_one();
+        self.run_tasks.changed.notify_one();
     }
 }
 
-impl Desk {
+impl RunTasks {
     /// Holds a request until the call ends or the returned guard is dropped. `None` if too many requests are held.
     pub(super) fn attend(self: &Arc<Self>, id: &CallId, offers: Capabilities) -> Option<Attending> {
         let mut calls = self.calls();
@@ -44,7 +44,7 @@ impl Desk {
         drop(calls);
         // A decision that was posted while no request was held is carried out now.
         self.changed.notify_one();
-        Some(Attending { desk: Arc::clone(self), id: id.clone() })
+        Some(Attending { run_tasks: Arc::clone(self), id: id.clone() })
     }
 
     /// Whether an approval of the call waits until its client repeats the call.
@@ -54,14 +54,14 @@ impl Desk {
 
     /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a
     /// moment to arrive; if its client does not read it, another request gets it.
-    pub(super) async fn is_told(&self, id: &CallId) -> bool {
+    pub(super) async fn is_reported(&self, id: &CallId) -> bool {
         let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
         loop {
             news.borrow_and_update();
-            let told = self.calls().get(id).map(|entry| (entry.told, entry.attended));
-            match told {
-                Some((Told::Yes, 0)) => return true,
-                Some((Told::Sent, 0)) => {}
+            let reported = self.calls().get(id).map(|entry| (entry.reported, entry.attended));
+            match reported {
+                Some((Reported::Yes, 0)) => return true,
+                Some((Reported::Sent, 0)) => {}
                 _ => return false,
             }
             if timeout_at(late, news.changed()).await.is_err() {
@@ -74,18 +74,18 @@ impl Desk {
     /// it.
     pub(super) fn tells(&self, id: &CallId) {
         if let Some(entry) = self.calls().get_mut(id)
-            && entry.told == Told::No
+            && entry.reported == Reported::No
         {
-            entry.told = Told::Sent;
+            entry.reported = Reported::Sent;
         }
     }
 
     /// Records whether that answer arrived. If it was lost, the next request gets it.
-    pub(super) fn told(&self, id: &CallId, has_arrived: bool) {
+    pub(super) fn reported(&self, id: &CallId, has_arrived: bool) {
         if let Some(entry) = self.calls().get_mut(id)
-            && entry.told != Told::Yes
+            && entry.reported != Reported::Yes
         {
-            entry.told = if has_arrived { Told::Yes } else { Told::No };
+            entry.reported = if has_arrived { Reported::Yes } else { Reported::No };
         }
         self.changed();
     }

@@ -12,10 +12,10 @@ use rmcp::model::ErrorData;
 
 use crate::call::CallId;
 use crate::mcp::serve::handler::broken;
-use crate::mcp::serve::tasks::desk::Desk;
-use crate::mcp::serve::tasks::kept::{SavedDesk, SavedTask};
-use crate::mcp::serve::tasks::said::{task_id, too_many};
-use crate::mcp::serve::tasks::{Ticket, keeper};
+use crate::mcp::serve::tasks::kept::{SavedRunTasks, SavedTask};
+use crate::mcp::serve::tasks::run_tasks::RunTasks;
+use crate::mcp::serve::tasks::status::{task_id, too_many};
+use crate::mcp::serve::tasks::{Ticket, task_runner};
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRun;
 use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
@@ -43,8 +43,8 @@ enum State {
     /// It is not suspended yet, and may never be.
     Outside,
     /// It is being written.
-    Enters(Arc<Desk>, CallId),
-    Waits(Arc<Desk>, CallId),
+    Enters(Arc<RunTasks>, CallId),
+    Waits(Arc<RunTasks>, CallId),
     Refused(Refusal),
 }
 
@@ -82,18 +82,18 @@ impl Entering {
     /// # Errors
     /// The limit of suspended calls is reached, or the store failed. The call is not suspended.
     pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
-        let (desk, call) = match &*self.state() {
+        let (run_tasks, call) = match &*self.state() {
             State::Outside | State::Enters(..) => return Ok(Entered::Nothing),
             State::Refused(Refusal::Full(limit)) => return Err(too_many(*limit)),
             State::Refused(Refusal::Failed) => return Err(broken()),
             State::Refused(Refusal::Taken) => return Ok(Entered::Taken),
-            State::Waits(desk, call) => (Arc::clone(desk), call.clone()),
+            State::Waits(run_tasks, call) => (Arc::clone(run_tasks), call.clone()),
         };
         // The run may be stored already, without this call.
-        if let Err(error) = desk.save(&server.0).await {
-            tracing::warn!(run = desk.run.id(), error = error.code(), "a call that waits is not described yet");
+        if let Err(error) = run_tasks.save(&server.0).await {
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a call that waits is not described yet");
         }
-        Ok(Entered::Waits(Ticket { desk, call }))
+        Ok(Entered::Waits(Ticket { run_tasks, call }))
     }
 }
 
@@ -115,34 +115,34 @@ impl KeepsCall for Entering {
             asked_as: asked_as.clone(),
         };
         // A call that ran, and had a question for its client, is a task already.
-        let known = server.0.tasks.desks().get(run.id()).cloned();
-        if known.is_some_and(|desk| desk.waits(&id, &saved)) {
+        let known = server.0.tasks.by_run().get(run.id()).cloned();
+        if known.is_some_and(|run_tasks| run_tasks.waits(&id, &saved)) {
             return Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, None)));
         }
         // Added before the write, so that a request that finds the call in the store finds it here, too.
-        let add = |desk: &Desk| desk.add(id.clone(), saved.clone(), Arc::default(), None);
-        let (desk, is_new) = match server.0.tasks.desk(run, party, add) {
+        let add = |run_tasks: &RunTasks| run_tasks.add(id.clone(), saved.clone(), Arc::default(), None);
+        let (run_tasks, is_new) = match server.0.tasks.run_tasks(run, party, add) {
             Ok(entered) => entered,
             Err(refusal) => {
                 *self.state() = State::Refused(refusal);
                 return Ok(None);
             }
         };
-        *self.state() = State::Enters(Arc::clone(&desk), id.clone());
+        *self.state() = State::Enters(Arc::clone(&run_tasks), id.clone());
         if is_new {
-            keeper::start(&server, &desk);
+            task_runner::start(&server, &run_tasks);
         }
-        let named = asked_as.as_ref().map(|asked_as| (asked_as, desk.named(&id)));
+        let named = asked_as.as_ref().map(|asked_as| (asked_as, run_tasks.named(&id)));
         Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, named)))
     }
 
     fn entered(&self, waits: Option<bool>) {
         let mut state = self.state();
         *state = match std::mem::replace(&mut *state, State::Outside) {
-            State::Enters(desk, call) if waits == Some(true) => State::Waits(desk, call),
-            State::Enters(desk, call) => {
-                desk.remove(&call);
-                desk.changed.notify_one();
+            State::Enters(run_tasks, call) if waits == Some(true) => State::Waits(run_tasks, call),
+            State::Enters(run_tasks, call) => {
+                run_tasks.remove(&call);
+                run_tasks.changed.notify_one();
                 if waits.is_some() { State::Refused(Refusal::Taken) } else { State::Outside }
             }
             before => before,
@@ -152,15 +152,15 @@ impl KeepsCall for Entering {
 
 impl Drop for Entering {
     fn drop(&mut self) {
-        if let State::Enters(desk, call) = &*self.state() {
-            desk.remove(call);
-            desk.changed.notify_one();
+        if let State::Enters(run_tasks, call) = &*self.state() {
+            run_tasks.remove(call);
+            run_tasks.changed.notify_one();
         }
     }
 }
 
 /// Returns the document of a run in which this call is suspended.
 async fn document(run: &Run, call: &CallId, saved: SavedTask) -> Result<Arc<str>, StoreError> {
-    let kept = SavedDesk { run: run.snapshot().await?, tasks: BTreeMap::from([(call.clone(), saved)]) };
+    let kept = SavedRunTasks { run: run.snapshot().await?, tasks: BTreeMap::from([(call.clone(), saved)]) };
     serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))
 }

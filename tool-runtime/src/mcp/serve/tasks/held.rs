@@ -24,10 +24,10 @@ use crate::capability::{Capabilities, ClientError, Elicit, Progress};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::shutdown::Room;
-use crate::mcp::serve::tasks::desk::{Desk, Look, State};
 use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
-use crate::mcp::serve::tasks::said::{failed, unknown};
+use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
+use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question};
 use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, Run, RunOptions};
@@ -77,7 +77,7 @@ impl Guest<'_> {
 }
 
 /// The answer to a held request.
-pub(in crate::mcp::serve) enum Held {
+pub(in crate::mcp::serve) enum HeldAnswer {
     /// The call has ended.
     Ended(Box<ToolExecResult>),
     /// The client has to answer questions, and returns with this state.
@@ -90,11 +90,11 @@ type Answer<'a> = Pin<Box<dyn Future<Output = Option<ApprovalDecision>> + Send +
 
 impl Ticket {
     pub(in crate::mcp::serve) fn run(&self) -> &Run {
-        &self.desk.run
+        &self.run_tasks.run
     }
 
     pub(super) async fn look(&self, server: &McpServer) -> Result<Option<Look>, ErrorData> {
-        self.desk.look(&server.0, &self.call).await.map_err(|error| failed(&error))
+        self.run_tasks.look(&server.0, &self.call).await.map_err(|error| failed(&error))
     }
 }
 
@@ -106,8 +106,8 @@ impl Tasks {
         party: RunOptions,
         (state, name): (&str, &str),
     ) -> Result<Ticket, ErrorData> {
-        let (desk, call) = self.find(server, party, state).await?;
-        let ticket = Ticket { desk, call };
+        let (run_tasks, call) = self.find(server, party, state).await?;
+        let ticket = Ticket { run_tasks, call };
         let look = ticket.look(server).await?.filter(|look| look.saved.name == name);
         look.map(|_| ticket).ok_or_else(unknown)
     }
@@ -122,9 +122,9 @@ impl Tasks {
         let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
-        if let Ok((desk, call)) = self.find(server, party.clone(), &known).await {
-            if !desk.has(&call)
-                && let Some(pending) = desk.run.pending(&call).await.map_err(|error| failed(&error))?
+        if let Ok((run_tasks, call)) = self.find(server, party.clone(), &known).await {
+            if !run_tasks.has(&call)
+                && let Some(pending) = run_tasks.run.pending(&call).await.map_err(|error| failed(&error))?
             {
                 // Its server was killed before it could store the description of the call.
                 let saved = SavedTask {
@@ -134,10 +134,10 @@ impl Tasks {
                     asks: waiting.asks,
                     asked_as: Some(Arc::clone(asked_as)),
                 };
-                desk.add(call.clone(), saved, Arc::default(), None);
+                run_tasks.add(call.clone(), saved, Arc::default(), None);
             }
-            let ticket = Ticket { desk, call };
-            if !ticket.desk.is_told(&ticket.call).await && ticket.look(server).await?.is_some() {
+            let ticket = Ticket { run_tasks, call };
+            if !ticket.run_tasks.is_reported(&ticket.call).await && ticket.look(server).await?.is_some() {
                 return Ok(Some(ticket));
             }
         }
@@ -152,12 +152,12 @@ impl Tasks {
         server: &McpServer,
         ticket: &Ticket,
         guest: Guest<'_>,
-    ) -> Result<Held, ErrorData> {
-        let Ticket { desk, call } = ticket;
+    ) -> Result<HeldAnswer, ErrorData> {
+        let Ticket { run_tasks, call } = ticket;
         let closing = server.0.calls.closing();
-        let (mut news, mut has_left) = (desk.news(), false);
-        let Some(_attending) = desk.attend(call, guest.offers.clone()) else { return Ok(Held::Waits) };
-        let Ok(room) = server.0.calls.listen() else { return Ok(Held::Waits) };
+        let (mut news, mut has_left) = (run_tasks.news(), false);
+        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else { return Ok(HeldAnswer::Waits) };
+        let Ok(room) = server.0.calls.listen() else { return Ok(HeldAnswer::Waits) };
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
@@ -169,28 +169,33 @@ impl Tasks {
                 State::Ended(result) => {
                     let result = Box::new(result.clone());
                     if !guest.is_gone() {
-                        desk.tells(call);
-                        let told = Told { server: server.clone(), desk: Arc::clone(desk), call: call.clone(), room };
+                        run_tasks.tells(call);
+                        let reported = Reported {
+                            server: server.clone(),
+                            run_tasks: Arc::clone(run_tasks),
+                            call: call.clone(),
+                            room,
+                        };
                         match &guest.delivery {
-                            Some(delivery) => delivery.then(|has_left| told.told(has_left)),
-                            None => told.told(true),
+                            Some(delivery) => delivery.then(|has_left| reported.reported(has_left)),
+                            None => reported.reported(true),
                         }
                     }
-                    return Ok(Held::Ended(result));
+                    return Ok(HeldAnswer::Ended(result));
                 }
                 State::Works => {
                     let open = look.questions.requests();
                     if guest.takes_questions && !open.is_empty() {
-                        return Ok(Held::Asks(open, desk.named(call).to_string()));
+                        return Ok(HeldAnswer::Asks(open, run_tasks.named(call).to_string()));
                     }
                 }
                 State::Waits(waits) => {
-                    if let Some(key) = self.own_question(desk, &look).filter(|key| !asked.contains(key)) {
+                    if let Some(key) = self.own_question(run_tasks, &look).filter(|key| !asked.contains(key)) {
                         if guest.takes_questions
                             && let Some(question) = question::approval(&look.saved.name, waits)
                         {
-                            let state = desk.named(call).to_string();
-                            return Ok(Held::Asks(InputRequests::from_iter([(key, question)]), state));
+                            let state = run_tasks.named(call).to_string();
+                            return Ok(HeldAnswer::Asks(InputRequests::from_iter([(key, question)]), state));
                         }
                         if let Some(elicit) = guest.elicit.clone() {
                             let (message, form) = question::asked(&look.saved.name, waits);
@@ -201,7 +206,7 @@ impl Tasks {
                     }
                     let now = Instant::now();
                     if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
-                        return Ok(Held::Waits);
+                        return Ok(HeldAnswer::Waits);
                     }
                 }
             }
@@ -224,7 +229,7 @@ impl Tasks {
                     asking = None;
                     (until, carried) = (held, Instant::now() + CARRIED);
                     if let (Some(decision), State::Waits(waits)) = (decision, &look.state) {
-                        self.decide(server, desk, (waits.decided(), &waits.question()), decision).await?;
+                        self.decide(server, run_tasks, (waits.decided(), &waits.question()), decision).await?;
                     }
                 }
                 () = sleep_until(next) => {
@@ -238,48 +243,52 @@ impl Tasks {
                 () = guest.gone(), if !has_left => {
                     // Without `asked_as` no later request can find this call, so it is cancelled.
                     if look.saved.asked_as.is_none() {
-                        desk.cancel(&server.0, call).await.map_err(|error| failed(&error))?;
+                        run_tasks.cancel(&server.0, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
                         // Keep waiting: the end of the call is stored for the same request. An answer now would report
                         // a running call as not run.
                         has_left = true;
                         continue;
                     }
-                    return Ok(Held::Waits);
+                    return Ok(HeldAnswer::Waits);
                 }
-                () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(Held::Waits),
+                () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(HeldAnswer::Waits),
             }
         }
     }
 
     /// Whether a decision on a suspended call is in the post of its run.
-    async fn is_posted(&self, server: &McpServer, Ticket { desk, call }: &Ticket) -> Result<bool, ErrorData> {
-        let posts = ServedRuns(&server.0.runner).posted_to(&desk.run).await.map_err(|error| failed(&error))?;
+    async fn is_posted(&self, server: &McpServer, Ticket { run_tasks, call }: &Ticket) -> Result<bool, ErrorData> {
+        let posts = ServedRuns(&server.0.runner).posted_to(&run_tasks.run).await.map_err(|error| failed(&error))?;
         let decides = |input: Input| input.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
     }
 }
 
 /// The end of a call that is being delivered to a client.
-struct Told {
+struct Reported {
     server: McpServer,
-    desk: Arc<Desk>,
+    run_tasks: Arc<RunTasks>,
     call: CallId,
     /// A server that is closing waits until this is dropped.
     room: Room,
 }
 
-impl Told {
+impl Reported {
     /// Records the delivery. After a complete answer the same call is a new one; a lost answer is repeated for it.
-    fn told(self, has_arrived: bool) {
-        let Self { server, desk, call, room } = self;
-        let asked_as = desk.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
-        desk.told(&call, has_arrived);
+    fn reported(self, has_arrived: bool) {
+        let Self { server, run_tasks, call, room } = self;
+        let asked_as = run_tasks.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
+        run_tasks.reported(&call, has_arrived);
         let (Some(asked_as), Ok(runtime), true) = (asked_as, Handle::try_current(), has_arrived) else { return };
         runtime.spawn(async move {
-            let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, desk.named(&call)).await;
+            let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, run_tasks.named(&call)).await;
             if let Err(error) = forgotten {
-                tracing::warn!(run = desk.run.id(), error = error.code(), "a call that is over could not be forgotten");
+                tracing::warn!(
+                    run = run_tasks.run.id(),
+                    error = error.code(),
+                    "a call that is over could not be forgotten"
+                );
             }
             drop(room);
         });

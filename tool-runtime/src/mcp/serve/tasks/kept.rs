@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
 use crate::mcp::serve::Served;
-use crate::mcp::serve::tasks::desk::Desk;
+use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::runner::RunSnapshot;
 use crate::runner::ServedRun;
 use crate::runner::ServedRuns;
@@ -33,18 +33,18 @@ pub(super) struct SavedTask {
 /// The document of a run in the store.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SavedDesk {
+pub(super) struct SavedRunTasks {
     pub(super) run: RunSnapshot,
     pub(super) tasks: BTreeMap<CallId, SavedTask>,
 }
 
-impl Desk {
+impl RunTasks {
     /// Stores the tasks, so that decisions can be posted to their run and other processes find them.
     pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
         let mut tasks = self.saved();
         loop {
             let run = self.run.snapshot().await?;
-            let document = serde_json::to_string(&SavedDesk { run, tasks: tasks.clone() });
+            let document = serde_json::to_string(&SavedRunTasks { run, tasks: tasks.clone() });
             let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
             ServedRuns(&served.runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);

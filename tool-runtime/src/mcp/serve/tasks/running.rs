@@ -14,10 +14,10 @@ use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::client::{Quiet, fills_in_forms};
 use crate::mcp::serve::handler::broken;
-use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
-use crate::mcp::serve::tasks::{Tasks, Ticket, keeper, task_id};
+use crate::mcp::serve::tasks::run_tasks::RunTasks;
+use crate::mcp::serve::tasks::{Tasks, Ticket, task_id, task_runner};
 use crate::runner::ServedRuns;
 use crate::runner::{Run, RunOptions};
 
@@ -91,26 +91,26 @@ impl Tasks {
         let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
         let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true, asked_as: None };
         let (questions, cancellation) = (Arc::clone(&running.questions), running.cancellation.clone());
-        let add = |desk: &Desk| desk.add(running.call.clone(), saved, questions, Some(cancellation));
-        let Ok((desk, is_new)) = self.desk(&running.run, &running.party, add) else { return Err(running) };
+        let add = |run_tasks: &RunTasks| run_tasks.add(running.call.clone(), saved, questions, Some(cancellation));
+        let Ok((run_tasks, is_new)) = self.run_tasks(&running.run, &running.party, add) else { return Err(running) };
         if is_new {
-            keeper::start(server, &desk);
+            task_runner::start(server, &run_tasks);
         }
         running.quiet.close();
-        let ticket = Ticket { desk: Arc::clone(&desk), call: running.call.clone() };
-        tokio::spawn(settle(server.clone(), desk, running.call, running.ended));
+        let ticket = Ticket { run_tasks: Arc::clone(&run_tasks), call: running.call.clone() };
+        tokio::spawn(settle(server.clone(), run_tasks, running.call, running.ended));
         Ok(ticket)
     }
 }
 
 /// Stores the result of a call for its client.
-async fn settle(server: McpServer, desk: Arc<Desk>, call: CallId, ended: JoinHandle<ToolExecResult>) {
+async fn settle(server: McpServer, run_tasks: Arc<RunTasks>, call: CallId, ended: JoinHandle<ToolExecResult>) {
     match ended.await {
-        Ok(result) => desk.ended(&call, &result, ServedRuns(&server.0.runner).now()),
+        Ok(result) => run_tasks.ended(&call, &result, ServedRuns(&server.0.runner).now()),
         // The call panicked; its record has the outcome.
-        Err(_) => desk.remove(&call),
+        Err(_) => run_tasks.remove(&call),
     }
-    desk.changed.notify_one();
+    run_tasks.changed.notify_one();
 }
 
 /// Lets the tool of a call ask questions.

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::call::{CallId, Outcome};
 use crate::mcp::serve::handler::{SERVER_ERROR, broken};
 use crate::mcp::serve::tasks::MAX_ID_BYTES;
-use crate::mcp::serve::tasks::desk::{Look, State};
+use crate::mcp::serve::tasks::run_tasks::{Look, State};
 use crate::store::StoreError;
 
 /// How often a client should poll, in milliseconds.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::agent::Input;
 use crate::contain::awaited;
-use crate::mcp::serve::tasks::desk::Desk;
+use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, ResumeError};
@@ -18,64 +18,64 @@ use crate::store::{Key, Post, Store};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts the task runner, which ends with the tasks of the run, and with the server.
-pub(super) fn start(server: &McpServer, desk: &Arc<Desk>) {
-    tokio::spawn(keep(Arc::downgrade(&server.0), Arc::clone(desk)));
+pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
+    tokio::spawn(keep(Arc::downgrade(&server.0), Arc::clone(run_tasks)));
 }
 
-async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
+async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     // A message stays in the post until it has had its effect. A task of its own carries it out meanwhile.
-    let (mut carrying, mut taken) = (JoinSet::new(), HashSet::new());
+    let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
     loop {
         let Some(served) = server.upgrade() else { return };
         if served.calls.closing().is_cancelled() {
             break;
         }
-        match ServedRuns(&served.runner).posted_to(&desk.run).await {
+        match ServedRuns(&served.runner).posted_to(&run_tasks.run).await {
             Ok(posts) => {
                 for (key, post) in posts {
-                    if !is_left(&desk, &post) && taken.insert(key.id().clone()) {
-                        carrying.spawn(carry(Arc::clone(&served), Arc::clone(&desk), key, post));
+                    if !is_left(&run_tasks, &post) && taken.insert(key.id().clone()) {
+                        deciding.spawn(carry_out(Arc::clone(&served), Arc::clone(&run_tasks), key, post));
                     }
                 }
             }
             Err(error) => {
-                tracing::warn!(run = desk.run.id(), error = error.code(), "decisions on tasks could not be read");
+                tracing::warn!(run = run_tasks.run.id(), error = error.code(), "decisions on tasks could not be read");
             }
         }
-        if desk.tidy(&served).await && carrying.is_empty() && served.tasks.leave(&desk) {
-            desk.forget(&served).await;
+        if run_tasks.tidy(&served).await && deciding.is_empty() && served.tasks.leave(&run_tasks) {
+            run_tasks.forget(&served).await;
             return;
         }
         let (store, closing) = (Arc::clone(served.runner.store()), served.calls.closing().clone());
         drop(served);
         tokio::select! {
-            Some(ended) = carrying.join_next(), if !carrying.is_empty() => {
+            Some(ended) = deciding.join_next(), if !deciding.is_empty() => {
                 if let Ok(post) = ended {
                     taken.remove(&post);
                 }
             }
             () = changed(&*store) => {}
-            () = desk.changed.notified() => {}
+            () = run_tasks.changed.notified() => {}
             () = closing.cancelled() => break,
         }
     }
     // Closing the server waits for these tasks, and cancels calls that take too long.
-    while carrying.join_next().await.is_some() {}
+    while deciding.join_next().await.is_some() {}
 }
 
 /// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
 /// the call, so that no effect happens without a client that waits for it.
-fn is_left(desk: &Desk, post: &Post) -> bool {
+fn is_left(run_tasks: &RunTasks, post: &Post) -> bool {
     let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
     let runs = |decision: &ApprovalDecision| !matches!(decision, ApprovalDecision::Deny(_));
-    input.into_decisions().iter().any(|(question, decision, _)| runs(decision) && desk.is_left(question.call_id()))
+    input.into_decisions().iter().any(|(question, decision, _)| runs(decision) && run_tasks.is_left(question.call_id()))
 }
 
 /// Carries out a message, and removes it. Returns its id.
-async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Arc<str> {
+async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, key: Key, post: Post) -> Arc<str> {
     let id = Arc::clone(key.id());
     let is_done = match served.calls.begin() {
-        Ok(_running) => carried(&served, &desk, key, &post).await,
+        Ok(_running) => was_carried_out(&served, &run_tasks, key, &post).await,
         Err(_) => false,
     };
     if !is_done {
@@ -86,24 +86,24 @@ async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Ar
 }
 
 /// Carries out the decisions of a message. Returns whether none is left to do.
-async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
+async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Input>(&post.body) {
         Ok(input) => {
             for (question, decision, decider) in input.into_decisions() {
                 // A refused decision is done: it has a record.
                 if let Err(ResumeError::Store(error)) =
-                    Box::pin(desk.decide(served, &question, decision, &decider)).await
+                    Box::pin(run_tasks.decide(served, &question, decision, &decider)).await
                 {
-                    tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
+                    tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
                     return false;
                 }
             }
         }
-        Err(_) => tracing::warn!(run = desk.run.id(), "what was posted cannot be read; it is dropped"),
+        Err(_) => tracing::warn!(run = run_tasks.run.id(), "what was posted cannot be read; it is dropped"),
     }
     let taken = ServedRuns(&served.runner).took(key).await;
     if let Err(error) = &taken {
-        tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
+        tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision could not be removed");
     }
     taken.is_ok()
 }

@@ -1,4 +1,4 @@
-//! [`Desk`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
+//! [`RunTasks`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::store::{PendingCall, StoreError};
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// The tasks of one run.
-pub(super) struct Desk {
+pub(super) struct RunTasks {
     pub(super) run: Run,
     /// The owner of the tasks.
     pub(super) party: RunOptions,
@@ -50,12 +50,12 @@ pub(super) struct Entry {
     /// The capabilities that the client of the last held request offers to the tool.
     pub(super) offers: Capabilities,
     /// Whether a request was answered with the end of the call.
-    pub(super) told: Told,
+    pub(super) reported: Reported,
 }
 
 /// Whether the end of a call reached a client that knows no tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Reported {
     No,
     /// A request is being answered with it.
     Sent,
@@ -80,7 +80,7 @@ pub(super) enum State {
     Ended(ToolExecResult),
 }
 
-impl Desk {
+impl RunTasks {
     pub(super) fn new(run: Run, party: RunOptions) -> Self {
         let (calls, kept) = (Mutex::default(), Mutex::default());
         Self { run, party, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
@@ -104,8 +104,17 @@ impl Desk {
     ) {
         let (updated, running) = (saved.created, running.map(|running| (running, 1)));
         let (attended, offers) = (0, Capabilities::new());
-        let entry =
-            Entry { saved, updated, asked: 0, questions, running, ended: None, attended, offers, told: Told::No };
+        let entry = Entry {
+            saved,
+            updated,
+            asked: 0,
+            questions,
+            running,
+            ended: None,
+            attended,
+            offers,
+            reported: Reported::No,
+        };
         self.calls().insert(id, entry);
     }
 
@@ -207,7 +216,7 @@ impl Desk {
             cancellation = token.clone();
         }
         // Clears `running` even if this future is dropped: while it is set, the store is not queried for the call.
-        let _stopped = Stopped { desk: self, id };
+        let _stopped = Stopped { run_tasks: self, id };
         let cancelled = Arc::new(cancellation.clone());
         let client = CallClient { is_offered: true, offers, cancellation: cancelled, server: None };
         let resumed = self.run.resume_for(Some(Box::new(client)), question, decision, decider);
@@ -263,8 +272,8 @@ impl Desk {
         let is_empty = {
             let mut calls = self.calls();
             calls.retain(|id, entry| {
-                let is_told = entry.told == Told::Yes && entry.attended == 0;
-                let stays = !is_told && now < entry.until() || entry.running.is_some();
+                let is_reported = entry.reported == Reported::Yes && entry.attended == 0;
+                let stays = !is_reported && now < entry.until() || entry.running.is_some();
                 if !stays && let Some(asked_as) = &entry.saved.asked_as {
                     over.push((Arc::clone(asked_as), self.named(id)));
                 }
@@ -296,16 +305,16 @@ impl Entry {
 
 /// A guard that clears the mark of a decision being carried out here when it is dropped.
 struct Stopped<'a> {
-    desk: &'a Desk,
+    run_tasks: &'a RunTasks,
     id: &'a CallId,
 }
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        if let Some(entry) = self.desk.calls().get_mut(self.id) {
+        if let Some(entry) = self.run_tasks.calls().get_mut(self.id) {
             let others = entry.running.take().filter(|(_, decisions)| *decisions > 1);
             entry.running = others.map(|(token, decisions)| (token, decisions - 1));
         }
-        self.desk.news.send_replace(());
+        self.run_tasks.news.send_replace(());
     }
 }
