@@ -39,7 +39,7 @@ impl From<Balance> for Account {
 
 impl Account {
     /// The account in words: `principal, until ..: calls 3 of 10`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let until = self.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
         let amount = |(key, Amount { used, limit }): (&&str, &Amount)| format!("{key} {used} of {limit}");
         let amounts: Vec<_> = self.amounts.iter().map(amount).collect();

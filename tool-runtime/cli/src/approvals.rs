@@ -22,7 +22,7 @@ use waiting::Place;
 
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::saved::Desk;
+use crate::saved::ConversationFiles;
 use crate::session::{Cli, Who};
 use crate::{input, values};
 
@@ -153,7 +153,7 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
     match place {
         Place::Document { id: document, .. } => {
             let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
-            let (kept, document) = Desk::of(cli).open(&document)?;
+            let (kept, document) = ConversationFiles::of(cli).open(&document)?;
             let waiting = document.waiting().find(|waiting| waiting.call_id == call.call_id).cloned();
             let call: PendingCall = waiting.ok_or_else(|| unknown(id))?;
             here::decide(cli, (kept, document), (&call, &question), decision, &decider, endpoint).await

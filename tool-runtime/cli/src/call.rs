@@ -9,7 +9,7 @@ use tool_runtime::store::AuditRecord;
 
 use crate::attend::cancellable;
 use crate::exit::{Exit, Failure};
-use crate::saved::{Desk, Document};
+use crate::saved::{ConversationFiles, Document};
 use crate::session::{Cli, Session};
 use crate::terminal::json;
 use crate::text::nearest;
@@ -110,8 +110,8 @@ async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: 
 
 /// Keeps a call that waits, so that it can be decided later.
 async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecResult) -> Result<(), Failure> {
-    let desk = Desk::of(cli);
-    let mut kept = desk.create(format!("call {name}"));
+    let files = ConversationFiles::of(cli);
+    let mut kept = files.create(format!("call {name}"));
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
     let (app, id) = (cli.app.name, &result.call_id());
     terminal::note(&match result.outcome() {

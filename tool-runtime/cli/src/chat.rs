@@ -1,8 +1,8 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
+mod autosave;
 mod ended;
 mod file;
-mod keeper;
 mod line;
 mod model;
 mod question;
@@ -11,7 +11,7 @@ mod screen;
 mod start;
 mod talk;
 
-pub(super) use keeper::Keeper;
+pub(super) use autosave::Autosave;
 pub(super) use model::{agent, offline};
 pub(super) use screen::{JsonLines, Screen};
 pub(super) use talk::Talk;
@@ -89,8 +89,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     };
     let options = gate.options(Some(sink));
     let named = (&chat, title(&prompts));
-    let (conversation, keeper) = start::conversation(cli, &gate, &agent, options, named).await?;
-    let mut talk = Talk::new(cli, gate, conversation, keeper);
+    let (conversation, autosave) = start::conversation(cli, &gate, &agent, options, named).await?;
+    let mut talk = Talk::new(cli, gate, conversation, autosave);
     talk.interactive = interactive;
     talk.files = files;
     talk.schema = schema;
@@ -104,7 +104,7 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let document = LastLine { summary, gravest, accounts, turns: talk.conversation.turns() };
         terminal::line(&terminal::json(&document)?);
     } else if interactive {
-        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.keeper.id()));
+        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.autosave.id()));
     }
     Ok(talk.exit())
 }

@@ -124,7 +124,7 @@ impl<'a> Row<'a> {
     }
 
     /// A sentence that describes the effect of the grant.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
         let uses = match self.uses {
             None => String::new(),

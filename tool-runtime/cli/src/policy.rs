@@ -62,7 +62,7 @@ pub(crate) fn policy(cli: &Cli<'_>, action: Policy) -> Result<Exit, Failure> {
 }
 
 /// A decision as text: the verdict and its rule.
-fn told(decision: &Decision) -> String {
+fn describe(decision: &Decision) -> String {
     format!("{} ({})", decision.verdict, decision.rule)
 }
 

@@ -57,9 +57,9 @@ impl Document {
 }
 
 /// The folder with the documents.
-pub(super) struct Desk(PathBuf);
+pub(super) struct ConversationFiles(PathBuf);
 
-impl Desk {
+impl ConversationFiles {
     pub(super) fn of(cli: &Cli<'_>) -> Self {
         Self(cli.settings.data.join(FOLDER))
     }

@@ -192,15 +192,15 @@ const VERSION: i64 = 1;
 /// The interval between attempts to open an unavailable database.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Opens the store, and retries while the database is unavailable. Returns `None` if `told` resolves first.
+/// Opens the store, and retries while the database is unavailable. Returns `None` if `ended` resolves first.
 pub(super) async fn opened(
     cli: &Cli<'_>,
     patience: Duration,
-    told: impl Future<Output = ()>,
+    ended: impl Future<Output = ()>,
 ) -> Option<Result<Gate, Failure>> {
     let until = Instant::now() + patience;
     let mut is_noted = false;
-    let mut told = std::pin::pin!(told);
+    let mut ended = std::pin::pin!(ended);
     loop {
         let failure = match cli.open().await {
             Err(failure) if failure.code == "store_unavailable" && Instant::now() < until => failure,
@@ -210,7 +210,7 @@ pub(super) async fn opened(
             terminal::note(&format!("{}; the worker waits for it for {patience:?}", failure.message));
             is_noted = true;
         }
-        if tokio::time::timeout(RETRY, told.as_mut()).await.is_ok() {
+        if tokio::time::timeout(RETRY, ended.as_mut()).await.is_ok() {
             return None;
         }
     }

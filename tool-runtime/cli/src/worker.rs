@@ -300,7 +300,7 @@ fn print(shown: &Shown<'_>) {
     let calls: Vec<_> = calls.iter().map(|(outcome, times)| format!("{times} {outcome}")).collect();
     let calls = if calls.is_empty() { "none".to_owned() } else { calls.join(", ") };
     terminal::line(&format!("  calls: {calls}; tokens: {}; cost: {cost}", usage.total()));
-    shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.told())));
+    shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.describe())));
 }
 
 /// Returns the exit for the state of a conversation, by what it waits for.

@@ -8,7 +8,7 @@ use tool_runtime::store::PendingCall;
 use crate::approvals::{Decision, exit_of, posted};
 use crate::attend::cancellable;
 use crate::chat;
-use crate::chat::{Keeper, Talk};
+use crate::chat::{Autosave, Talk};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::{Document, Kept};
@@ -35,7 +35,7 @@ pub(super) async fn decide(
     let options = gate.options_of(pending, Some(chat::events(cli)));
     let agent = agent.unwrap_or_else(chat::offline);
     let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
-    let mut talk = Talk::new(cli, gate, conversation, Keeper::File(kept));
+    let mut talk = Talk::new(cli, gate, conversation, Autosave::File(kept));
     let denies = decision.denies();
     match decision {
         Decision::Approval(decision) => talk.resolve(question, decision, decider, offline).await?,

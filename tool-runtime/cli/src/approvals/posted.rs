@@ -28,7 +28,7 @@ const MANY: usize = 64;
 
 /// The state of a posted decision, as `--json` prints it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Report<'a> {
     call: &'a str,
     run: &'a str,
     decision: &'static str,
@@ -257,7 +257,7 @@ fn tell(
         State::Running => ("running", None),
         State::Waits => ("waits", None),
         State::Ended(outcome) => ("ended", Some(*outcome)),
-        State::Refused(refusal) => return Err(unfit(refusal)),
+        State::Refused(refusal) => return Err(invalid(refusal)),
         State::Dropped => {
             let text = "the decision was left out, because the call did not wait for it in its run; look again: \
                         `approvals list`";
@@ -266,8 +266,8 @@ fn tell(
     };
     if cli.settings.json {
         let (id, run) = (call.call_id.as_str(), &*call.run_id);
-        let told = Told { call: id, run, decision: kind.code(), state: word, outcome };
-        terminal::line(&json(&told)?);
+        let report = Report { call: id, run, decision: kind.code(), state: word, outcome };
+        terminal::line(&json(&report)?);
     } else {
         let code = kind.code();
         terminal::line(&match state {
@@ -302,7 +302,7 @@ fn tell(
 }
 
 /// A decision that the gate refused as invalid.
-fn unfit(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
+fn invalid(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
     let place = |violation: &RecordedViolation| format!(" at {}: {}", violation.pointer, violation.keyword);
     let places: Vec<_> = violations.iter().map(place).collect();
     let why = mismatch.map_or_else(|| outcome.to_string(), |mismatch| mismatch.to_string());

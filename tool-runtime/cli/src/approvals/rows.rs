@@ -152,7 +152,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         terminal::line(&format!("   (arguments, digest {digest})"));
     }
     if let Some(deciders) = &deciders {
-        terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.told(call.principal.as_deref()))));
+        terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe(call.principal.as_deref()))));
     }
     terminal::line(&match &found.place {
         Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
@@ -172,7 +172,7 @@ fn deciders<'a>(policy: &'a ToolPolicy, found: &'a Found, effect: ToolEffect) ->
 }
 
 impl Deciders<'_> {
-    fn told(&self, principal: Option<&str>) -> String {
+    fn describe(&self, principal: Option<&str>) -> String {
         let who = match self.tenant {
             Some(tenant) => format!("anybody of {tenant}"),
             None => "anybody without a tenant".to_owned(),

@@ -8,7 +8,7 @@ use tool_runtime::call::{CallId, Question};
 use tool_runtime::store::{Key, PendingCall, PendingFilter, Store, StoredDocument, StoredRun};
 
 use crate::exit::Failure;
-use crate::saved::Desk;
+use crate::saved::ConversationFiles;
 use crate::session::Cli;
 use crate::terminal;
 
@@ -103,7 +103,7 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
 
 fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
-    for saved in Desk::of(cli).all()? {
+    for saved in ConversationFiles::of(cli).all()? {
         let place = || Place::Document { id: saved.id.clone(), title: saved.title.clone() };
         found.extend(saved.document.waiting().map(|call| Found {
             call: call.clone(),

@@ -33,9 +33,9 @@ pub(super) fn report(reason: &StopReason) {
         }
     }
     if let StopReason::Incomplete { error: Some(error), .. } = reason
-        && let Some(said) = &error.message
+        && let Some(text) = &error.message
     {
-        terminal::message(&format!("  {}", terminal::safe(said)));
+        terminal::message(&format!("  {}", terminal::safe(text)));
     }
 }
 

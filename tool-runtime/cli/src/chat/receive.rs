@@ -4,7 +4,7 @@ use tool_runtime::agent::{Conversation, Input, Step, TurnOutcome};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
-use crate::chat::Keeper;
+use crate::chat::Autosave;
 use crate::exit::Failure;
 
 /// The state of a conversation whose turn has not ended.
@@ -30,17 +30,17 @@ impl Unreceived {
 /// the model request and after each step, so that another process can continue it if this one dies.
 pub(super) async fn receive(
     conversation: &mut Conversation,
-    keeper: &mut Keeper,
+    autosave: &mut Autosave,
     input: Input,
 ) -> Result<TurnOutcome, Unreceived> {
-    if matches!(keeper, Keeper::File(_)) {
+    if matches!(autosave, Autosave::File(_)) {
         return conversation.receive(input).await.map_err(Unreceived::Refused);
     }
     conversation.accept(input).await.map_err(Unreceived::Refused)?;
     loop {
-        match keeper.save(conversation, RUNNING, None).await {
+        match autosave.save(conversation, RUNNING, None).await {
             Err(failure) if failure.code == StoreError::Fenced.code() => {
-                return Err(Unreceived::Unkept(lost(keeper.id())));
+                return Err(Unreceived::Unkept(lost(autosave.id())));
             }
             // A failed save is not fatal here: the next save includes this step, and the last one reports a failure.
             Err(_) | Ok(()) => {}

@@ -8,9 +8,9 @@ use tool_runtime::runner::RunOptions;
 use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 use crate::chat::Chat;
-use crate::chat::keeper::Keeper;
+use crate::chat::autosave::Autosave;
 use crate::exit::Failure;
-use crate::saved::{Desk, Document, Kept};
+use crate::saved::{ConversationFiles, Document, Kept};
 use crate::session::{Cli, Gate};
 use crate::{attend, listing, terminal};
 
@@ -23,7 +23,7 @@ const SHORTEST_ID: usize = 8;
 pub(super) async fn name_conversation(cli: &Cli<'_>, chat: &mut Chat) -> Result<(), Failure> {
     let Some(first) = chat.prompt.first().filter(|_| chat.last) else { return Ok(()) };
     let is_word = !first.chars().any(char::is_whitespace) && first != "-";
-    if is_word && (Desk::of(cli).has(first) || stored(cli, first).await?.is_some()) {
+    if is_word && (ConversationFiles::of(cli).has(first) || stored(cli, first).await?.is_some()) {
         (chat.conversation, chat.last) = (Some(chat.prompt.remove(0)), false);
         return Ok(());
     }
@@ -41,10 +41,10 @@ pub(super) async fn conversation(
     agent: &Agent,
     options: RunOptions,
     (chat, title): (&Chat, String),
-) -> Result<(Conversation, Keeper), Failure> {
+) -> Result<(Conversation, Autosave), Failure> {
     let shared = cli.settings.store.is_some();
     let id = match (&chat.conversation, chat.last) {
-        (Some(id), _) if Desk::of(cli).has(id) => return saved(cli, gate, agent, options, id).await,
+        (Some(id), _) if ConversationFiles::of(cli).has(id) => return saved(cli, gate, agent, options, id).await,
         (Some(id), _) if shared => Some(id.clone()),
         (Some(id), _) => return Err(unknown(cli, id)),
         (None, true) => match (newest(cli, shared).await?, last(cli)?) {
@@ -64,7 +64,7 @@ pub(super) async fn conversation(
         None => {
             let conversation = agent.converse(gate.runner.run(options.clone()));
             if !shared {
-                return Ok((conversation, Keeper::File(Desk::of(cli).create(title))));
+                return Ok((conversation, Autosave::File(ConversationFiles::of(cli).create(title))));
             }
             let saved = conversation.save().await?;
             (queue.begin(&saved, cli.app.name).await?, saved)
@@ -73,7 +73,7 @@ pub(super) async fn conversation(
     let id = saved.run().run_id().to_owned();
     let restored = agent.restore(&gate.runner, leased.options(options), saved).await;
     match restored {
-        Ok(conversation) => Ok((conversation, Keeper::Run { leased, id })),
+        Ok(conversation) => Ok((conversation, Autosave::Run { leased, id })),
         Err(error) => {
             leased.release("", None).await?;
             Err(Failure::from(&error))
@@ -87,14 +87,14 @@ async fn saved(
     agent: &Agent,
     options: RunOptions,
     id: &str,
-) -> Result<(Conversation, Keeper), Failure> {
-    let (kept, document): (Kept, Document) = Desk::of(cli).open(id)?;
+) -> Result<(Conversation, Autosave), Failure> {
+    let (kept, document): (Kept, Document) = ConversationFiles::of(cli).open(id)?;
     let Document::Chat(saved) = document else {
         let app = cli.app.name;
         return Err(Failure::usage(format!("`{}` is a single call; decide it with `{app} approvals`", kept.id)));
     };
     let restored = agent.restore(&gate.runner, options, *saved).await;
-    Ok((restored.map_err(|error| Failure::from(&error))?, Keeper::File(kept)))
+    Ok((restored.map_err(|error| Failure::from(&error))?, Autosave::File(kept)))
 }
 
 /// Takes a run of the store, and waits for it for the time of `--wait`.
@@ -177,6 +177,6 @@ async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> 
 
 /// The conversation of the data folder that changed last.
 fn last(cli: &Cli<'_>) -> Result<Option<String>, Failure> {
-    let all = Desk::of(cli).all()?;
+    let all = ConversationFiles::of(cli).all()?;
     Ok(all.into_iter().rev().find(|saved| matches!(saved.document, Document::Chat(_))).map(|saved| saved.id))
 }

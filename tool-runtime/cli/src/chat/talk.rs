@@ -12,8 +12,8 @@ use tool_runtime::schema::SchemaProblem;
 use tool_runtime::store::StoreError;
 
 use crate::attend::{cancellable, interruptible};
+use crate::chat::autosave::Autosave;
 use crate::chat::ended::{exit, report};
-use crate::chat::keeper::Keeper;
 use crate::chat::line::Keyboard;
 use crate::chat::question;
 use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
@@ -26,7 +26,7 @@ pub(crate) struct Talk<'c> {
     cli: &'c Cli<'c>,
     pub(super) gate: Gate,
     pub(crate) conversation: Conversation,
-    pub(super) keeper: Keeper,
+    pub(super) autosave: Autosave,
     /// The end of the last turn, as a stable word.
     state: &'static str,
     pub(super) keyboard: Keyboard,
@@ -42,14 +42,14 @@ pub(crate) struct Talk<'c> {
 
 impl<'c> Talk<'c> {
     /// A conversation whose prompts do not come from a keyboard.
-    pub(crate) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, keeper: Keeper) -> Self {
+    pub(crate) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, autosave: Autosave) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
         Self {
             cli,
             gate,
             conversation,
-            keeper,
+            autosave,
             state: RUNNING,
             keyboard,
             interactive: false,
@@ -69,7 +69,7 @@ impl<'c> Talk<'c> {
             None => message,
         };
         let input = self.files.drain(..).fold(message, Input::media);
-        let received = receive(&mut self.conversation, &mut self.keeper, input);
+        let received = receive(&mut self.conversation, &mut self.autosave, input);
         let ended = attend(&run, interactive, Box::pin(received)).await;
         let ended = ended.transpose().map_err(Unreceived::failed)?;
         self.after(ended).await
@@ -78,16 +78,16 @@ impl<'c> Talk<'c> {
     /// Answers waiting calls, and lets the model continue.
     pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
         if !answers.is_empty() {
-            self.keeper.claim()?;
+            self.autosave.claim()?;
         }
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
         let input = answers.into_iter().fold(Input::new(), Input::answer);
-        let received = receive(&mut self.conversation, &mut self.keeper, input);
+        let received = receive(&mut self.conversation, &mut self.autosave, input);
         match attend(&run, interactive, Box::pin(received)).await.transpose() {
             Ok(ended) => self.after(ended).await,
             Err(Unreceived::Unkept(failure)) => Err(failure),
             Err(Unreceived::Refused(error)) => {
-                self.keeper.release();
+                self.autosave.release();
                 Err(Failure::usage(error.to_string()).code(error.code()))
             }
         }
@@ -124,8 +124,8 @@ impl<'c> Talk<'c> {
     /// Saves the conversation. A failure is reported and does not end the session, because the turn has already
     /// happened. Returns `Err` only if another process has taken the conversation over.
     async fn save(&mut self) -> Result<(), Failure> {
-        match self.keeper.save(&self.conversation, self.state, None).await {
-            Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.keeper.id())),
+        match self.autosave.save(&self.conversation, self.state, None).await {
+            Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.autosave.id())),
             Err(failure) => {
                 let why = terminal::safe_lines(&failure.message);
                 terminal::message(&format!("the conversation is not saved: {why}"));
@@ -138,7 +138,7 @@ impl<'c> Talk<'c> {
     /// Applies the messages that other processes posted to the run. Returns whether any was valid.
     pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
         let mut took = false;
-        while let Some((key, input)) = self.keeper.post().await? {
+        while let Some((key, input)) = self.autosave.post().await? {
             match self.conversation.accept(input).await {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
@@ -147,14 +147,14 @@ impl<'c> Talk<'c> {
                     took = true;
                 }
             }
-            self.keeper.save(&self.conversation, RUNNING, Some(key)).await?;
+            self.autosave.save(&self.conversation, RUNNING, Some(key)).await?;
         }
         Ok(took)
     }
 
     /// Releases the conversation for other processes.
     pub(super) async fn hand_back(&self) -> Result<(), Failure> {
-        self.keeper.hand_back(&self.conversation, self.state).await
+        self.autosave.hand_back(&self.conversation, self.state).await
     }
 
     /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` without a
@@ -179,9 +179,9 @@ impl<'c> Talk<'c> {
         }
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
-        self.keeper.claim()?;
+        self.autosave.claim()?;
         let input = Input::new().decide(&question, decision, &decider);
-        let received = receive(&mut self.conversation, &mut self.keeper, input);
+        let received = receive(&mut self.conversation, &mut self.autosave, input);
         let ended = attend(&run, self.interactive, Box::pin(received)).await;
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }
@@ -194,7 +194,7 @@ impl<'c> Talk<'c> {
         decider: &Decider,
         offline: bool,
     ) -> Result<(), Failure> {
-        self.keeper.claim()?;
+        self.autosave.claim()?;
         let run = self.conversation.run().clone();
         let ended = attend(&run, false, Box::pin(self.conversation.decide(question, decision, decider))).await;
         self.resolved(ended.transpose(), offline).await
@@ -202,7 +202,7 @@ impl<'c> Talk<'c> {
 
     /// Applies a client's answer of `approvals answer`.
     pub(crate) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
-        self.keeper.claim()?;
+        self.autosave.claim()?;
         let run = self.conversation.run().clone();
         let ended = attend(&run, false, Box::pin(self.conversation.answer([answer]))).await;
         self.resolved(ended.transpose(), offline).await
@@ -216,13 +216,13 @@ impl<'c> Talk<'c> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                self.keeper.release();
+                self.autosave.release();
                 return Err(Failure::from(&error));
             }
         };
         if offline && !self.is_waiting() {
             self.save().await?;
-            let (app, id) = (self.cli.app.name, self.keeper.id());
+            let (app, id) = (self.cli.app.name, self.autosave.id());
             terminal::note(&format!("decided; the model reads it with: {app} chat --conversation {id}"));
             return Ok(());
         }

@@ -27,10 +27,10 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
         Ok(grant) => grant,
         Err(GrantError::Resume(error)) => return Err(approvals::refused(&asked.id, error.into())),
-        Err(error) => return Err(unfit(&asked, &error)),
+        Err(error) => return Err(invalid(&asked, &error)),
     };
     let row = Row::of(&grant);
-    terminal::line(&if cli.settings.json { json(&row)? } else { row.told() });
+    terminal::line(&if cli.settings.json { json(&row)? } else { row.describe() });
     Ok(Exit::Done)
 }
 
@@ -50,7 +50,7 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Grant, Failure> {
     let mut remember = if asked.deny { Grant::deny(scope) } else { Grant::allow(scope) };
     if let Some(conditions) = &asked.matching {
         let conditions = input::json_value(conditions)?;
-        remember = remember.matching(&conditions).map_err(|error| unfit(asked, &error))?;
+        remember = remember.matching(&conditions).map_err(|error| invalid(asked, &error))?;
     }
     if asked.any_arguments {
         remember = remember.any_arguments();
@@ -64,7 +64,7 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Grant, Failure> {
     Ok(remember)
 }
 
-fn unfit(asked: &Add, error: &GrantError) -> Failure {
+fn invalid(asked: &Add, error: &GrantError) -> Failure {
     let hint = match error {
         GrantError::Conditions(_) if asked.matching.is_some() => " (--any-arguments covers every call)",
         GrantError::Unbounded => ": --uses N --expires-in TIME",

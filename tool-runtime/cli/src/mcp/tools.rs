@@ -57,11 +57,11 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
 /// The hints of a server about its tool. They are unchecked claims, and no decision depends on them.
 fn claims(tool: &McpTool) -> String {
     let hints = tool.definition().and_then(|definition| definition.get("annotations")?.as_object());
-    let told: Vec<_> = hints
+    let claims: Vec<_> = hints
         .into_iter()
         .flatten()
         .filter_map(|(hint, value)| Some((hint.strip_suffix("Hint")?, value.as_bool()?)))
         .map(|(hint, said)| format!("{}{hint}", if said { "" } else { "not " }))
         .collect();
-    if told.is_empty() { String::new() } else { format!("claims: {}", told.join(", ")) }
+    if claims.is_empty() { String::new() } else { format!("claims: {}", claims.join(", ")) }
 }

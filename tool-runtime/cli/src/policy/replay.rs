@@ -10,7 +10,7 @@ use tool_runtime::call::{Caller, Decision, RecordedArguments};
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
-use crate::policy::{Replay, shared, told};
+use crate::policy::{Replay, describe, shared};
 use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::{input, terminal};
@@ -103,10 +103,10 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
         };
         counts.count(&again);
         if !differences || again.result == Compared::Differs {
-            terminal::line(&if cli.settings.json { json(&again)? } else { again.told() });
+            terminal::line(&if cli.settings.json { json(&again)? } else { again.describe() });
         }
     }
-    terminal::line(&if cli.settings.json { json(&Summary { counts: &counts })? } else { counts.told() });
+    terminal::line(&if cli.settings.json { json(&Summary { counts: &counts })? } else { counts.describe() });
     Ok(if counts.differ.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
@@ -196,15 +196,15 @@ impl Other {
 }
 
 impl Again {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Self { run, call, tool, before, now, result } = self;
         let (word, now) = match (result, now) {
             (Compared::UnknownTool, _) => ("unknown", "there is no such tool any more".to_owned()),
             (_, None) => ("undecided", "the policy reads an argument that the record does not show".to_owned()),
-            (Compared::Differs, Some(now)) => ("differs", told(now)),
-            (_, Some(now)) => ("same", told(now)),
+            (Compared::Differs, Some(now)) => ("differs", describe(now)),
+            (_, Some(now)) => ("same", describe(now)),
         };
-        terminal::safe(&format!("{word:<9}  {run} {call} {tool}: {} -> {now}", told(before)))
+        terminal::safe(&format!("{word:<9}  {run} {call} {tool}: {} -> {now}", describe(before)))
     }
 }
 
@@ -227,7 +227,7 @@ impl Counts {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Self { calls, same, undecided, unknown_tools, not_decided, differ } = self;
         let differ: Vec<_> = differ.iter().map(|(change, count)| format!("{count} {change}")).collect();
         let differ = if differ.is_empty() { "0 differ".to_owned() } else { differ.join(", ") };

@@ -1,4 +1,4 @@
-//! [`Keeper`]: saves a conversation while this process continues it.
+//! [`Autosave`]: saves a conversation while this process continues it.
 
 use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::store::{Key, StoreError};
@@ -7,12 +7,12 @@ use crate::exit::Failure;
 use crate::saved::{Document, Kept};
 
 /// The place of a conversation: a document of the data folder, or a leased run of the store.
-pub(crate) enum Keeper {
+pub(crate) enum Autosave {
     File(Kept),
     Run { leased: LeasedRun, id: String },
 }
 
-impl Keeper {
+impl Autosave {
     pub(super) fn id(&self) -> &str {
         match self {
             Self::File(kept) => &kept.id,
