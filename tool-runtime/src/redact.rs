@@ -10,13 +10,13 @@ mod fit;
 mod key;
 mod leaf;
 mod mask;
-mod meant;
 mod path;
 mod plan;
 mod projector;
 #[cfg(any(test, feature = "mcp-server"))]
 mod published;
 mod shape;
+mod suggestion;
 mod summary;
 mod writer;
 

@@ -149,10 +149,10 @@ fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, probl
     for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {
         let list: Vec<_> = linked.iter().map(|name| format!("`{name}`")).collect();
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        let meant = nearest(name, linked.iter().copied());
-        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let suggestion = nearest(name, linked.iter().copied());
+        let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
         let message = format!(
-            "no linked tool is of the {of} `{}`; linked are: {list}{meant}; write `use my_tools as _;` to link a crate",
+            "no linked tool is of the {of} `{}`; linked are: {list}{suggestion}; write `use my_tools as _;` to link a crate",
             name.escape_debug()
         );
         problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
@@ -216,10 +216,10 @@ fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
             if known.contains(lister.as_str()) || is_discovered(lister) {
                 continue;
             }
-            let meant = nearest(lister, known.iter().copied());
-            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let suggestion = nearest(lister, known.iter().copied());
+            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
             let message = format!(
-                "`{}`: the evidence of `{argument}` comes from the tool `{}`, which does not exist{meant}",
+                "`{}`: the evidence of `{argument}` comes from the tool `{}`, which does not exist{suggestion}",
                 entry.spec.name,
                 lister.escape_debug()
             );

@@ -209,10 +209,11 @@ impl Problems<'_> {
         ];
         for (rule, names) in rules {
             for name in names.into_iter().filter(|name| !known.contains(*name)) {
-                let meant = nearest(name, known.iter().map(String::as_str));
-                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                let suggestion = nearest(name, known.iter().map(String::as_str));
+                let suggestion =
+                    suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
                 let message =
-                    format!("`{rule}` names the argument `{}`, which does not exist{meant}", name.escape_debug());
+                    format!("`{rule}` names the argument `{}`, which does not exist{suggestion}", name.escape_debug());
                 self.add(CatalogProblemKind::Argument, &message);
             }
         }
@@ -252,9 +253,9 @@ impl Problems<'_> {
             (!known.contains(segment)).then_some((segment, known))
         });
         if let Some((segment, known)) = unknown {
-            let meant = nearest(segment, known.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            let message = format!("`summary` names the argument `{name}`, which does not exist{meant}");
+            let suggestion = nearest(segment, known.iter().map(String::as_str));
+            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+            let message = format!("`summary` names the argument `{name}`, which does not exist{suggestion}");
             self.add(CatalogProblemKind::Summary, &message);
         }
     }

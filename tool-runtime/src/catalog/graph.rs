@@ -41,9 +41,10 @@ pub(super) fn bind(
                 ));
             }
             None => {
-                let meant = nearest(name, entries.iter().map(|entry| entry.spec.name.as_str()));
-                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-                wrong(&format!("there is no tool `{shown}`{meant}"));
+                let suggestion = nearest(name, entries.iter().map(|entry| entry.spec.name.as_str()));
+                let suggestion =
+                    suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+                wrong(&format!("there is no tool `{shown}`{suggestion}"));
             }
             Some(entry) if entry.spec.execution == Execution::Client => {
                 wrong(&format!("`{shown}` is executed by the client, which a graph cannot ask; take it out"));

@@ -80,9 +80,11 @@ impl ToolPolicy {
                     "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
                                for a label that the application sets"
                         .to_owned();
-                let meant = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
-                problems
-                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
+                let suggestion = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
+                problems.push(PolicyProblem {
+                    nearest: suggestion,
+                    ..PolicyProblem::new(format!("labels.{label}"), message)
+                });
             }
         }
     }
@@ -135,9 +137,11 @@ impl ToolPolicy {
             let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
             if !named && !matches!(caller.as_str(), "direct" | "graph") {
                 let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
-                let meant = nearest(caller, ["direct", "graph"]).map(str::to_owned);
-                problems
-                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
+                let suggestion = nearest(caller, ["direct", "graph"]).map(str::to_owned);
+                problems.push(PolicyProblem {
+                    nearest: suggestion,
+                    ..PolicyProblem::new(format!("callers.{caller}"), message)
+                });
             }
             let is_off = |name: &str| self.compiled(name).is_some_and(|compiled| compiled.disabled.is_some());
             let allowed = ceiling.allowed_tools.iter().flatten();

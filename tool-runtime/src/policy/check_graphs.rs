@@ -20,10 +20,10 @@ impl ToolPolicy {
         for (path, name) in named.chain(budgets) {
             let graphs = tools.keys().filter_map(|name| graph_of(name));
             // `graph__NAME` is the name of the graph's tool, a likely mistake.
-            let meant = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
-            match meant {
-                Some(meant) => {
-                    let message = format!("`{name}` is the name of its tool; write `{meant}`");
+            let suggestion = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
+            match suggestion {
+                Some(suggestion) => {
+                    let message = format!("`{name}` is the name of its tool; write `{suggestion}`");
                     problems.push(PolicyProblem::new(path, message));
                 }
                 None => unknown("graph", path, name, tools.contains_key(&*graph(name)), graphs, problems),

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::redact::meant::{nearest, through_arrays};
 use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
+use crate::redact::suggestion::{nearest, through_arrays};
 use crate::schema::SchemaProblem;
 
 /// A path of an allowlist that does not fit the schema, with what to write instead.

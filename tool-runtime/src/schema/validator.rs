@@ -238,7 +238,7 @@ fn violation(error: &ValidationError<'_>, schema: &Value, value: &Tree<'_>) -> V
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let known = properties.map(|known| list(known.keys())).filter(|known| !known.is_empty());
             let expected = known.map_or_else(|| expected(kind), |known| format!("only the properties {known}"));
-            match properties.and_then(|known| meant(known, unexpected, object)) {
+            match properties.and_then(|known| suggestion(known, unexpected, object)) {
                 Some(hint) => violation(expected).with_hint(hint),
                 None => violation(expected),
             }
@@ -256,11 +256,11 @@ fn violation(error: &ValidationError<'_>, schema: &Value, value: &Tree<'_>) -> V
 }
 
 /// The known names that the unknown ones look like. Only names from the schema are shown.
-fn meant(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree<'_>>) -> Option<String> {
+fn suggestion(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree<'_>>) -> Option<String> {
     let absent = |name: &str| object.is_none_or(|object| object.get(name).is_none());
-    let meant =
+    let suggestion =
         list(known.keys().filter(|name| absent(name) && unexpected.iter().any(|wrong| is_similar(wrong, name))));
-    (!meant.is_empty()).then(|| format!("did you mean {meant}?"))
+    (!suggestion.is_empty()).then(|| format!("did you mean {suggestion}?"))
 }
 
 /// Sorted: another crate may make `serde_json` keep the order in which a schema was written.

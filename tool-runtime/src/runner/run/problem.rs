@@ -45,10 +45,12 @@ impl std::error::Error for RunProblem {}
 pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
     let mut problems = Vec::new();
     let mut unknown = |code, method: &str, name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
-        let meant = nearest(name, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let suggestion = nearest(name, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let name = name.escape_debug();
-        problems
-            .push(RunProblem { code, message: format!("`RunOptions::{method}` names `{name}`, but {what}{meant}") });
+        problems.push(RunProblem {
+            code,
+            message: format!("`RunOptions::{method}` names `{name}`, but {what}{suggestion}"),
+        });
     };
     if let Some(tools) = &options.tools {
         for name in tools.names().into_iter().filter(|name| shared.catalog.entry(name).is_none()) {

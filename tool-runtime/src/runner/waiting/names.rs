@@ -31,15 +31,15 @@ pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog
     let problem = |(tool, argument): &(Arc<str>, Arc<str>)| {
         let bound = format!("names of `{}` are bound to `{}`", argument.escape_debug(), tool.escape_debug());
         let Some(spec) = catalog.get(tool) else {
-            let meant = nearest(tool, catalog.specs().map(|spec| spec.name.as_str()));
-            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            return Some(format!("{bound}, a tool that does not exist{meant}"));
+            let suggestion = nearest(tool, catalog.specs().map(|spec| spec.name.as_str()));
+            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+            return Some(format!("{bound}, a tool that does not exist{suggestion}"));
         };
         let known = schema::names_at(&spec.input_schema, &[]);
         if spec.no_schema.is_none() && !known.contains(&**argument) {
-            let meant = nearest(argument, known.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            return Some(format!("{bound}, which has no such argument{meant}"));
+            let suggestion = nearest(argument, known.iter().map(String::as_str));
+            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+            return Some(format!("{bound}, which has no such argument{suggestion}"));
         }
         let hidden = spec.sensitive.iter().any(|one| **one == **argument);
         hidden.then(|| format!("{bound}, where the argument is sensitive; a name would show what it is"))
