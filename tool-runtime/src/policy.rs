@@ -24,7 +24,6 @@ mod explain;
 mod label;
 mod loop_guard;
 mod mcp_rule;
-mod misfit;
 mod names;
 #[cfg(not(feature = "cedar"))]
 mod no_cedar;
@@ -41,6 +40,7 @@ mod subject;
 mod terms;
 mod tool_policy;
 mod unready;
+mod unsatisfiable;
 mod window;
 
 pub(crate) use allowance::Allowance;

@@ -100,9 +100,9 @@ async fn an_answer_that_does_not_fit_is_repaired_once() {
             let hopeless = rig([bad(), bad(), ScriptedTurn::text("Free text again.")]);
             let mut conversation = hopeless.converse();
             let error = conversation.ask::<Sum>("How many?").await.expect_err("it never fits");
-            assert!(matches!(&error, AnswerError::Stopped { reason: StopReason::UnfitAnswer(_), .. }), "{error:?}");
+            assert!(matches!(&error, AnswerError::Stopped { reason: StopReason::InvalidAnswer(_), .. }), "{error:?}");
             assert!(!error.to_string().contains("CANARY") && !error.to_string().contains("777"), "{error}");
-            assert_eq!(hopeless.heard.done(), ["unfit_answer"]);
+            assert_eq!(hopeless.heard.done(), ["invalid_answer"]);
             is_whole(&conversation);
             // The next message asks for nothing of the kind.
             assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));

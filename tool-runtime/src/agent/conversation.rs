@@ -158,8 +158,8 @@ impl Conversation {
             Err(refused) => Err(refused),
         };
         match admitted {
-            Ok(misfit) => {
-                self.tell(misfit);
+            Ok(mistake) => {
+                self.tell(mistake);
                 Ok(())
             }
             Err(error) => {
@@ -213,9 +213,9 @@ impl Conversation {
         let input = Input { typed: Some(typed), ..input.into() };
         match self.receive(input).await.map_err(AnswerError::NotWaiting)? {
             TurnOutcome::Answered { text } => {
-                let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
+                let invalid = |violation| StopReason::InvalidAnswer(vec![violation]);
                 typed::read(&text, wrapped)
-                    .map_err(|error| AnswerError::Stopped { reason: unfit(error), text: text.clone() })
+                    .map_err(|error| AnswerError::Stopped { reason: invalid(error), text: text.clone() })
             }
             TurnOutcome::Waiting { calls } => Err(AnswerError::Waiting(calls)),
             TurnOutcome::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
@@ -272,9 +272,9 @@ impl Conversation {
 
     async fn take_in(&mut self, input: Input) -> TurnOutcome {
         match Box::pin(self.admit(input)).await {
-            Ok(misfit) => {
+            Ok(mistake) => {
                 let ended = Box::pin(self.turns.drive()).await;
-                self.tell(misfit);
+                self.tell(mistake);
                 ended
             }
             Err(error) => self.turns.stopped(StopReason::Unsettled(error), String::new()),
@@ -307,8 +307,8 @@ impl Conversation {
 
     /// Emits the mismatch as an `error` event. Without it a client would believe that its answer was taken, and send it
     /// again.
-    fn tell(&self, misfit: Option<SafeError>) {
-        if let Some(error) = misfit {
+    fn tell(&self, mistake: Option<SafeError>) {
+        if let Some(error) = mistake {
             self.turns.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
     }
@@ -322,21 +322,21 @@ impl Conversation {
         let late = |question: Question| (question.call_id().clone(), Action::Expire(question));
         let decisions = decisions.into_iter().map(decided).chain(expired.into_iter().map(late));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
-        let mut misfit = None;
+        let mut mistake = None;
         for (id, action) in decisions.chain(answers) {
-            misfit = misfit.or(self.turns.act(&id, action).await?);
+            mistake = mistake.or(self.turns.act(&id, action).await?);
         }
         let content = Input::content(text, media);
         typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
         if !content.is_empty() {
             self.say(content, settings).await?;
-            return Ok(misfit);
+            return Ok(mistake);
         }
         // Clears the end of the last turn, so that the turn continues; calls that wait or have not run come first.
         if self.turns.state.open.is_empty() && self.turns.state.said.as_ref().is_some_and(Said::is_end) {
             self.turns.state.said = None;
         }
-        Ok(misfit)
+        Ok(mistake)
     }
 
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question

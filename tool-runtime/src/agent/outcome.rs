@@ -174,7 +174,7 @@ pub enum StopReason {
         error: Option<WireError>,
     },
     /// The answer does not match the requested schema, even after one correction.
-    UnfitAnswer(Vec<Violation>),
+    InvalidAnswer(Vec<Violation>),
     /// A call that waits could not be finished; it still waits, and the model was not asked.
     Unsettled(ResumeError),
     /// The run was cancelled.
@@ -190,7 +190,7 @@ impl StopReason {
             Self::Budget(exceeded) => exceeded.code(),
             Self::AskUser => "ask_user",
             Self::EmptyAnswer => "empty_answer",
-            Self::UnfitAnswer(_) => "unfit_answer",
+            Self::InvalidAnswer(_) => "invalid_answer",
             Self::Unsettled(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Incomplete { finish, .. } => match finish {
@@ -215,7 +215,7 @@ impl fmt::Display for StopReason {
                 f.write_str("the model made the same mistake in a tool's arguments three times; say it differently")
             }
             Self::EmptyAnswer => f.write_str("the model gave an empty answer"),
-            Self::UnfitAnswer(violations) => {
+            Self::InvalidAnswer(violations) => {
                 f.write_str("the answer does not have the form that was asked for")?;
                 match violations.first() {
                     Some(first) if first.pointer.is_empty() => write!(f, ": expected {}", first.expected),

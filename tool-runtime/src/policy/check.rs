@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
-use crate::policy::{ToolPolicy, misfit};
+use crate::policy::{ToolPolicy, unsatisfiable};
 use crate::text::{is_name, nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
 
@@ -189,9 +189,11 @@ impl ToolPolicy {
                     problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
                 }
                 Ok(found) => {
-                    if let Some(misfit) = found.and_then(|argument| misfit::of(&rule.condition, &input, argument)) {
-                        let (path, nearest) = (path(&format!("arguments[{at}]")), misfit.nearest);
-                        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, misfit.message) });
+                    if let Some(unsatisfiable) =
+                        found.and_then(|argument| unsatisfiable::of(&rule.condition, &input, argument))
+                    {
+                        let (path, nearest) = (path(&format!("arguments[{at}]")), unsatisfiable.nearest);
+                        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, unsatisfiable.message) });
                     }
                 }
             }
@@ -276,7 +278,7 @@ fn resolve<'a>(
     document: &'a serde_json::Value,
     pointer: &str,
 ) -> Result<Option<&'a serde_json::Value>, (String, Option<String>)> {
-    let mut schema = misfit::target(document, document);
+    let mut schema = unsatisfiable::target(document, document);
     for (depth, segment) in pointer::split(pointer).into_iter().flatten().enumerate() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
@@ -292,7 +294,7 @@ fn resolve<'a>(
             let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };
-        schema = misfit::target(document, next);
+        schema = unsatisfiable::target(document, next);
     }
     Ok(Some(schema))
 }

@@ -157,7 +157,7 @@ impl Turns {
                 self.state.history.push(Message::user(told));
                 return None;
             }
-            Judged::Unfit(violations) => (Then::Unfit(violations), text),
+            Judged::Unfit(violations) => (Then::Invalid(violations), text),
         };
         Some(Said { then, text, span: None })
     }

@@ -146,7 +146,7 @@ impl Turns {
             Then::AskUser => self.stopped(StopReason::AskUser, text),
             Then::Answered => TurnOutcome::Answered { text },
             Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
-            Then::Unfit(violations) => self.stopped(StopReason::UnfitAnswer(violations), text),
+            Then::Invalid(violations) => self.stopped(StopReason::InvalidAnswer(violations), text),
             Then::Incomplete { finish, error } => {
                 let detail = error.as_ref().and_then(|error| error.message.clone());
                 let reason = StopReason::Incomplete { finish, error };

@@ -100,8 +100,8 @@ impl Http {
 
     /// Returns the same server with the token of an account and its own session.
     pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, Failure> {
-        let unfit = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(unfit)?;
+        let invalid = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(invalid)?;
         value.set_sensitive(true);
         let Inner { client, url, headers, max, hints, .. } = &*self.0;
         Ok(Self(Arc::new(Inner {

@@ -192,18 +192,18 @@ fn approved(
 /// Reads a person's answer in the tool's place. The value is checked and projected like the tool's own output.
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let shared = run.shared();
-    let unfit = |mut stop: Stop| {
+    let refuse = |mut stop: Stop| {
         // The outcomes' own sentences state that the tool ran, so they are replaced.
         stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     let entry = shared.catalog.entry(pending.tool.as_str());
-    let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let projector = shared.compiled.shown(entry).ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
+    let entry = entry.ok_or_else(|| refuse(Stop::new(Outcome::ApprovalMismatch)))?;
+    let projector = shared.compiled.shown(entry).ok_or_else(|| refuse(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
-        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
+        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| refuse(Stop::new(Outcome::OutputInvalid)))?;
     let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
-    let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    let projected = projector.project(&tree, limit).map_err(|error| refuse(stages::unprojected(&error)))?;
     Ok(Decided::Respond(projected))
 }
 

@@ -54,7 +54,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut Decision
         record.decision = DecisionKind::TooLate;
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
-    let unfit = |mut stop: Stop| {
+    let refuse = |mut stop: Stop| {
         // The outcomes' own sentences are about the tool, so they are replaced.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
@@ -63,17 +63,17 @@ fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut Decision
     let entry = shared.catalog.entry(pending.tool.as_str());
     let found = entry.filter(|entry| entry.answer.is_some());
     let found = found.and_then(|entry| Some((entry, shared.compiled.shown(entry)?)));
-    let (entry, projector) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
+    let (entry, projector) = found.ok_or_else(|| refuse(Stop::new(Outcome::ApprovalMismatch)))?;
     let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
-        unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))
+        refuse(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))
     })?;
-    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(|| unfit(invalid()))?;
+    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(|| refuse(invalid()))?;
     if !violations.is_empty() {
-        return Err(unfit(invalid().errors(violations)));
+        return Err(refuse(invalid().errors(violations)));
     }
-    let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    let projected = projector.project(&tree, limit).map_err(|error| refuse(stages::unprojected(&error)))?;
     Ok(Ok(projected))
 }
 

@@ -66,9 +66,9 @@ impl Grant {
         if conditions.len() > MAX_CONDITIONS {
             return Err(GrantError::Conditions("they are longer than 64 KiB".to_owned()));
         }
-        let unfit = |error: serde_json::Error| GrantError::Conditions(error.to_string());
+        let invalid = |error: serde_json::Error| GrantError::Conditions(error.to_string());
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
-            serde_json::from_str(conditions).map_err(unfit)?;
+            serde_json::from_str(conditions).map_err(invalid)?;
         if written.is_empty() {
             let why = "the list is empty; write a condition, or say that any arguments are meant".to_owned();
             return Err(GrantError::Conditions(why));
@@ -77,7 +77,7 @@ impl Grant {
             if condition.contains_key("then") || condition.insert("otherwise".to_owned(), "deny".into()).is_some() {
                 return Err(GrantError::Conditions("leave `then` and `otherwise` out".to_owned()));
             }
-            serde_json::from_value(condition.into()).map_err(unfit)
+            serde_json::from_value(condition.into()).map_err(invalid)
         };
         self.matching = Some(written.into_iter().map(rule).collect::<Result<_, _>>()?);
         Ok(self)

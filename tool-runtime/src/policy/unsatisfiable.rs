@@ -7,14 +7,14 @@ use crate::schema;
 use crate::text::nearest;
 
 /// Why a condition never holds, and the nearest value for which it would.
-pub(super) struct Misfit {
+pub(super) struct Unsatisfiable {
     pub(super) message: String,
     pub(super) nearest: Option<String>,
 }
 
 /// Returns why a condition can hold for no value of an argument, or for no item of an array. `None` if it can hold, or
 /// if the schema leaves it open. `document` is the whole input schema, `argument` the part for the argument.
-pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Misfit> {
+pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Unsatisfiable> {
     let items = argument.get("items").filter(|_| types(argument).any(|name| name == "array"));
     let argument = items.map_or(argument, |items| target(document, items));
     let named: Vec<&str> = types(argument).filter(|name| *name != "null").collect();
@@ -28,7 +28,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
     if !fits {
         let named = named.join("`, `");
         let message = format!("`{key}` compares with another type than the argument, which is `{named}`");
-        return Some(Misfit { message, nearest: None });
+        return Some(Unsatisfiable { message, nearest: None });
     }
     let never = |value: &&RuleValue| {
         let value = serde_json::to_value(value);
@@ -40,7 +40,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
         Condition::OneOf(values) => values.iter().find(never),
         Condition::Prefix(prefix) => {
             let known = choices.is_empty() || choices.iter().any(|choice| choice.starts_with(prefix.as_str()));
-            return (!known).then(|| misfit(key, &choices, Some(prefix)));
+            return (!known).then(|| unsatisfiable(key, &choices, Some(prefix)));
         }
         Condition::AtMost(limit) => {
             let bound = |key: &str| argument.get(key).and_then(Value::as_f64);
@@ -48,23 +48,26 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
             let beyond = bound("exclusiveMinimum").filter(|least| least >= limit);
             let least = least.or_else(|| beyond.map(|least| format!("more than {least}")))?;
             let message = format!("`at_most` is below every value of the argument, which is {least}");
-            return Some(Misfit { message, nearest: None });
+            return Some(Unsatisfiable { message, nearest: None });
         }
     };
     unknown.map(|value| {
         let text = if let RuleValue::Text(text) = value { Some(text.as_str()) } else { None };
-        misfit(key, &choices, text)
+        unsatisfiable(key, &choices, text)
     })
 }
 
-fn misfit(key: &str, choices: &[&str], written: Option<&str>) -> Misfit {
+fn unsatisfiable(key: &str, choices: &[&str], written: Option<&str>) -> Unsatisfiable {
     let message = match choices {
         [] => format!("`{key}` names a value that the argument can never have; see its schema"),
         choices => {
             format!("`{key}` names a value that the argument can never have; write one of `{}`", choices.join("`, `"))
         }
     };
-    Misfit { message, nearest: written.and_then(|text| nearest(text, choices.iter().copied())).map(str::to_owned) }
+    Unsatisfiable {
+        message,
+        nearest: written.and_then(|text| nearest(text, choices.iter().copied())).map(str::to_owned),
+    }
 }
 
 /// Follows a reference inside the document. Returns the schema itself if it is not a reference or does not resolve.
