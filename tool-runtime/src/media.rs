@@ -3,15 +3,15 @@
 //! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
 //! type, URLs other than `http` and `https`, and more than 20 MiB are refused.
 
-mod beside;
+mod attachments;
 mod checked;
 mod content;
 mod error;
 mod types;
 mod words;
 
-pub(crate) use beside::Beside;
-pub use beside::LeftOut;
+pub(crate) use attachments::Attachments;
+pub use attachments::LeftOut;
 pub use checked::Media;
 pub(crate) use checked::Source;
 pub use error::MediaError;

@@ -3,7 +3,7 @@
 //! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
 //! leaves out everything else while it writes JSON.
 
-mod beside;
+mod attachments;
 mod changes;
 mod fault;
 mod fit;
@@ -20,7 +20,7 @@ mod suggestion;
 mod summary;
 mod writer;
 
-pub(crate) use beside::{ERROR, MEDIA};
+pub(crate) use attachments::{ERROR, MEDIA};
 pub(crate) use changes::{changes, repaired};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;

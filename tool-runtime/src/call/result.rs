@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::call::{CallId, Intervention, JsonText, Outcome, Question, SafeError};
-use crate::media::{Beside, LeftOut, Media};
+use crate::media::{Attachments, LeftOut, Media};
 
 /// The result of one call: a projected value or a safe error, never anything else.
 ///
@@ -59,7 +59,7 @@ pub(crate) struct Delivered {
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
     /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
-    pub(crate) beside: Option<Box<Beside>>,
+    pub(crate) attachments: Option<Box<Attachments>>,
 }
 
 #[derive(Clone)]
@@ -177,29 +177,29 @@ impl ToolExecResult {
     /// not part of the serialised result.
     #[must_use]
     pub fn media(&self) -> &[Media] {
-        self.beside().map_or(&[], |beside| &beside.media)
+        self.attachments().map_or(&[], |attachments| &attachments.media)
     }
 
     /// Returns the counts of output that was omitted to keep [`value`](Self::value) within the tool's limit. The value
     /// itself has no mark of the omission, and still matches the output schema.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
-        self.beside().map_or_else(LeftOut::default, |beside| beside.left_out)
+        self.attachments().map_or_else(LeftOut::default, |attachments| attachments.left_out)
     }
 
-    fn beside(&self) -> Option<&Beside> {
-        self.as_delivered()?.beside.as_deref()
+    fn attachments(&self) -> Option<&Attachments> {
+        self.as_delivered()?.attachments.as_deref()
     }
 
     /// The files that UIs may show.
     pub(crate) fn shown_media(&self) -> &[Media] {
-        self.beside().filter(|beside| beside.is_shown).map_or(&[], |beside| &beside.media)
+        self.attachments().filter(|attachments| attachments.is_shown).map_or(&[], |attachments| &attachments.media)
     }
 
     /// The notes beside a value, for all its readers: a person's change, missing files, omitted items, and a warning.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
-        let note = self.beside().map(|beside| beside.note().trim().to_owned());
+        let note = self.attachments().map(|attachments| attachments.note().trim().to_owned());
         let warning = self.as_delivered().and_then(|delivered| delivered.warning).map(str::to_owned);
         let remarks = [self.remark(), note, warning, Some(self.left_out().note())].into_iter().flatten();
         remarks.filter(|remark| !remark.is_empty())
@@ -284,7 +284,7 @@ impl ToolExecResult {
 impl Delivered {
     /// A value for everyone, without attachments.
     pub(crate) const fn shown(shown: JsonText) -> Self {
-        Self { shown, model: None, warning: None, beside: None }
+        Self { shown, model: None, warning: None, attachments: None }
     }
 
     fn to_model(&self, remark: Option<&str>) -> String {
@@ -293,12 +293,12 @@ impl Delivered {
         // Only a string begins with a quote: raw values have no white space around them.
         let bare = text.starts_with('"').then(|| serde_json::from_str::<String>(text).ok()).flatten();
         let mut text = bare.unwrap_or_else(|| text.to_owned());
-        if let Some(beside) = &self.beside {
-            text.push_str(&beside.note());
+        if let Some(attachments) = &self.attachments {
+            text.push_str(&attachments.note());
             // A value from a record has no marks.
-            if self.model.is_none() && !beside.left_out.is_none() {
+            if self.model.is_none() && !attachments.left_out.is_none() {
                 text.push_str("\n\n");
-                text.push_str(&beside.left_out.note());
+                text.push_str(&attachments.left_out.note());
             }
         }
         if let Some(remark) = remark {

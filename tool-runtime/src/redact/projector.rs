@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::call::{JsonText, Violation};
 use crate::json::{self, Limits};
-use crate::media::{Beside, LeftOut};
-use crate::redact::beside::{ERROR, MEDIA};
+use crate::media::{Attachments, LeftOut};
+use crate::redact::attachments::{ERROR, MEDIA};
 use crate::redact::fault::Fault;
 use crate::redact::fit::{self, Fitted, Place, Unwritten};
 use crate::redact::leaf::Leaf;
@@ -58,14 +58,14 @@ pub struct Projected {
     /// The form for the model, with more members or with marks for omissions. `None` if the model sees `shown`.
     pub model: Option<JsonText>,
     /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
-    pub(crate) beside: Option<Box<Beside>>,
+    pub(crate) attachments: Option<Box<Attachments>>,
 }
 
 impl Projected {
     /// Returns the counts of items and bytes omitted from the value that everyone may see.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
-        self.beside.as_ref().map_or_else(LeftOut::default, |beside| beside.left_out)
+        self.attachments.as_ref().map_or_else(LeftOut::default, |attachments| attachments.left_out)
     }
 }
 
@@ -188,12 +188,12 @@ impl Projector {
         let shown = self.write(value, &self.allow, max_bytes)?;
         let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
         let left_out = shown.cut.as_ref().map(|cut| cut.left_out);
-        let beside = left_out.map(|left_out| Box::new(Beside { left_out, ..Beside::default() }));
+        let attachments = left_out.map(|left_out| Box::new(Attachments { left_out, ..Attachments::default() }));
         let model = match model {
             Some(model) => Some(model.cut.map_or(model.data, |cut| cut.marked)),
             None => shown.cut.map(|cut| cut.marked),
         };
-        Ok(Projected { shown: shown.data, model, beside })
+        Ok(Projected { shown: shown.data, model, attachments })
     }
 
     fn write(&self, value: &dyn Writable, plan: &Plan, max_bytes: usize) -> Result<Form, ProjectError> {

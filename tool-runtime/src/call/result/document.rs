@@ -6,7 +6,7 @@ use super::{Body, Delivered, Failed};
 use crate::call::{
     CallId, DecisionError, Intervention, JsonText, Outcome, Question, SafeError, ToolExecResult, Violation,
 };
-use crate::media::{Beside, LeftOut};
+use crate::media::{Attachments, LeftOut};
 
 /// The document: the data for UIs, without data for the model alone or operators alone.
 #[derive(Serialize, Deserialize)]
@@ -78,7 +78,8 @@ impl<'de> Deserialize<'de> for ToolExecResult {
         }
         if read.ok {
             let shown = read.value.ok_or_else(|| D::Error::missing_field("value"))?;
-            let delivered = Delivered { beside: Beside::recorded(0, read.left_out), ..Delivered::shown(shown) };
+            let delivered =
+                Delivered { attachments: Attachments::recorded(0, read.left_out), ..Delivered::shown(shown) };
             let result = Self::delivered(read.tool_call_id, read.executed, delivered);
             return Ok(result.with_intervention(read.intervention));
         }

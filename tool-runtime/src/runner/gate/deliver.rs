@@ -24,8 +24,8 @@ pub(in crate::runner) fn deliver(
 /// [`read`] once nothing can keep the value from the model.
 #[inline]
 pub(in crate::runner) fn delivered(projected: Projected) -> Delivered {
-    let Projected { shown, model, beside, .. } = projected;
-    Delivered { shown, model, warning: None, beside }
+    let Projected { shown, model, attachments, .. } = projected;
+    Delivered { shown, model, warning: None, attachments }
 }
 
 /// Adds the ids in a delivered value to the run's evidence, and puts the tool's labels on the run, for each origin of

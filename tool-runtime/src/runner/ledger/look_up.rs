@@ -1,7 +1,7 @@
 //! The results of calls that ended unobserved: from their records, or from the ledger.
 
 use crate::call::{CallId, Delivered, Failed, Outcome, Question, SafeError, ToolExecResult, ToolInvocationRecord};
-use crate::media::Beside;
+use crate::media::Attachments;
 use crate::runner::ledger::client::LedgerClient;
 use crate::store::{RecordFilter, StoreError};
 
@@ -64,8 +64,8 @@ pub(in crate::runner) fn result(record: ToolInvocationRecord) -> ToolExecResult 
     let result = match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {
             // A record contains no file bytes.
-            let beside = Beside::recorded(record.media.len(), record.left_out);
-            ToolExecResult::delivered(id, executed, Delivered { beside, ..Delivered::shown(shown) })
+            let attachments = Attachments::recorded(record.media.len(), record.left_out);
+            ToolExecResult::delivered(id, executed, Delivered { attachments, ..Delivered::shown(shown) })
         }
         prepared if record.outcome.is_suspension() => {
             let question = Box::new(Question::unknown(&id));

@@ -1,4 +1,4 @@
-//! [`Beside`]: the files beside a value on its way to the model, and the counts of its omitted items and bytes.
+//! [`Attachments`]: the files beside a value on its way to the model, and the counts of its omitted items and bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl LeftOut {
 
 /// The attachments of a value. It is boxed wherever a value is, because few values have any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct Attachments {
     /// The files for the model.
     pub(crate) media: Vec<Media>,
     /// Whether everyone may see them.
@@ -56,11 +56,11 @@ pub(crate) struct Beside {
     pub(crate) left_out: LeftOut,
 }
 
-impl Beside {
+impl Attachments {
     /// Restores the attachments of a recorded result, whose files are gone. `None` if there were none.
     pub(crate) fn recorded(files: usize, left_out: LeftOut) -> Option<Box<Self>> {
-        let beside = Self { unavailable: files, left_out, ..Self::default() };
-        (files > 0 || !left_out.is_none()).then(|| Box::new(beside))
+        let attachments = Self { unavailable: files, left_out, ..Self::default() };
+        (files > 0 || !left_out.is_none()).then(|| Box::new(attachments))
     }
 
     /// Returns the note on files that the model does not get; empty if it gets all.

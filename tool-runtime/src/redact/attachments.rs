@@ -18,23 +18,23 @@ impl Projector {
         if media.is_empty() {
             return projected;
         }
-        let Projected { shown, model, beside } = projected;
-        let mut beside = beside.unwrap_or_default();
+        let Projected { shown, model, attachments } = projected;
+        let mut attachments = attachments.unwrap_or_default();
         if !self.model_gets_media() {
-            beside.withheld = media.len();
-            return Projected { shown, model, beside: Some(beside) };
+            attachments.withheld = media.len();
+            return Projected { shown, model, attachments: Some(attachments) };
         }
-        beside.is_shown = self.shows_media();
+        attachments.is_shown = self.shows_media();
         let mut bytes = 0_usize;
         for one in media {
             let size = bytes.saturating_add(one.size());
-            if beside.media.len() < MAX_FILES && size <= MAX_BYTES {
+            if attachments.media.len() < MAX_FILES && size <= MAX_BYTES {
                 bytes = size;
-                beside.media.push(one);
+                attachments.media.push(one);
             } else {
-                beside.unavailable += 1;
+                attachments.unavailable += 1;
             }
         }
-        Projected { shown, model, beside: Some(beside) }
+        Projected { shown, model, attachments: Some(attachments) }
     }
 }
