@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::wire::encode::tools::{Beside, Checks, beside, check, narrows};
+use crate::wire::encode::tools::{Checks, Extras, check, extras, narrows};
 use crate::wire::encode::{AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, SentSchema, ToolChoice, WireTool};
 
 /// The tools of requests, written for one format.
@@ -92,13 +92,13 @@ impl OfferedTools {
     }
 
     /// The parts of a request about these tools, without their list.
-    pub(super) fn beside(
+    pub(super) fn extras(
         &self,
         dialect: &dyn Dialect,
         options: &EncodeOptions,
         answer: Option<(WireTool<'_>, AnswerMode)>,
-    ) -> Result<Beside, EncodeError> {
-        beside(dialect, &self.checks, options, answer)
+    ) -> Result<Extras, EncodeError> {
+        extras(dialect, &self.checks, options, answer)
     }
 
     /// The names that a request offers, the answer's tool included.

@@ -99,8 +99,8 @@ pub(crate) fn encode_request<'p>(
     asked: &Asked<'_>,
 ) -> Result<Request<'p>, EncodeError> {
     let marks = asked.options.settings.cache != Some(false);
-    let beside = tools.beside(dialect, asked.options, asked.answer)?;
-    let (answer, tool) = beside.answer.unzip();
+    let extras = tools.extras(dialect, asked.options, asked.answer)?;
+    let (answer, tool) = extras.answer.unzip();
     let offered = tools.names(answer.as_deref());
     let history = encode_marked(format, dialect, asked.messages, Some(asked.model), marks);
     let settings = encode_settings(dialect, &asked.options.settings, Some(asked.model))?;
@@ -110,7 +110,7 @@ pub(crate) fn encode_request<'p>(
     if !list.is_empty() {
         fields.push(("tools".to_owned(), Text::Pieces(list)));
     }
-    for (name, value) in beside.body {
+    for (name, value) in extras.body {
         merge(&mut rest, &name, value, &format!("extra.{name}"))?;
     }
     let (list, others): (Vec<_>, Vec<_>) =
@@ -122,7 +122,7 @@ pub(crate) fn encode_request<'p>(
         path: name,
         what: "a field of the history that an extra field overrides".to_owned(),
     });
-    let losses = beside.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
+    let losses = extras.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
     fields.extend(rest.into_iter().map(|(name, value)| (name, Text::Own(raw(&value)))));
     Ok(Request { fields, offered, losses })
 }

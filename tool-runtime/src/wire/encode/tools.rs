@@ -89,13 +89,13 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
 ) -> Result<Encoded, EncodeError> {
     let mut list = Vec::new();
     let mut checks = check(dialect, tools, options, |tool| list.push(tool))?;
-    let beside = beside(dialect, &checks, options, None)?;
+    let extras = extras(dialect, &checks, options, None)?;
     let mut body = Map::new();
     if !list.is_empty() {
         body.insert("tools".to_owned(), dialect.tools(list));
     }
-    body.extend(beside.body);
-    checks.losses.extend(beside.losses);
+    body.extend(extras.body);
+    checks.losses.extend(extras.losses);
     Ok(Encoded { body, tools: checks.tools, losses: checks.losses })
 }
 
@@ -135,7 +135,7 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
 }
 
 /// The parts of a request about its tools, without their list.
-pub(super) struct Beside {
+pub(super) struct Extras {
     pub(super) body: Map<String, Value>,
     /// The tool whose call is the answer: its name, and the tool as the format writes it. It comes last.
     pub(super) answer: Option<(String, Value)>,
@@ -144,12 +144,12 @@ pub(super) struct Beside {
 
 /// Writes the choice, the limit to one call and the format of the answer: in the provider's mode for schemas, or as one
 /// more tool.
-pub(super) fn beside(
+pub(super) fn extras(
     dialect: &dyn Dialect,
     checks: &Checks,
     options: &EncodeOptions,
     answer: Option<(WireTool<'_>, AnswerMode)>,
-) -> Result<Beside, EncodeError> {
+) -> Result<Extras, EncodeError> {
     let mut offer = Offer::new(dialect, options, checks.room);
     offer.check_choice(&checks.tools)?;
     offer.report_options();
@@ -179,7 +179,7 @@ pub(super) fn beside(
             dialect.parallel(parallel, &mut body);
         }
     }
-    Ok(Beside { body, answer: last, losses: offer.losses })
+    Ok(Extras { body, answer: last, losses: offer.losses })
 }
 
 /// Whether the choice decides which tools are offered: the format cannot name several in one.
