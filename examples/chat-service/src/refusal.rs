@@ -44,7 +44,7 @@ impl From<ResumeError> for Refusal {
 }
 
 impl Refusal {
-    fn said(self) -> (StatusCode, &'static str, String) {
+    fn describe(self) -> (StatusCode, &'static str, String) {
         match self {
             Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token".to_owned()),
             Self::NoChat => {
@@ -78,7 +78,7 @@ impl Refusal {
     /// Returns the refusal in AG-UI's form, a run that ends with `RUN_ERROR`. A client reads the code and the message
     /// there, and treats any status other than 200 as a broken connection.
     pub(crate) fn into_run(self, named: &Named) -> Response {
-        let (_, code, message) = self.said();
+        let (_, code, message) = self.describe();
         let mut encoder = UiEncoder::new(Protocol::AgUi).for_run(&named.id, &named.run);
         let mut run = encoder.push(&UiEvent::Error { code: Some(code.to_owned()), message });
         run.extend(encoder.finish());
@@ -88,7 +88,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (status, code, message) = self.said();
+        let (status, code, message) = self.describe();
         (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response()
     }
 }

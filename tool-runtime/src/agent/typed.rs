@@ -55,7 +55,7 @@ pub(super) enum Judged {
     /// The answer does not match, and the model is asked again, with this text.
     Again(String),
     /// The answer does not match for the second time.
-    Unfit(Vec<Violation>),
+    Invalid(Vec<Violation>),
 }
 
 impl Typed {
@@ -187,7 +187,7 @@ pub(super) fn judge(slot: &mut Option<Typed>, run: &Run, text: &str) -> Option<J
     };
     if std::mem::replace(&mut typed.repaired, true) {
         *slot = None;
-        return Some(Judged::Unfit(violations));
+        return Some(Judged::Invalid(violations));
     }
     let mut told = String::from("The answer does not have the form that was asked for:\n");
     for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {

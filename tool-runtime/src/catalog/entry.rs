@@ -233,13 +233,13 @@ impl Problems<'_> {
             };
             for piece in &pieces {
                 if let Piece::Argument(path) = piece {
-                    self.said(spec, path);
+                    self.check_summary_path(spec, path);
                 }
             }
         }
     }
 
-    fn said(&mut self, spec: &ToolSpec, path: &[String]) {
+    fn check_summary_path(&mut self, spec: &ToolSpec, path: &[String]) {
         let name = path.join(".").escape_debug().to_string();
         if path.first().is_some_and(|first| spec.sensitive.contains(first)) {
             let message = format!("`summary` names `{name}`, which is sensitive and would be masked; leave it out");

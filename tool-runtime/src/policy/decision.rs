@@ -55,7 +55,7 @@ impl ToolPolicy {
         context: &PolicyContext<'_>,
         tool: &Subject<'_>,
         arguments: Option<&ReadOnce<'_>>,
-        verdict: &mut Strictest,
+        strictest: &mut Strictest,
     ) -> Decision {
         let (is_graph, is_discovered) = (is_graph(tool.name), is_discovered(tool.name));
         if is_graph && matches!(context.caller, Caller::Graph { .. }) {
@@ -92,10 +92,10 @@ impl ToolPolicy {
             return deny("no_schema_mode.reject_effects");
         }
         if !self.data().labels.is_empty() {
-            self.labels_say(context, effect, verdict);
+            self.labels_say(context, effect, strictest);
         }
         if !self.data().tags.is_empty() {
-            self.tags_say(tool, verdict);
+            self.tags_say(tool, strictest);
         }
         let cedar = self.data().cedar.as_ref();
         let read = !compiled.arguments.is_empty() || cedar.is_some_and(CedarRules::reads_arguments);
@@ -112,45 +112,45 @@ impl ToolPolicy {
         if let Some(arguments) = arguments {
             for (at, rule) in compiled.arguments.iter().enumerate() {
                 if rule.fires(arguments) {
-                    verdict.add(rule.verdict, || format!("tools.{}.arguments[{at}]", tool.name).into());
+                    strictest.add(rule.verdict, || format!("tools.{}.arguments[{at}]", tool.name).into());
                 }
             }
         }
-        if let Some((said, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
-            verdict.add(said, || rule.into());
+        if let Some((verdict, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
+            strictest.add(verdict, || rule.into());
         }
         // General rules come last: of several reasons for an approval, the specific one helps the decider more.
         if compiled.approval {
-            verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
+            strictest.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
         }
         if self.approves(effect) {
-            verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_effects".into());
+            strictest.add(RuleVerdict::RequireApproval, || "require_approval_for_effects".into());
         }
         if tool.repaired && self.data().repair.require_approval {
-            verdict.add(RuleVerdict::RequireApproval, || "repair.require_approval".into());
+            strictest.add(RuleVerdict::RequireApproval, || "repair.require_approval".into());
         }
         if tool.no_schema == Some(NoSchemaMode::ApproveEach) {
-            verdict.add(RuleVerdict::RequireApproval, || "no_schema_mode.approve_each".into());
+            strictest.add(RuleVerdict::RequireApproval, || "no_schema_mode.approve_each".into());
         }
-        verdict.decided.take().unwrap_or(Decision { verdict: Verdict::Allow, rule: allowed_by })
+        strictest.decided.take().unwrap_or(Decision { verdict: Verdict::Allow, rule: allowed_by })
     }
 
-    fn labels_say(&self, context: &PolicyContext<'_>, effect: ToolEffect, verdict: &mut Strictest) {
+    fn labels_say(&self, context: &PolicyContext<'_>, effect: ToolEffect, strictest: &mut Strictest) {
         for name in context.labels {
             let Some(rule) = self.data().labels.get(&**name) else { continue };
             if rule.deny_effects.contains(&effect) {
-                verdict.add(RuleVerdict::Deny, || format!("labels.{name}.deny_effects").into());
+                strictest.add(RuleVerdict::Deny, || format!("labels.{name}.deny_effects").into());
             } else if rule.require_approval_for_effects.contains(&effect) {
                 let rule = || format!("labels.{name}.require_approval_for_effects").into();
-                verdict.add(RuleVerdict::RequireApproval, rule);
+                strictest.add(RuleVerdict::RequireApproval, rule);
             }
         }
     }
 
-    fn tags_say(&self, tool: &Subject<'_>, verdict: &mut Strictest) {
+    fn tags_say(&self, tool: &Subject<'_>, strictest: &mut Strictest) {
         for tag in tool.tags {
-            if let Some(said) = self.data().tags.get(&**tag) {
-                verdict.add(*said, || format!("tags.{tag}").into());
+            if let Some(verdict) = self.data().tags.get(&**tag) {
+                strictest.add(*verdict, || format!("tags.{tag}").into());
             }
         }
     }
@@ -244,29 +244,29 @@ impl<'a> ReadOnce<'a> {
 pub(super) struct Strictest {
     decided: Option<Decision>,
     /// Every decision, kept for an explanation.
-    pub(super) heard: Option<Vec<Decision>>,
+    pub(super) all: Option<Vec<Decision>>,
 }
 
 impl Strictest {
     /// Keeps every decision.
-    pub(super) fn heard() -> Self {
-        Self { heard: Some(Vec::new()), ..Self::default() }
+    pub(super) fn keeping_all() -> Self {
+        Self { all: Some(Vec::new()), ..Self::default() }
     }
 
-    fn add(&mut self, said: RuleVerdict, rule: impl FnOnce() -> Cow<'static, str>) {
-        let stricter = match (said, self.decided.as_ref().map(|decision| decision.verdict)) {
+    fn add(&mut self, verdict: RuleVerdict, rule: impl FnOnce() -> Cow<'static, str>) {
+        let stricter = match (verdict, self.decided.as_ref().map(|decision| decision.verdict)) {
             (_, Some(Verdict::Deny)) | (RuleVerdict::RequireApproval, Some(_)) => false,
             (RuleVerdict::Deny, _) | (RuleVerdict::RequireApproval, None) => true,
         };
-        if !stricter && self.heard.is_none() {
+        if !stricter && self.all.is_none() {
             return;
         }
-        let verdict = match said {
+        let verdict = match verdict {
             RuleVerdict::Deny => Verdict::Deny,
             RuleVerdict::RequireApproval => Verdict::RequireApproval,
         };
         let decision = Decision { verdict, rule: rule() };
-        self.heard.iter_mut().for_each(|heard| heard.push(decision.clone()));
+        self.all.iter_mut().for_each(|all| all.push(decision.clone()));
         if stricter {
             self.decided = Some(decision);
         }

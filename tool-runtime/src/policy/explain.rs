@@ -37,10 +37,10 @@ impl ToolPolicy {
         tool: &Subject<'_>,
         arguments: Option<&str>,
     ) -> (Decision, Vec<Decision>) {
-        let mut said = Strictest::heard();
+        let mut strictest = Strictest::keeping_all();
         let arguments = arguments.map(ReadOnce::new);
-        let decision = self.judge(context, tool, arguments.as_ref(), &mut said);
-        (decision, said.heard.unwrap_or_default())
+        let decision = self.judge(context, tool, arguments.as_ref(), &mut strictest);
+        (decision, strictest.all.unwrap_or_default())
     }
 
     /// Returns the labels that rules name.

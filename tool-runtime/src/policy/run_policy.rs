@@ -56,7 +56,7 @@ impl RunPolicy {
 
     /// The policies plus the runner's own with approvals for every effect. `None` if these are too many.
     #[cfg(feature = "code-mode")]
-    pub(crate) fn asking(&self) -> Option<Self> {
+    pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
         let asking = self.current.clone().with_approval_for_effects(effects);
         let before = Policies(self.earlier.iter().cloned().chain([asking]).collect());

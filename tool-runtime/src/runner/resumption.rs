@@ -20,7 +20,7 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, grants, late, posting, remember};
+use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting};
 use crate::runner::{
     ApprovalDecision, Grant, GrantError, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
 };

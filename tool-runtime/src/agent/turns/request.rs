@@ -157,7 +157,7 @@ impl Turns {
                 self.state.history.push(Message::user(told));
                 return None;
             }
-            Judged::Unfit(violations) => (Then::Invalid(violations), text),
+            Judged::Invalid(violations) => (Then::Invalid(violations), text),
         };
         Some(Said { then, text, span: None })
     }

@@ -145,7 +145,7 @@ pub(in crate::agent) enum Then {
     /// The model repeated a mistake too often: the user gets a question about the arguments.
     AskUser,
     Empty,
-    Unfit(Vec<Violation>),
+    Invalid(Vec<Violation>),
     Incomplete {
         finish: Finish,
         error: Option<WireError>,

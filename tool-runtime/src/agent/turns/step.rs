@@ -36,7 +36,7 @@ impl Step {
             Self::Asked => "asked",
             Self::Ran => "ran",
             Self::Waits(calls) => TurnOutcome::waiting_code(calls),
-            Self::TurnOutcome(ended) => ended.code(),
+            Self::Ended(ended) => ended.code(),
         }
     }
 }

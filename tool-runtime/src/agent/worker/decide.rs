@@ -51,7 +51,7 @@ impl RunQueue {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<Delivery, QueueError> {
-        let (run, stored) = match self.asking(run_id, question).await {
+        let (run, stored) = match self.asking_run(run_id, question).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
                 return Err(ResumeError::NotWaiting(id).into());
@@ -76,7 +76,7 @@ impl RunQueue {
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
     pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
-        let (run, _) = self.asking(run_id, question).await?;
+        let (run, _) = self.asking_run(run_id, question).await?;
         Ok(run.may_decide(question, decider).await?)
     }
 
@@ -93,12 +93,12 @@ impl RunQueue {
         remember: Grant,
         decider: &Decider,
     ) -> Result<StoredGrant, GrantError> {
-        let (run, _) = self.asking(run_id, question).await.map_err(GrantError::Resume)?;
+        let (run, _) = self.asking_run(run_id, question).await.map_err(GrantError::Resume)?;
         run.remember(question, remember, decider).await
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.
-    async fn asking(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
+    async fn asking_run(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
         let filter =
             PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };

@@ -198,19 +198,19 @@ mod tests {
             let (run, key) = (owner("run"), || vec![Key::run("run")]);
             let stored = StoredRun { due: Some(Timestamp::UNIX_EPOCH), ..StoredRun::new("run", "{}") };
             transact(&*store, key(), move |transaction| runs::enqueue(transaction, &stored)).await.unwrap();
-            let lease = async |owner: Arc<str>| {
+            let take = async |owner: Arc<str>| {
                 let run = Arc::clone(&run);
                 let change = move |transaction: &mut _| runs::lease(transaction, &run, &owner, by);
                 transact(&*store, key(), change).await.unwrap().unwrap().0
             };
-            let (lease_of_one, renewed) = (lease(owner("one")).await, Arc::new(Renewed::now()));
+            let (lease_of_one, renewed) = (take(owner("one")).await, Arc::new(Renewed::now()));
             let lease = Lease { store: Arc::clone(&store) as _, run: lease_of_one, patience: by, renewed };
             let steps = AtomicU32::new(0);
             let work = async {
                 steps.fetch_add(1, Ordering::Relaxed);
                 if is_taken {
                     clock.advance(by);
-                    lease(owner("two")).await;
+                    take(owner("two")).await;
                 }
                 tokio::time::advance(by).await;
                 steps.fetch_add(1, Ordering::Relaxed);

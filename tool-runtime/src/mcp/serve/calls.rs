@@ -135,7 +135,7 @@ impl Handler {
                 }
             }
         };
-        self.session.heard(&run);
+        self.session.on_call_end(&run);
         Ok(Begun::Ended(result))
     }
 
@@ -169,7 +169,7 @@ impl Handler {
         let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled: &context.ct, delivery };
         match outbox.during(served.tasks.hold(&self.server, ticket, guest)).await? {
             HeldAnswer::Ended(result) => {
-                self.session.heard(ticket.run());
+                self.session.on_call_end(ticket.run());
                 let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;
                 answer(&result, name, &offered, objects_only(context)).map(CallToolResponse::from)
             }

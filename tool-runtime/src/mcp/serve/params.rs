@@ -69,7 +69,7 @@ pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Res
     }
     let Some(offered) = server.0.listing.get(&params.name) else { return Ok(()) };
     let is_said = |(path, header): &&(Vec<String>, String)| {
-        said(headers, &format!("mcp-param-{header}"))
+        header_value(headers, &format!("mcp-param-{header}"))
             != Ok(params.arguments.and_then(|arguments| written(arguments, path)))
     };
     let Some((path, header)) = offered.params.iter().find(is_said) else { return Ok(()) };
@@ -78,7 +78,7 @@ pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Res
 }
 
 /// Returns the value of a header. `Ok(None)` if it is absent, `Err` if it is repeated or not text.
-fn said(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
+fn header_value(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let value = value.to_str().map_err(|_| ())?;
@@ -132,11 +132,11 @@ mod tests {
         assert_eq!(written(arguments, &found[0].0).as_deref(), Some("1.00000000000000000001"));
         assert_eq!(written(arguments, &found[1].0).as_deref(), Some("e\u{fc}"));
         let mut headers = HeaderMap::new();
-        assert_eq!(said(&headers, "mcp-param-region"), Ok(None));
+        assert_eq!(header_value(&headers, "mcp-param-region"), Ok(None));
         headers.append("mcp-param-region", HeaderValue::from_static("=?base64?ZcO8?="));
-        assert_eq!(said(&headers, "mcp-param-region"), Ok(Some("e\u{fc}".to_owned())));
+        assert_eq!(header_value(&headers, "mcp-param-region"), Ok(Some("e\u{fc}".to_owned())));
         headers.append("mcp-param-region", HeaderValue::from_static("other"));
-        assert_eq!(said(&headers, "mcp-param-region"), Err(()));
+        assert_eq!(header_value(&headers, "mcp-param-region"), Err(()));
         without(&mut schema);
         assert!(of(&schema).is_empty());
     }

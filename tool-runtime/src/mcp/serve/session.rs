@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// Handles the end of a call of this run. If the session has another run meanwhile, that one takes over its labels.
-    pub(super) fn heard(&self, run: &Run) {
+    pub(super) fn on_call_end(&self, run: &Run) {
         let kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((now, _)) = &*kept {
             ServedRun(now).take_labels_of(run);

@@ -208,7 +208,7 @@ impl Connection {
         let params = self.described(json!({"notifications": {"toolsListChanged": true}}));
         let lasts = async move {
             match &self.wire {
-                Wire::Http(http) if !self.is_stateless => http.hear(id).await,
+                Wire::Http(http) if !self.is_stateless => http.listen(id).await,
                 _ => self.send_as(id, "subscriptions/listen", None, &params).await,
             }
         };

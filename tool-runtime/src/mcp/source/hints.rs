@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::mcp::source::message::Said;
+use crate::mcp::source::message::Notification;
 
 /// The notifications of a server. Its connections share them; any number of notifications gives one hint.
 #[derive(Default)]
@@ -35,27 +35,27 @@ impl Hints {
     }
 
     /// Handles a notification. Returns the subscription that it ended.
-    pub(super) fn hear(&self, said: Said) -> Option<u64> {
+    pub(super) fn notify(&self, notification: Notification) -> Option<u64> {
         let mut open = self.open();
-        match said {
+        match notification {
             // Revisions with a handshake have no subscriptions; in the other one, only the open subscription counts.
-            Said::Changed { subscription: None } => self.changed.notify_one(),
-            Said::Changed { subscription } => {
+            Notification::Changed { subscription: None } => self.changed.notify_one(),
+            Notification::Changed { subscription } => {
                 if subscription == open.as_ref().map(|open| open.id) {
                     self.changed.notify_one();
                 }
             }
-            Said::Acknowledged { subscription, of_tools } => {
+            Notification::Acknowledged { subscription, of_tools } => {
                 let open = open.as_mut().filter(|open| subscription == Some(open.id));
                 if let Some(acknowledged) = open.and_then(|open| open.acknowledged.take()) {
                     // The receiver is gone if the connection ended meanwhile.
                     let _ = acknowledged.send(of_tools);
                 }
             }
-            Said::Cancelled { request } => {
+            Notification::Cancelled { request } => {
                 return open.take_if(|open| request == Some(open.id)).map(|open| open.id);
             }
-            Said::Other => {}
+            Notification::Other => {}
         }
         None
     }
@@ -74,21 +74,21 @@ mod tests {
     #[test]
     fn only_the_open_subscription_counts() {
         let hints = Hints::default();
-        let changed = |subscription| Said::Changed { subscription };
-        assert_eq!((hints.hear(changed(Some(7))), is_told(&hints)), (None, false), "nobody asked");
-        assert_eq!((hints.hear(changed(None)), is_told(&hints)), (None, true), "an older revision");
+        let changed = |subscription| Notification::Changed { subscription };
+        assert_eq!((hints.notify(changed(Some(7))), is_told(&hints)), (None, false), "nobody asked");
+        assert_eq!((hints.notify(changed(None)), is_told(&hints)), (None, true), "an older revision");
         let mut acknowledged = hints.subscribe(7);
         for (subscription, of_tools) in [(Some(8), true), (None, true), (Some(7), false), (Some(7), true)] {
-            hints.hear(Said::Acknowledged { subscription, of_tools });
+            hints.notify(Notification::Acknowledged { subscription, of_tools });
         }
         assert_eq!(acknowledged.try_recv(), Ok(false), "the first acknowledgement of the subscription");
-        hints.hear(changed(Some(8)));
+        hints.notify(changed(Some(8)));
         assert!(!is_told(&hints), "another subscription");
-        (0..1000).for_each(|_| assert_eq!(hints.hear(changed(Some(7))), None));
+        (0..1000).for_each(|_| assert_eq!(hints.notify(changed(Some(7))), None));
         assert_eq!((is_told(&hints), is_told(&hints)), (true, false), "one hint");
-        assert_eq!(hints.hear(Said::Cancelled { request: Some(8) }), None, "a server cancels nothing else");
-        assert_eq!(hints.hear(Said::Cancelled { request: Some(7) }), Some(7));
-        hints.hear(changed(Some(7)));
+        assert_eq!(hints.notify(Notification::Cancelled { request: Some(8) }), None, "a server cancels nothing else");
+        assert_eq!(hints.notify(Notification::Cancelled { request: Some(7) }), Some(7));
+        hints.notify(changed(Some(7)));
         assert!(!is_told(&hints), "it has ended");
     }
 }

@@ -1,7 +1,7 @@
 //! [`Http`]: a server behind a URL, over streamable HTTP: one POST for each message, answered as JSON or as a stream of
 //! events. Redirects are not followed, and proxy settings of the environment are ignored.
 
-mod hear;
+mod listen;
 mod resume;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -201,7 +201,9 @@ impl Http {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {
                     Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
                     Some(Incoming::Request { id, is_ping }) if asked.len() < 16 => asked.push((id, is_ping)),
-                    Some(Incoming::Notification(said)) => ended |= self.0.hints.hear(said) == Some(id),
+                    Some(Incoming::Notification(notification)) => {
+                        ended |= self.0.hints.notify(notification) == Some(id)
+                    }
                     _ => {}
                 }
                 found.is_none() && !ended

@@ -21,12 +21,12 @@ pub(super) enum Incoming {
     /// A request, with its id as it was written.
     Request { id: String, is_ping: bool },
     /// A notification.
-    Notification(Said),
+    Notification(Notification),
 }
 
 /// The contents of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Notification {
     /// The tools changed. In the revision with subscriptions, `subscription` is the one that was opened for this.
     Changed { subscription: Option<u64> },
     /// A subscription is open; `of_tools` is true if it reports changes of the tools.
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
                 Incoming::Request { id: id.get().to_owned(), is_ping: method == "\"ping\"" }
             }
             Some(_) => return None,
-            None => Incoming::Notification(said(method, envelope.params.map_or("{}", RawValue::get))),
+            None => Incoming::Notification(read_notification(method, envelope.params.map_or("{}", RawValue::get))),
         });
     }
     let id = envelope.id?.get().parse().ok()?;
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
 }
 
 /// Reads a notification. One with unreadable parameters gets the subscription 0, which is never open.
-fn said(method: &str, params: &str) -> Said {
+fn read_notification(method: &str, params: &str) -> Notification {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params<'a> {
@@ -104,17 +104,17 @@ fn said(method: &str, params: &str) -> Said {
         None => Some(0),
     };
     match method {
-        "\"notifications/tools/list_changed\"" => Said::Changed { subscription: subscription(&read()) },
+        "\"notifications/tools/list_changed\"" => Notification::Changed { subscription: subscription(&read()) },
         "\"notifications/subscriptions/acknowledged\"" => {
             let params = read();
             let filter = params.as_ref().and_then(|params| params.notifications).map_or("{}", RawValue::get);
             let of_tools = serde_json::from_str::<Filter>(filter).is_ok_and(|filter| filter.tools_list_changed);
-            Said::Acknowledged { subscription: subscription(&params), of_tools }
+            Notification::Acknowledged { subscription: subscription(&params), of_tools }
         }
         "\"notifications/cancelled\"" => {
-            Said::Cancelled { request: read().and_then(|params| params.request_id).map(number) }
+            Notification::Cancelled { request: read().and_then(|params| params.request_id).map(number) }
         }
-        _ => Said::Other,
+        _ => Notification::Other,
     }
 }
 
@@ -186,41 +186,41 @@ mod tests {
 
     #[test]
     fn a_notification_says_what_it_belongs_to() {
-        let said = |text: &str| match read(text) {
-            Some(Incoming::Notification(said)) => said,
+        let notification = |text: &str| match read(text) {
+            Some(Incoming::Notification(notification)) => notification,
             _ => panic!("{text}"),
         };
         let meta = r#""_meta":{"io.modelcontextprotocol/subscriptionId":7,"x":"\ud800"}"#;
         let changed = r#"{"method":"notifications/tools/list_changed""#;
         for (text, expected) in [
-            (format!("{changed}}}"), Said::Changed { subscription: None }),
-            (format!("{changed},\"params\":{{}}}}"), Said::Changed { subscription: None }),
-            (format!("{changed},\"params\":{{{meta}}}}}"), Said::Changed { subscription: Some(7) }),
-            (format!("{changed},\"params\":[]}}"), Said::Changed { subscription: Some(0) }),
+            (format!("{changed}}}"), Notification::Changed { subscription: None }),
+            (format!("{changed},\"params\":{{}}}}"), Notification::Changed { subscription: None }),
+            (format!("{changed},\"params\":{{{meta}}}}}"), Notification::Changed { subscription: Some(7) }),
+            (format!("{changed},\"params\":[]}}"), Notification::Changed { subscription: Some(0) }),
             (
                 format!("{changed},\"params\":{{{}}}}}", meta.replace('7', "\"7\"")),
-                Said::Changed { subscription: Some(0) },
+                Notification::Changed { subscription: Some(0) },
             ),
             (
                 format!(
                     r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":{{"toolsListChanged":true}}}}}}"#
                 ),
-                Said::Acknowledged { subscription: Some(7), of_tools: true },
+                Notification::Acknowledged { subscription: Some(7), of_tools: true },
             ),
             (
                 format!(
                     r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":7}}}}"#
                 ),
-                Said::Acknowledged { subscription: Some(7), of_tools: false },
+                Notification::Acknowledged { subscription: Some(7), of_tools: false },
             ),
             (
                 r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#.to_owned(),
-                Said::Cancelled { request: Some(7) },
+                Notification::Cancelled { request: Some(7) },
             ),
-            (r#"{"method":"notifications/cancelled"}"#.to_owned(), Said::Cancelled { request: None }),
-            (r#"{"method":"notifications/progress","params":{"progress":1}}"#.to_owned(), Said::Other),
+            (r#"{"method":"notifications/cancelled"}"#.to_owned(), Notification::Cancelled { request: None }),
+            (r#"{"method":"notifications/progress","params":{"progress":1}}"#.to_owned(), Notification::Other),
         ] {
-            assert_eq!(said(&text), expected, "{text}");
+            assert_eq!(notification(&text), expected, "{text}");
         }
     }
 

@@ -241,8 +241,8 @@ impl Shared {
                     let _ = answers.try_send(message::answer(&id, is_ping));
                 }
             }
-            Some(Incoming::Notification(said)) => {
-                self.hints.hear(said).into_iter().for_each(|ended| self.end(ended, Err(Failure::Closed)));
+            Some(Incoming::Notification(notification)) => {
+                self.hints.notify(notification).into_iter().for_each(|ended| self.end(ended, Err(Failure::Closed)));
             }
             None => {
                 // If the line is the broken answer to a request, that request fails at once.

@@ -31,7 +31,7 @@ const LATEST: Duration = Duration::from_secs(5);
 /// The server's answer about a task: in place of a result, and to a poll.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said<'a> {
+struct TaskStatus<'a> {
     #[serde(borrow)]
     result_type: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -63,17 +63,18 @@ pub(super) async fn call(
 
 /// Reads the id of a task that the server created, and the poll interval. `None` if the answer is a result.
 fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
-    let Ok(said) = serde_json::from_str::<Said<'_>>(answer) else { return Ok(None) };
-    if said.result_type.map(RawValue::get) != Some("\"task\"") {
+    let Ok(status) = serde_json::from_str::<TaskStatus<'_>>(answer) else { return Ok(None) };
+    if status.result_type.map(RawValue::get) != Some("\"task\"") {
         return Ok(None);
     }
-    let id =
-        said.id().filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
+    let id = status
+        .id()
+        .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
     let id = id.ok_or(Failure::Protocol("the server made a task of the call, and gave it no id that can be sent"))?;
-    Ok(Some((id, said.interval())))
+    Ok(Some((id, status.interval())))
 }
 
-impl Said<'_> {
+impl TaskStatus<'_> {
     fn id(&self) -> Option<String> {
         message::string(self.task_id?.get())
     }
@@ -125,19 +126,19 @@ impl Task {
                 }
                 Err(failure) => return Err(failure),
             };
-            let said: Said<'_> = serde_json::from_str(&text).map_err(|_| Failure::Unreadable)?;
-            if said.id().as_ref() != Some(&self.id) {
+            let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| Failure::Unreadable)?;
+            if status.id().as_ref() != Some(&self.id) {
                 return Err(Failure::Protocol("the server answered with another task than it was asked about"));
             }
-            match said.status.map(RawValue::get) {
-                Some("\"working\"") => wait = said.interval(),
+            match status.status.map(RawValue::get) {
+                Some("\"working\"") => wait = status.interval(),
                 Some("\"completed\"") => {
                     self.is_open = false;
-                    return said.result.map(|result| result.get().into()).ok_or(Failure::Unreadable);
+                    return status.result.map(|result| result.get().into()).ok_or(Failure::Unreadable);
                 }
                 Some("\"failed\"") => {
                     self.is_open = false;
-                    return Err(said.error.map_or(Failure::Unreadable, |error| message::refused(error.get())));
+                    return Err(status.error.map_or(Failure::Unreadable, |error| message::refused(error.get())));
                 }
                 Some("\"cancelled\"") => {
                     self.is_open = false;
@@ -180,8 +181,8 @@ mod tests {
             ("\"7\"", USUALLY),
             ("null", USUALLY),
         ] {
-            let said = format!(r#"{{"pollIntervalMs":{wished}}}"#);
-            assert_eq!(serde_json::from_str::<Said<'_>>(&said).unwrap().interval(), interval, "{wished}");
+            let status = format!(r#"{{"pollIntervalMs":{wished}}}"#);
+            assert_eq!(serde_json::from_str::<TaskStatus<'_>>(&status).unwrap().interval(), interval, "{wished}");
         }
     }
 }

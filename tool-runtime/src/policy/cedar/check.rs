@@ -6,7 +6,7 @@ use cedar_policy::ffi::DetailedError;
 use cedar_policy::{Policy, Schema, ValidationMode, Validator};
 
 use crate::policy::cedar::kind::Kind;
-use crate::policy::cedar::parse::said;
+use crate::policy::cedar::parse::describe;
 use crate::policy::cedar::schema::{self, Described};
 use crate::policy::cedar::{CedarRules, on_own_stack};
 use crate::policy::label::LabelRule;
@@ -74,7 +74,7 @@ impl CedarRules {
         let errors = found.validation_errors().map(|error| (error.policy_id(), DetailedError::from(error)));
         let warnings = found.validation_warnings().map(|warning| (warning.policy_id(), DetailedError::from(warning)));
         let problem = |(id, error): (&cedar_policy::PolicyId, DetailedError)| {
-            PolicyProblem::new(format!("cedar.{id}"), said(&error))
+            PolicyProblem::new(format!("cedar.{id}"), describe(&error))
         };
         let mut problems: Vec<_> = errors.chain(warnings).map(problem).collect();
         problems.sort_by(|one, other| (&one.path, &one.message).cmp(&(&other.path, &other.message)));

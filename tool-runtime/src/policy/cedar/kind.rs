@@ -31,7 +31,7 @@ pub(super) struct Member {
 
 /// A value that its kind cannot hold: a number with more than four decimal places, or beyond Cedar's range.
 #[derive(Debug, PartialEq)]
-pub(super) struct Unfit;
+pub(super) struct TypeMismatch;
 
 impl Kind {
     /// The arguments of a tool as one record, with the members that `wanted` accepts.
@@ -63,13 +63,13 @@ impl Kind {
     }
 
     /// The value for policies. `None` for `null`, which counts as absent.
-    pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, Unfit> {
+    pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, TypeMismatch> {
         let value = match (self, value) {
             (_, Tree::Null) => return Ok(None),
             (Self::Text, Tree::String(text)) => RestrictedExpression::new_string(text.clone().into_owned()),
             (Self::Bool, Tree::Bool(flag)) => RestrictedExpression::new_bool(*flag),
             (Self::Long, Tree::Int(number)) => RestrictedExpression::new_long(*number),
-            (Self::Decimal, number) => RestrictedExpression::new_decimal(decimal(number).ok_or(Unfit)?),
+            (Self::Decimal, number) => RestrictedExpression::new_decimal(decimal(number).ok_or(TypeMismatch)?),
             (Self::Set(kind), Tree::Array(items)) => {
                 let items =
                     items.iter().filter_map(|item| kind.value(item).transpose()).collect::<Result<Vec<_>, _>>()?;
@@ -84,9 +84,9 @@ impl Kind {
                         record.push((name.clone().into_owned(), value));
                     }
                 }
-                RestrictedExpression::new_record(record).map_err(|_| Unfit)?
+                RestrictedExpression::new_record(record).map_err(|_| TypeMismatch)?
             }
-            _ => return Err(Unfit),
+            _ => return Err(TypeMismatch),
         };
         Ok(Some(value))
     }

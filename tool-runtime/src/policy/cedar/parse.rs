@@ -30,7 +30,7 @@ fn parsed(text: String) -> Result<Ready, String> {
         let error = DetailedError::from(&error);
         let place = error.source_locations.first().map(|label| line_column(&text, label.loc.start));
         let place = place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
-        format!("{place}{}", said(&error))
+        format!("{place}{}", describe(&error))
     })?;
     if set.templates().next().is_some() {
         return Err("a template decides nothing here; write policies without `?principal` and `?resource`".to_owned());
@@ -110,8 +110,8 @@ fn one(policy: &Policy, reads: &mut Reads) -> Result<One, String> {
 }
 
 /// An error of the engine, in one sentence.
-pub(super) fn said(error: &DetailedError) -> String {
+pub(super) fn describe(error: &DetailedError) -> String {
     let label = error.source_locations.first().and_then(|location| location.label.as_deref());
     let more = label.into_iter().chain(error.help.as_deref());
-    more.fold(error.message.clone(), |said, more| format!("{said}; {more}"))
+    more.fold(error.message.clone(), |describe, more| format!("{describe}; {more}"))
 }

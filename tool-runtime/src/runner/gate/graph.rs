@@ -58,7 +58,7 @@ impl Host {
     /// held to the maximum number of policies.
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
-        let policy = self.run.policy().asking()?;
+        let policy = self.run.policy().asking_for_effects()?;
         let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
         Some(Work::new(self.run.clone(), run))
     }
@@ -107,12 +107,12 @@ impl Host {
             is_script: worker.is_script,
             ..options.clone()
         };
-        options.run_id(run_id).caller(caller).events(told(run, context.call_id(), worker.name))
+        options.run_id(run_id).caller(caller).events(forward_events(run, context.call_id(), worker.name))
     }
 }
 
 /// Returns a closure that forwards the events of a graph's run to the run that calls it.
-pub(in crate::runner) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
+pub(in crate::runner) fn forward_events(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
     let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
     move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
 }

@@ -79,7 +79,7 @@ async fn close(left: &Orphans, kept: &[CallId]) {
     let Orphans { run, call, tool, child, .. } = left;
     let name = graph_of(tool).unwrap_or(tool);
     let options = RunOptions { parent: Some(run.clone()), ..run.options().clone() };
-    let options = options.run_id(Arc::clone(child)).events(graph::told(run, call, name));
+    let options = options.run_id(Arc::clone(child)).events(graph::forward_events(run, call, name));
     let child = Run::start(Arc::clone(run.shared()), run.policy().clone(), options);
     match LedgerClient(&child).all_waiting().await {
         Ok(waiting) => {

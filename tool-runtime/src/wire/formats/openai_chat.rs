@@ -6,7 +6,7 @@ mod encode;
 mod files;
 mod fragments;
 mod media;
-mod members;
+mod message_members;
 mod replay;
 mod select;
 mod settings;

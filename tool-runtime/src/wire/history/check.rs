@@ -163,11 +163,11 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
         Message::Assistant(parts) => (None, &[], parts),
     };
     let content = content.iter().filter_map(Content::as_text);
-    text.into_iter().chain(content).chain(parts.iter().flat_map(said))
+    text.into_iter().chain(content).chain(parts.iter().flat_map(texts_of))
 }
 
 /// The texts of a part; arguments are compared with those of the call that was issued.
-fn said(part: &Part) -> impl Iterator<Item = &str> {
+fn texts_of(part: &Part) -> impl Iterator<Item = &str> {
     let citation = if let Part::Citation(citation) = part { Some(citation) } else { None };
     let sources = citation.into_iter().flat_map(|from| [&from.title, &from.url, &from.quote]);
     let thoughts = if let Part::Reasoning(reasoning) = part { Some(reasoning.text()) } else { None };

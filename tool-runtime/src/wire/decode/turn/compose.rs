@@ -105,7 +105,7 @@ impl Writer<'_> {
     /// Adds a block that only its provider understands, as a JSON object.
     pub(crate) fn provider_state(&mut self, json: String, bound: BoundTo) {
         let part = self.start_carried();
-        self.carry(part, json, bound);
+        self.bind(part, json, bound);
     }
 
     /// Starts a block that only its provider understands; without JSON it is left out.
@@ -124,9 +124,9 @@ impl Writer<'_> {
     }
 
     /// Sets the data that the provider wants back with a call.
-    pub(crate) fn carry_call(&mut self, call: usize, json: String, bound: BoundTo) {
+    pub(crate) fn bind_call(&mut self, call: usize, json: String, bound: BoundTo) {
         if let Some(part) = self.turn.layout.of_call(call) {
-            self.carry(part, json, bound);
+            self.bind(part, json, bound);
         }
     }
 }

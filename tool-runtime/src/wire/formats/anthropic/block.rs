@@ -59,7 +59,7 @@ impl Block {
                 turn.settle_id(call);
                 turn.reopen();
                 if let Some(rest) = rewritten(raw, &["type", "id", "name", "input"], Vec::new()) {
-                    turn.carry_call(call, rest, BoundTo::Format);
+                    turn.bind_call(call, rest, BoundTo::Format);
                 }
                 // A stream begins with an empty input, which its deltas replace.
                 let input = block.input.0.filter(|input| !is_streamed || !is_empty_object(input));

@@ -43,7 +43,7 @@ impl Parts {
                     let comma = if rest.len() > 1 { "," } else { "" };
                     rest = format!("{rest}{comma}\"functionCall\":{inner}}}");
                 }
-                turn.carry_call(at, rest, BoundTo::Model);
+                turn.bind_call(at, rest, BoundTo::Model);
             }
         } else if part.text.came() && is_thought {
             self.thought(part, turn);

@@ -94,7 +94,7 @@ impl Dialect for Ollama {
                     if call.id.came() || function.value.index.0.is_some() {
                         let rest = without(function.text, &["name", "arguments"]);
                         let call = without(text, &["function"]);
-                        turn.carry_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"), BoundTo::Model);
+                        turn.bind_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"), BoundTo::Model);
                     }
                 }
             }

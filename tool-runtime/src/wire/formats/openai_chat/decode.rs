@@ -5,7 +5,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
-use crate::wire::formats::openai_chat::members::Members;
+use crate::wire::formats::openai_chat::message_members::MessageMembers;
 use crate::wire::formats::openai_chat::select::Selector;
 use crate::wire::formats::openai_chat::sources;
 use crate::wire::formats::openai_chat::usage::Tokens;
@@ -17,7 +17,7 @@ pub(crate) struct Chat {
     selector: Selector,
     /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
-    members: Members,
+    members: MessageMembers,
     /// Sources that some servers list beside the message, in every chunk anew, and their addresses alone.
     sources: String,
     addresses: String,
@@ -110,7 +110,7 @@ impl Chat {
     }
 
     /// Reads everything of a delta or a message except its calls.
-    fn said(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+    fn text(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         self.members.before(delta, turn);
         turn.text(delta.content.text.get());
         if let Some(list) = delta.content.list {
@@ -121,7 +121,7 @@ impl Chat {
     }
 
     fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
-        self.said(delta, turn);
+        self.text(delta, turn);
         // Servers that fill both fields mean the same call, and it must not run twice.
         if delta.tool_calls.is_empty()
             && let Some(function) = delta.function_call.object::<Function<'_>>()
@@ -182,7 +182,7 @@ impl Chat {
 
     /// Reads a message that came whole: each entry is one call.
     fn message(&mut self, message: &Delta<'_>, turn: &mut Writer<'_>) {
-        self.said(message, turn);
+        self.text(message, turn);
         for part in message.tool_calls.iter() {
             let custom = part.custom();
             let (name, arguments) = part.named(custom.as_ref());

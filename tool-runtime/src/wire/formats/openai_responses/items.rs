@@ -80,7 +80,7 @@ impl Items {
         let item = &whole.value;
         if item.is_call() {
             if let Some(call) = self.take(key, item, turn) {
-                turn.carry_call(call, self.kept(whole.text), BoundTo::Model);
+                turn.bind_call(call, self.kept(whole.text), BoundTo::Model);
             }
         } else if !item.kind.get().is_empty() {
             self.settle(key, whole, turn);
@@ -157,7 +157,7 @@ impl Items {
                 }
             },
         };
-        turn.carry_call(call, self.kept(whole.text), BoundTo::Model);
+        turn.bind_call(call, self.kept(whole.text), BoundTo::Model);
     }
 
     /// The data that goes back to the provider: the item and, if there is one, the reasoning without which it is

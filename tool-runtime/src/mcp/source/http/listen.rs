@@ -5,12 +5,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::http::resume::Place;
-use crate::mcp::source::message::Said;
+use crate::mcp::source::message::Notification;
 
 impl Http {
     /// Opens the stream and handles its messages until it ends. `id` is that of the subscription, which the messages of
     /// the stream do not contain.
-    pub(in crate::mcp::source) async fn hear(&self, id: u64) -> Result<Box<str>, Failure> {
+    pub(in crate::mcp::source) async fn listen(&self, id: u64) -> Result<Box<str>, Failure> {
         let request = self.described(self.0.client.get(self.0.url.clone())).header(ACCEPT, "text/event-stream");
         let mut response = request.send().await.map_err(|_| Failure::Closed)?;
         let status = response.status().as_u16();
@@ -25,7 +25,7 @@ impl Http {
             // Servers without this stream should answer 405; some answer with another content type.
             return Err(Failure::Status(405));
         }
-        self.0.hints.hear(Said::Acknowledged { subscription: Some(id), of_tools: true });
+        self.0.hints.notify(Notification::Acknowledged { subscription: Some(id), of_tools: true });
         self.stream(id, &mut response, &mut Place::default()).await?.ok_or(Failure::Closed)
     }
 }

@@ -1,4 +1,4 @@
-//! [`Members`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
+//! [`MessageMembers`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ struct Chunk {
 
 /// The members of a message beside its text and its calls.
 #[derive(Default)]
-pub(super) struct Members {
+pub(super) struct MessageMembers {
     /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.
     content: bool,
     plain: bool,
@@ -78,7 +78,7 @@ pub(super) struct Members {
     custom: BTreeSet<usize>,
 }
 
-impl Members {
+impl MessageMembers {
     /// Reads the members that come before the text of a delta or a message.
     pub(super) fn before(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         let (content, plain) = (&delta.reasoning_content, &delta.reasoning);
@@ -216,7 +216,7 @@ impl Members {
             self.call(call, "custom", &format!(r#"{{"name":{name},"input":{input}}}"#));
         }
         for (call, members) in std::mem::take(&mut self.calls) {
-            turn.carry_call(call, object(&members), BoundTo::Model);
+            turn.bind_call(call, object(&members), BoundTo::Model);
         }
         self.message(turn);
     }
