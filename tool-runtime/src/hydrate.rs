@@ -13,6 +13,7 @@ mod settings;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+pub use frozen::Hydrated;
 pub(crate) use frozen::{Frozen, Treatment};
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
@@ -32,52 +33,7 @@ use crate::registration::Instance;
 use crate::schema;
 use crate::schema::validator::JsonSchemaValidator;
 use crate::text::pointer;
-use crate::tool::{Hash, ToolEffect};
-
-/// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
-/// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
-pub struct Hydrated {
-    /// Behind a pointer, because every stage of the gate moves it.
-    pub(crate) frozen: Arc<Frozen>,
-    instance: Ready,
-}
-
-impl Hydrated {
-    /// The call as it came in.
-    #[must_use]
-    pub fn call(&self) -> &ToolCall {
-        &self.frozen.call
-    }
-
-    /// SHA-256 of the frozen arguments.
-    #[must_use]
-    pub fn digest(&self) -> Hash {
-        self.frozen.hash()
-    }
-
-    /// Whether the arguments had to be repaired to be read.
-    #[must_use]
-    pub fn repaired(&self) -> bool {
-        self.frozen.treatment.repair.is_some()
-    }
-
-    /// The arguments with the sensitive ones masked, as JSON.
-    #[must_use]
-    pub fn masked_arguments(&self) -> &str {
-        self.frozen.masked_text()
-    }
-
-    /// Returns the call, and on first use the typed value.
-    pub(crate) fn parts(&mut self) -> (&Arc<Frozen>, Option<Box<dyn Instance>>) {
-        (&self.frozen, self.instance.0.take())
-    }
-}
-
-impl std::fmt::Debug for Hydrated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hydrated").field("tool", &self.frozen.entry.spec.name).finish_non_exhaustive()
-    }
-}
+use crate::tool::ToolEffect;
 
 /// A call that is not hydrated.
 pub(crate) struct Unhydrated {

@@ -7,7 +7,7 @@ use crate::tool::Schema;
 impl Entry {
     pub(super) fn unready(&self, policy: &ToolPolicy) -> Option<Unready> {
         let name = self.spec.name.as_str();
-        let unpinned = policy.unpinned(name, self.spec.pin, self.subject().pin);
+        let unpinned = Unready::of_pin(policy, name, self.spec.pin, self.subject().pin);
         let rules = || {
             let mut problems = Vec::new();
             policy.check_tool(name, &self.spec, &mut problems);
@@ -16,7 +16,7 @@ impl Entry {
         // An allowlist of its own is checked when the catalog is built.
         unpinned.or_else(rules).or_else(|| {
             let schema = || self.shown().map(Schema::to_value);
-            if self.projector.is_some() { None } else { policy.unshown(name, schema().as_ref()) }
+            if self.projector.is_some() { None } else { Unready::of_allowlist(policy, name, schema().as_ref()) }
         })
     }
 }

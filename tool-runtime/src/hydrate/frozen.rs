@@ -1,15 +1,61 @@
 //! [`Frozen`]: a call whose arguments passed every check, with the forms of them that few calls need.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::call::{ArgumentChange, CallId, Ends, HydratedCall, JsonText, RepairUse, RunFields, ToolCall};
 use crate::catalog::Entry;
 use crate::contain::discard;
-use crate::hydrate::ValidatorUse;
+use crate::hydrate::provenance::ValidatorUse;
 use crate::json::{self, Limits, Tree, canonical};
 use crate::policy::ToolLimits;
 use crate::registration::Instance;
 use crate::tool::{Digested, Hash, ToolName};
+
+/// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
+/// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
+pub struct Hydrated {
+    /// Behind a pointer, because every stage of the gate moves it.
+    pub(crate) frozen: Arc<Frozen>,
+    pub(super) instance: Ready,
+}
+
+impl Hydrated {
+    /// The call as it came in.
+    #[must_use]
+    pub fn call(&self) -> &ToolCall {
+        &self.frozen.call
+    }
+
+    /// SHA-256 of the frozen arguments.
+    #[must_use]
+    pub fn digest(&self) -> Hash {
+        self.frozen.hash()
+    }
+
+    /// Whether the arguments had to be repaired to be read.
+    #[must_use]
+    pub fn repaired(&self) -> bool {
+        self.frozen.treatment.repair.is_some()
+    }
+
+    /// The arguments with the sensitive ones masked, as JSON.
+    #[must_use]
+    pub fn masked_arguments(&self) -> &str {
+        self.frozen.masked_text()
+    }
+
+    /// Returns the call, and on first use the typed value.
+    pub(crate) fn parts(&mut self) -> (&Arc<Frozen>, Option<Box<dyn Instance>>) {
+        (&self.frozen, self.instance.0.take())
+    }
+}
+
+impl fmt::Debug for Hydrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hydrated").field("tool", &self.frozen.entry.spec.name).finish_non_exhaustive()
+    }
+}
 
 /// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
 pub(crate) struct Frozen {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::call::Violation;
 use crate::catalog::Entry;
 use crate::contain::discard;
+use crate::hydrate::instantiate;
+use crate::hydrate::provenance::{FailedStage, HydrationError};
 use crate::hydrate::semantic::{ASK, Unseen, list_with};
-use crate::hydrate::{FailedStage, HydrationError, instantiate};
 use crate::json::Tree;
 use crate::schema::{TAKE, TAKE_OR_ASK};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::call::{CallId, JsonText, Origin, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
-use crate::hydrate::Hydrated;
+use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
 use crate::tool::{Hash, ToolName};
 

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Decider, DecisionError};
-use crate::policy::RunPolicy;
-use crate::policy::ToolPolicy;
 use crate::policy::parse;
 use crate::policy::problem::PolicyProblem;
 use crate::tool::ToolEffect;
@@ -52,7 +50,7 @@ pub(crate) struct Decided<'a> {
 
 impl Approvals {
     /// Returns why the decider may not decide, `None` if they may.
-    fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
+    pub(super) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         let (own_calls, roles) = self.of(call.tool, call.effect);
         if call.principal == Some(decider.principal()) && !own_calls {
             return Some(DecisionError::OwnCall);
@@ -62,7 +60,7 @@ impl Approvals {
     }
 
     /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
-    fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
+    pub(super) fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         let particular = [self.tools.get(tool), self.effects.get(&effect)];
         let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);
         let roles = particular.iter().flatten().find_map(|deciders| deciders.roles.as_ref()).or(self.roles.as_ref());
@@ -97,34 +95,5 @@ impl Approvals {
         };
         of("approvals".to_owned(), &general, true);
         effects.chain(tools).for_each(|(path, deciders)| of(path, deciders, false));
-    }
-}
-
-impl ToolPolicy {
-    /// Returns who may decide on calls of a tool that waits: whether the principal of the run may, and the roles of which
-    /// a decider needs one (`None` for any). `effect` is the one that the policy gives the tool, see
-    /// [`effect_of`](Self::effect_of).
-    #[must_use]
-    pub fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
-        self.data().approvals.of(tool, effect)
-    }
-
-    /// Returns the roles of deciders that the policy names.
-    #[must_use]
-    pub fn decider_roles(&self) -> BTreeSet<&str> {
-        self.data().approvals.named_roles().map(String::as_str).collect()
-    }
-}
-
-impl RunPolicy {
-    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
-    pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
-        if decider.tenant_id() != call.tenant {
-            return Some(DecisionError::DeciderTenant);
-        }
-        if !decider.is_named() {
-            return Some(DecisionError::DeciderName);
-        }
-        self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
-use crate::policy::{ToolPolicy, unsatisfiable};
+use crate::policy::server_rule::{ServerRule, server_of};
+use crate::policy::tool_policy::ToolPolicy;
+use crate::policy::{check_budgets, check_graphs, unsatisfiable};
 use crate::text::{is_name, nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
 
@@ -27,14 +29,14 @@ impl ToolPolicy {
         let repairers: BTreeSet<&str> = repairers.into_iter().collect();
         let mut problems = Vec::new();
         for (path, name) in self.names().filter(|(_, name)| !is_discovered(name)) {
-            unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
+            PolicyProblem::unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
         }
         for (path, tag) in self.tags() {
-            unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);
+            PolicyProblem::unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);
         }
         for name in &self.data().repair.allowed {
             let path = "repair.allowed".to_owned();
-            unknown(
+            PolicyProblem::unknown(
                 "repairer",
                 path,
                 name,
@@ -43,12 +45,12 @@ impl ToolPolicy {
                 &mut problems,
             );
         }
-        self.check_graphs(&tools, &mut problems);
+        check_graphs::problems(self, &tools, &mut problems);
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_parties(&mut problems);
         self.check_callers(&mut problems);
-        self.check_budgets(&mut problems);
+        check_budgets::problems(self.data(), &mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
         self.check_servers(&named, &mut problems);
         self.data().approvals.check(&mut problems);
@@ -58,10 +60,26 @@ impl ToolPolicy {
             }
         }
         if let Some(cedar) = &self.data().cedar {
-            let tools = tools.iter().filter(|(_, spec)| self.is_as_pinned(spec)).map(|(name, spec)| (*name, *spec));
-            problems.extend(cedar.check(self, &tools.collect()));
+            let tools = tools.iter().filter(|(_, spec)| self.is_as_pinned(spec));
+            let tools = tools.map(|(name, spec)| (*name, (*spec, self.effect_of(name, spec.effect))));
+            problems.extend(cedar.check(&self.data().labels, &tools.collect()));
         }
         problems
+    }
+
+    /// Reports servers whose rules decide nothing.
+    fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<PolicyProblem>) {
+        for (id, rule) in &self.data().servers {
+            let path = format!("servers.{id}");
+            if *rule == ServerRule::default() {
+                let message = "this decides nothing; write `enabled = false`, `effect` or a limit".to_owned();
+                problems.push(PolicyProblem::new(path, message));
+            } else if !named.iter().any(|tool| server_of(tool) == Some(id)) {
+                let message = format!("this decides nothing: the policy names no tool of the server, `mcp__{id}__..`");
+                let nearest = nearest(id, named.iter().filter_map(|tool| server_of(tool))).map(str::to_owned);
+                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+            }
+        }
     }
 
     fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
@@ -248,21 +266,6 @@ impl ToolPolicy {
             keys.chain(data.approvals.tools.keys().map(|name| (format!("approvals.tools.{name}"), name.as_str())));
         let keys = keys.chain(data.tools.keys().map(|name| (format!("tools.{name}"), name.as_str())));
         lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name.as_str()))).chain(keys)
-    }
-}
-
-/// Adds a problem for a name that does not exist.
-pub(super) fn unknown<'a>(
-    of: &str,
-    path: String,
-    name: &str,
-    known: bool,
-    names: impl Iterator<Item = &'a str>,
-    problems: &mut Vec<PolicyProblem>,
-) {
-    if !known {
-        let nearest = nearest(name, names).map(str::to_owned);
-        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, format!("there is no {of} `{name}`")) });
     }
 }
 

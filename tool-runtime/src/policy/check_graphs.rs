@@ -3,39 +3,36 @@
 
 use std::collections::HashMap;
 
-use crate::policy::ToolPolicy;
-use crate::policy::check::unknown;
 use crate::policy::problem::PolicyProblem;
+use crate::policy::tool_policy::ToolPolicy;
 use crate::tool::{ToolSpec, graph, graph_of, is_graph};
 
-impl ToolPolicy {
-    pub(super) fn check_graphs(&self, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<PolicyProblem>) {
-        let data = self.data();
-        let everybody = ("allowed_graphs".to_owned(), &data.allowed_graphs);
-        let granted = self.grants();
-        let graphs = granted.iter().map(|(path, given)| (format!("{path}.allowed_graphs"), given.graphs));
-        let lists = std::iter::once(everybody).chain(graphs);
-        let named = lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name)));
-        let budgets = data.budgets.graphs.keys().map(|name| (format!("budgets.graphs.{name}"), name));
-        for (path, name) in named.chain(budgets) {
-            let graphs = tools.keys().filter_map(|name| graph_of(name));
-            // `graph__NAME` is the name of the graph's tool, a likely mistake.
-            let suggestion = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
-            match suggestion {
-                Some(suggestion) => {
-                    let message = format!("`{name}` is the name of its tool; write `{suggestion}`");
-                    problems.push(PolicyProblem::new(path, message));
-                }
-                None => unknown("graph", path, name, tools.contains_key(&*graph(name)), graphs, problems),
+pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<PolicyProblem>) {
+    let data = policy.data();
+    let everybody = ("allowed_graphs".to_owned(), &data.allowed_graphs);
+    let granted = policy.grants();
+    let graphs = granted.iter().map(|(path, given)| (format!("{path}.allowed_graphs"), given.graphs));
+    let lists = std::iter::once(everybody).chain(graphs);
+    let named = lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name)));
+    let budgets = data.budgets.graphs.keys().map(|name| (format!("budgets.graphs.{name}"), name));
+    for (path, name) in named.chain(budgets) {
+        let graphs = tools.keys().filter_map(|name| graph_of(name));
+        // `graph__NAME` is the name of the graph's tool, a likely mistake.
+        let suggestion = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
+        match suggestion {
+            Some(suggestion) => {
+                let message = format!("`{name}` is the name of its tool; write `{suggestion}`");
+                problems.push(PolicyProblem::new(path, message));
             }
+            None => PolicyProblem::unknown("graph", path, name, tools.contains_key(&*graph(name)), graphs, problems),
         }
-        let everybody = ("allowed_tools".to_owned(), &data.allowed_tools);
-        let granted = granted.iter().map(|(path, given)| (format!("{path}.allowed_tools"), given.tools));
-        for (path, names) in std::iter::once(everybody).chain(granted) {
-            for name in names.iter().filter(|name| is_graph(name)) {
-                let message = format!("`{name}` is a graph, which only `allowed_graphs` allows; name it there");
-                problems.push(PolicyProblem::new(path.clone(), message));
-            }
+    }
+    let everybody = ("allowed_tools".to_owned(), &data.allowed_tools);
+    let granted = granted.iter().map(|(path, given)| (format!("{path}.allowed_tools"), given.tools));
+    for (path, names) in std::iter::once(everybody).chain(granted) {
+        for name in names.iter().filter(|name| is_graph(name)) {
+            let message = format!("`{name}` is a graph, which only `allowed_graphs` allows; name it there");
+            problems.push(PolicyProblem::new(path.clone(), message));
         }
     }
 }

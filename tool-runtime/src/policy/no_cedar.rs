@@ -1,13 +1,14 @@
 //! The replacement for Cedar policies in a build without the engine: a policy that has some is refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Tree;
+use crate::policy::label::LabelRule;
+use crate::policy::problem::PolicyProblem;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::subject::{PolicyContext, Subject};
-use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::tool::{ToolEffect, ToolSpec};
 
 /// No Cedar policies: this build cannot decide by them.
@@ -46,7 +47,11 @@ impl CedarRules {
         match *self {}
     }
 
-    pub(crate) fn check(&self, _: &ToolPolicy, _: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+    pub(crate) fn check(
+        &self,
+        _: &BTreeMap<String, LabelRule>,
+        _: &HashMap<&str, (&ToolSpec, ToolEffect)>,
+    ) -> Vec<PolicyProblem> {
         match *self {}
     }
 

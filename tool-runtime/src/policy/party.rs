@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use crate::call::Caller;
 use crate::policy::cedar::CedarRules;
-use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
+use crate::policy::run_policy::RunPolicy;
+use crate::policy::subject::PolicyContext;
+use crate::policy::tool_policy::ToolPolicy;
 
 /// The longest description of a party. Names come from outside, and a longer one is not worth its memory.
 const MOST_BYTES: usize = 16 << 10;
@@ -17,51 +19,49 @@ const ROOM: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Party(Box<str>);
 
-impl RunPolicy {
+impl Party {
     /// Returns the party of a run. `None` for a run that is also held to earlier policies, or whose description is over
     /// 16 KiB, such as one that names hundreds of tools; its view is not shared.
-    pub(crate) fn party(&self, context: &PolicyContext<'_>) -> Option<Party> {
-        let policy = self.alone()?;
+    pub(crate) fn of(policy: &RunPolicy, context: &PolicyContext<'_>) -> Option<Self> {
+        let policy = policy.alone()?;
         let mut key = Key(String::with_capacity(ROOM));
-        policy.tell_apart(context, &mut key);
+        tell_apart(policy, context, &mut key);
         match context.tools {
             None => key.word("all"),
             Some(tools) => key.list(tools.names().into_iter()),
         }
-        (key.0.len() <= MOST_BYTES).then(|| Party(key.0.into()))
+        (key.0.len() <= MOST_BYTES).then(|| Self(key.0.into()))
     }
 }
 
-impl ToolPolicy {
-    /// Writes the properties of the run that rules can read. Cedar policies see everything except attributes that none
-    /// of them reads; tables see only the values that they name.
-    fn tell_apart(&self, context: &PolicyContext<'_>, key: &mut Key) {
-        // Cedar policies can read all of these properties, so with them every value counts.
-        let (data, all) = (self.data(), self.data().cedar.is_some());
-        let read = self.data().cedar.as_ref().map(CedarRules::attributes);
-        match context.caller {
-            Caller::Direct => key.word("direct"),
-            Caller::Graph { name, .. } => {
-                let named = || data.callers.keys().any(|id| id.strip_prefix("graph:") == Some(name.as_str()));
-                key.list(std::iter::once("graph").chain((all || named()).then_some(name.as_str())));
-            }
+/// Writes the properties of the run that rules can read. Cedar policies see everything except attributes that none
+/// of them reads; tables see only the values that they name.
+fn tell_apart(policy: &ToolPolicy, context: &PolicyContext<'_>, key: &mut Key) {
+    // Cedar policies can read all of these properties, so with them every value counts.
+    let (data, all) = (policy.data(), policy.data().cedar.is_some());
+    let read = policy.data().cedar.as_ref().map(CedarRules::attributes);
+    match context.caller {
+        Caller::Direct => key.word("direct"),
+        Caller::Graph { name, .. } => {
+            let named = || data.callers.keys().any(|id| id.strip_prefix("graph:") == Some(name.as_str()));
+            key.list(std::iter::once("graph").chain((all || named()).then_some(name.as_str())));
         }
-        key.maybe(context.principal.filter(|principal| all || data.principals.contains_key(*principal)));
-        key.maybe(context.tenant.filter(|tenant| all || data.tenants.contains_key(*tenant)));
-        let tenant = context.tenant.and_then(|tenant| data.tenants.get(tenant));
-        let is_role = |role: &str| {
-            all || data.roles.contains_key(role) || tenant.is_some_and(|tenant| tenant.roles.contains_key(role))
-        };
-        key.set(context.roles.iter().map(|role| &**role).filter(|role| is_role(role)));
-        let is_attribute = |name: &str, value: &str| {
-            let of_tables = data.attributes.get(name).is_some_and(|values| values.contains_key(value));
-            of_tables || read.is_some_and(|read| read.contains(name))
-        };
-        let attributes = context.attributes.iter().filter(|(name, value)| is_attribute(name, value));
-        let attributes: BTreeSet<_> = attributes.map(|(name, value)| (&**name, &**value)).collect();
-        key.list(attributes.iter().flat_map(|(name, value)| [*name, *value]));
-        key.set(context.labels.iter().map(|label| &**label).filter(|label| all || data.labels.contains_key(*label)));
     }
+    key.maybe(context.principal.filter(|principal| all || data.principals.contains_key(*principal)));
+    key.maybe(context.tenant.filter(|tenant| all || data.tenants.contains_key(*tenant)));
+    let tenant = context.tenant.and_then(|tenant| data.tenants.get(tenant));
+    let is_role = |role: &str| {
+        all || data.roles.contains_key(role) || tenant.is_some_and(|tenant| tenant.roles.contains_key(role))
+    };
+    key.set(context.roles.iter().map(|role| &**role).filter(|role| is_role(role)));
+    let is_attribute = |name: &str, value: &str| {
+        let of_tables = data.attributes.get(name).is_some_and(|values| values.contains_key(value));
+        of_tables || read.is_some_and(|read| read.contains(name))
+    };
+    let attributes = context.attributes.iter().filter(|(name, value)| is_attribute(name, value));
+    let attributes: BTreeSet<_> = attributes.map(|(name, value)| (&**name, &**value)).collect();
+    key.list(attributes.iter().flat_map(|(name, value)| [*name, *value]));
+    key.set(context.labels.iter().map(|label| &**label).filter(|label| all || data.labels.contains_key(*label)));
 }
 
 /// Words with their lengths, so that different lists never give the same text.
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn what_a_rule_names_makes_another_party_and_nothing_else_does() {
         let policy = RunPolicy::new(ToolPolicy::from_toml(POLICY).unwrap());
-        let party = |context: PolicyContext<'_>| policy.party(&context).unwrap();
+        let party = |context: PolicyContext<'_>| Party::of(&policy, &context).unwrap();
         let nobody = PolicyContext::default();
         let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
         let (known, other) = (graph("buyer"), graph("seller"));
@@ -167,7 +167,7 @@ mod tests {
         let policy = RunPolicy::new(ToolPolicy::deny_all());
         let party = |names: &[&str]| {
             let tools: RunTools = names.iter().copied().collect();
-            policy.party(&PolicyContext { tools: Some(&tools), ..PolicyContext::default() }).unwrap()
+            Party::of(&policy, &PolicyContext { tools: Some(&tools), ..PolicyContext::default() }).unwrap()
         };
         assert_ne!(party(&["a", "b"]), party(&["a1:b"]));
         assert_ne!(party(&["a", "b"]), party(&["ab"]));
@@ -178,14 +178,14 @@ mod tests {
     fn a_run_with_more_to_it_has_no_party() {
         let current = ToolPolicy::allow(["a__b"]);
         let context = PolicyContext::default();
-        assert!(RunPolicy::new(current.clone()).party(&context).is_some());
+        assert!(Party::of(&RunPolicy::new(current.clone()), &context).is_some());
         let earlier = serde_json::from_str(r#"[{"allowed_tools":["a__c"]}]"#).unwrap();
         let held = RunPolicy::restored(current.clone(), earlier, Vec::new()).unwrap();
-        assert!(held.party(&context).is_none());
+        assert!(Party::of(&held, &context).is_none());
         let then = serde_json::from_str(r#"[{"roles":["buyer"],"attributes":[]}]"#).unwrap();
         let held = RunPolicy::restored(current.clone(), serde_json::from_str("[]").unwrap(), then).unwrap();
-        assert!(held.party(&context).is_none());
+        assert!(Party::of(&held, &context).is_none());
         let tools: RunTools = (0..1_000).map(|at| format!("a__tool_number_{at}")).collect();
-        assert!(RunPolicy::new(current).party(&PolicyContext { tools: Some(&tools), ..context }).is_none());
+        assert!(Party::of(&RunPolicy::new(current), &PolicyContext { tools: Some(&tools), ..context }).is_none());
     }
 }

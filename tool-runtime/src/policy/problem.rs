@@ -1,5 +1,6 @@
 //! Errors of a policy: [`PolicyError`] when it is read, [`PolicyProblem`] against a catalog.
 
+use crate::text::nearest;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +83,21 @@ impl std::error::Error for PolicyError {}
 impl PolicyProblem {
     pub(crate) fn new(path: String, message: String) -> Self {
         Self { path, message, nearest: None }
+    }
+
+    /// Adds a problem for a name that does not exist.
+    pub(super) fn unknown<'a>(
+        of: &str,
+        path: String,
+        name: &str,
+        is_known: bool,
+        names: impl Iterator<Item = &'a str>,
+        problems: &mut Vec<Self>,
+    ) {
+        if !is_known {
+            let nearest = nearest(name, names).map(str::to_owned);
+            problems.push(Self { nearest, ..Self::new(path, format!("there is no {of} `{name}`")) });
+        }
     }
 }
 

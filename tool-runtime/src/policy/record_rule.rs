@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::RunPolicy;
-
 /// The handling of calls whose record cannot be stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,13 +14,5 @@ impl RecordRule {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl RunPolicy {
-    /// Whether any of the policies requires a record of each call.
-    #[inline]
-    pub(crate) fn requires_records(&self) -> bool {
-        self.all().any(|policy| policy.data().records.required)
     }
 }

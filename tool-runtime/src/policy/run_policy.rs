@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Caller, Decision, Verdict};
+use crate::call::{Caller, Decider, Decision, DecisionError, Verdict};
 use crate::json;
 use crate::policy::allowance::Allowance;
+use crate::policy::approvals::Decided;
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::data::ToolRule;
 use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
-use crate::policy::loop_guard::LoopThresholds;
+use crate::policy::loop_guard::{LoopGuard, LoopThresholds};
+use crate::policy::spending::Spending;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
 use crate::policy::terms::Terms;
+use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::window::Window;
-use crate::policy::{LoopGuard, Spending, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The most earlier policies that a run is held to. A snapshot carries each of them.
@@ -93,6 +96,23 @@ impl RunPolicy {
     /// The runner's policy, if the run is held to nothing else.
     pub(super) fn alone(&self) -> Option<&ToolPolicy> {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
+    }
+
+    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
+    pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
+        if decider.tenant_id() != call.tenant {
+            return Some(DecisionError::DeciderTenant);
+        }
+        if !decider.is_named() {
+            return Some(DecisionError::DeciderName);
+        }
+        self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
+    }
+
+    /// Whether any of the policies requires a record of each call.
+    #[inline]
+    pub(crate) fn requires_records(&self) -> bool {
+        self.all().any(|policy| policy.data().records.required)
     }
 
     /// See [`ToolPolicy::admit`].

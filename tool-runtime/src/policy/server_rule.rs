@@ -1,14 +1,9 @@
 //! [`ServerRule`]: the rules for all tools of a server, unless a rule for a tool sets its own.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
-use crate::policy::ToolPolicy;
 use crate::policy::budget::ToolBudget;
 use crate::policy::parse;
-use crate::policy::problem::PolicyProblem;
-use crate::text::nearest;
 use crate::tool::{ToolEffect, is_discovered};
 
 /// The rules for the tools of one server (`servers.ID`), which are called `mcp__ID__..`.
@@ -50,21 +45,4 @@ pub(super) fn server_of(tool: &str) -> Option<&str> {
         return None;
     }
     tool.split_once("__").and_then(|(_, rest)| rest.split_once("__")).map(|(server, _)| server)
-}
-
-impl ToolPolicy {
-    /// Reports servers whose rules decide nothing.
-    pub(super) fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<PolicyProblem>) {
-        for (id, rule) in &self.data().servers {
-            let path = format!("servers.{id}");
-            if *rule == ServerRule::default() {
-                let message = "this decides nothing; write `enabled = false`, `effect` or a limit".to_owned();
-                problems.push(PolicyProblem::new(path, message));
-            } else if !named.iter().any(|tool| server_of(tool) == Some(id)) {
-                let message = format!("this decides nothing: the policy names no tool of the server, `mcp__{id}__..`");
-                let nearest = nearest(id, named.iter().filter_map(|tool| server_of(tool))).map(str::to_owned);
-                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
-            }
-        }
-    }
 }

@@ -161,6 +161,20 @@ impl ToolPolicy {
         self.data().attributes.keys().chain(cedar).map(String::as_str).collect()
     }
 
+    /// Returns who may decide on calls of a tool that waits: whether the principal of the run may, and the roles of which
+    /// a decider needs one (`None` for any). `effect` is the one that the policy gives the tool, see
+    /// [`effect_of`](Self::effect_of).
+    #[must_use]
+    pub fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
+        self.data().approvals.of(tool, effect)
+    }
+
+    /// Returns the roles of deciders that the policy names.
+    #[must_use]
+    pub fn decider_roles(&self) -> BTreeSet<&str> {
+        self.data().approvals.named_roles().map(String::as_str).collect()
+    }
+
     /// The rules for this tool alone.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolRule> {
         self.0.data.tools.get(name)

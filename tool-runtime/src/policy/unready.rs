@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::policy::ToolPolicy;
+use crate::policy::tool_policy::ToolPolicy;
 use crate::redact::Projector;
 use crate::tool::Hash;
 
@@ -46,6 +46,28 @@ impl Unready {
             Self::ServerDown(_) => "server_down",
         }
     }
+
+    /// Returns why no call of a tool can run. `pin` is that of its definition, if it comes from a server, and
+    /// `published` that of the definition which the server publishes now.
+    pub(crate) fn of_pin(policy: &ToolPolicy, name: &str, pin: Option<Hash>, published: Option<Hash>) -> Option<Self> {
+        let pin = pin?;
+        match policy.tool(name).and_then(|rule| rule.pin) {
+            None => Some(Self::NotPinned),
+            Some(pinned) if pinned != pin || published != Some(pin) => Some(Self::Drifted),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns why no result of a tool without its own allowlist may be shown. `schema` is that of its results; without
+    /// one the policy's paths cannot be checked.
+    pub(crate) fn of_allowlist(policy: &ToolPolicy, name: &str, schema: Option<&Value>) -> Option<Self> {
+        let rule = policy.tool(name);
+        let Some((rule, allow)) = rule.and_then(|rule| Some((rule, rule.redact.as_ref()?))) else {
+            return Some(Self::NoAllowlist);
+        };
+        let wrong = Projector::compile(allow, &rule.model, schema?).err()?;
+        Some(Self::Rules(format!("`redact`: {}", wrong.first()?)))
+    }
 }
 
 impl fmt::Display for Unready {
@@ -62,29 +84,5 @@ impl fmt::Display for Unready {
             Self::Unlisted => f.write_str("its server lists no such tool; correct the name, or take it out of the policy"),
             Self::ServerDown(why) => write!(f, "its server is down: {why}"),
         }
-    }
-}
-
-impl ToolPolicy {
-    /// Returns why no call of a tool can run. `pin` is that of its definition, if it comes from a server, and
-    /// `published` that of the definition which the server publishes now.
-    pub(crate) fn unpinned(&self, name: &str, pin: Option<Hash>, published: Option<Hash>) -> Option<Unready> {
-        let pin = pin?;
-        match self.tool(name).and_then(|rule| rule.pin) {
-            None => Some(Unready::NotPinned),
-            Some(pinned) if pinned != pin || published != Some(pin) => Some(Unready::Drifted),
-            Some(_) => None,
-        }
-    }
-
-    /// Returns why no result of a tool without its own allowlist may be shown. `schema` is that of its results; without
-    /// one the policy's paths cannot be checked.
-    pub(crate) fn unshown(&self, name: &str, schema: Option<&Value>) -> Option<Unready> {
-        let rule = self.tool(name);
-        let Some((rule, allow)) = rule.and_then(|rule| Some((rule, rule.redact.as_ref()?))) else {
-            return Some(Unready::NoAllowlist);
-        };
-        let wrong = Projector::compile(allow, &rule.model, schema?).err()?;
-        Some(Unready::Rules(format!("`redact`: {}", wrong.first()?)))
     }
 }

@@ -21,7 +21,6 @@ use crate::wire::Format;
 use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
-pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;

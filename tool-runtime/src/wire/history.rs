@@ -19,6 +19,7 @@ mod result;
 pub(crate) use crate::media::Media;
 pub(crate) use bounded::bounded;
 pub use call::CallMessage;
+pub(crate) use call::object_text;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, check};
 pub(crate) use message::joined;
 pub use message::{Content, Message};

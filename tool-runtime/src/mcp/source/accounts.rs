@@ -38,7 +38,7 @@ impl Accounts {
                 return Ok(connection);
             }
         }
-        let connection = Arc::new(Connection::to_account(http.with_token(token)?, limits).await?);
+        let connection = Arc::new(Connection::to_url(http.with_token(token)?, limits).await?);
         let mut open = self.open();
         open.retain(|(of, _)| *of != hash);
         let left = (open.len() >= MAX_OPEN).then(|| open.remove(0));

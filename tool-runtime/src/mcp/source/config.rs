@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::capability::Secret;
 use crate::mcp::source::SourceError;
 
+/// The revision without a handshake: each request describes its client.
+pub(super) const STATELESS: &str = "2026-07-28";
+
 /// The longest id of a server, in bytes. It leaves room for the names of the server's tools.
 const MAX_ID_BYTES: usize = 20;
 

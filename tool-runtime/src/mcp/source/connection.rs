@@ -9,20 +9,17 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::mcp::source::config::{Limits, Reach};
+use crate::mcp::source::config::{Limits, STATELESS};
+use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::message;
-use crate::mcp::source::state::State;
 use crate::mcp::source::stdio::{Program, Stdio};
 use crate::mcp::source::tasks;
 
 /// Revisions with a handshake, the preferred one first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-
-/// The revision without a handshake: each request describes its client.
-pub(super) const STATELESS: &str = "2026-07-28";
 
 /// An open connection.
 pub(super) struct Connection {
@@ -39,16 +36,15 @@ enum Wire {
 }
 
 impl Connection {
-    /// Connects to a server and agrees on a revision with it, within the connect timeout.
-    pub(super) async fn open(state: &State) -> Result<Self, Failure> {
-        let State { id, reach, http, limits, hints, diagnostics, .. } = state;
-        let Reach::Command { program, args, env, folder } = reach else {
-            let http = http.as_ref().ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
-            http.forget();
-            return Self::agreed(Wire::Http(http.clone()), limits, true).await;
-        };
-        let program = Program { path: program, args, env, folder: folder.as_ref() };
-        let start = || Stdio::start(Arc::clone(id), &program, limits.message, Arc::clone(hints), diagnostics);
+    /// Starts the program of a server and agrees on a revision with it, within the connect timeout.
+    pub(super) async fn to_program(
+        id: &Arc<str>,
+        program: &Program<'_>,
+        limits: &Limits,
+        hints: &Arc<Hints>,
+        diagnostics: &Arc<Diagnostics>,
+    ) -> Result<Self, Failure> {
+        let start = || Stdio::start(Arc::clone(id), program, limits.message, Arc::clone(hints), diagnostics);
         match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
             // The process ended on a handshake that its revision does not have, so it is started again without one.
             Err(Failure::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
@@ -56,8 +52,8 @@ impl Connection {
         }
     }
 
-    /// Agrees on a revision with a server behind a URL, for one account.
-    pub(super) async fn to_account(http: Http, limits: &Limits) -> Result<Self, Failure> {
+    /// Agrees on a revision with a server behind a URL, within the connect timeout.
+    pub(super) async fn to_url(http: Http, limits: &Limits) -> Result<Self, Failure> {
         Self::agreed(Wire::Http(http), limits, true).await
     }
 

@@ -12,7 +12,7 @@ use reqwest::{Client, RequestBuilder, Response, Url, redirect};
 
 use crate::agent::http::tls_config;
 use crate::capability::Secret;
-use crate::mcp::source::connection::STATELESS;
+use crate::mcp::source::config::STATELESS;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};

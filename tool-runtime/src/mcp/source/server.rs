@@ -186,7 +186,7 @@ impl Task {
             let why = self.state.is_down().unwrap_or_default();
             return Err(NotReady(format!("the server `{}` is down: {why}; it is tried again soon", self.state.id)));
         }
-        match Connection::open(&self.state).await {
+        match self.state.connect().await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 self.listening = Listening::start(&connection, &self.state.hints).await;

@@ -11,9 +11,11 @@ use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Definition, Listed};
 use crate::mcp::source::diagnostics::Diagnostics;
+use crate::mcp::source::error::Failure;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::list::Listing;
+use crate::mcp::source::stdio::Program;
 use crate::tool::Hash;
 
 /// How many definitions of one tool are remembered. A tool that changes more often is denied.
@@ -63,6 +65,17 @@ struct History {
 }
 
 impl State {
+    /// Connects to the server and agrees on a revision with it, within the connect timeout.
+    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+        let Reach::Command { program, args, env, folder } = &self.reach else {
+            let http = self.http.as_ref().ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
+            http.forget();
+            return Connection::to_url(http.clone(), &self.limits).await;
+        };
+        let program = Program { path: program, args, env, folder: folder.as_ref() };
+        Connection::to_program(&self.id, &program, &self.limits, &self.hints, &self.diagnostics).await
+    }
+
     pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, hints: Arc<Hints>) -> Self {
         let diagnostics = Arc::new(Diagnostics::new(&reach));
         let (accounts, changes, known) = (Accounts::default(), Arc::default(), RwLock::default());

@@ -106,12 +106,13 @@ impl McpTool {
             Err(why) => return McpToolState::Quarantined(why.clone()),
         };
         let published = (!self.has_moved).then_some(definition.pin);
-        match policy.unpinned(&definition.name, Some(definition.pin), published) {
+        match Unready::of_pin(policy, &definition.name, Some(definition.pin), published) {
             _ if self.has_moved => McpToolState::Drifted,
             Some(Unready::Drifted) => McpToolState::Drifted,
             None if policy.mentions(&definition.name) => {
                 let output = definition.output.clone().unwrap_or_else(result::plain_schema);
-                policy.unshown(&definition.name, Some(&output)).map_or(McpToolState::Enabled, McpToolState::Unready)
+                Unready::of_allowlist(policy, &definition.name, Some(&output))
+                    .map_or(McpToolState::Enabled, McpToolState::Unready)
             }
             _ => McpToolState::Discovered,
         }

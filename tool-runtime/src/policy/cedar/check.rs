@@ -1,6 +1,6 @@
 //! Compares policies with a catalog: names, attributes and types.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{Policy, Schema, ValidationMode, Validator};
@@ -10,24 +10,27 @@ use crate::policy::cedar::parse::describe;
 use crate::policy::cedar::schema::{self, Described};
 use crate::policy::cedar::{CedarRules, on_own_stack};
 use crate::policy::label::LabelRule;
-use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::policy::problem::PolicyProblem;
 use crate::text::nearest;
-use crate::tool::{self, ToolSpec, is_discovered};
+use crate::tool::{self, ToolEffect, ToolSpec, is_discovered};
+
+/// The tools of a catalog, each with the effect that the policy gives it.
+type Checked<'a> = HashMap<&'a str, (&'a ToolSpec, ToolEffect)>;
 
 impl CedarRules {
     /// Returns the mistakes of the policies against the catalog.
-    pub(crate) fn check(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+    pub(crate) fn check(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<PolicyProblem> {
         let failed =
             || vec![PolicyProblem::new("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
         on_own_stack(|| {
-            let mut problems = self.unknown_names(policy, tools);
-            problems.extend(self.validate(policy, tools));
+            let mut problems = self.unknown_names(labels, tools);
+            problems.extend(self.validate(tools));
             problems
         })
         .unwrap_or_else(failed)
     }
 
-    fn unknown_names(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+    fn unknown_names(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<PolicyProblem> {
         let mut problems = Vec::new();
         for rule in self.0.all.policies() {
             for name in named(rule, "Tool").filter(|name| !is_discovered(name) && !tools.contains_key(name.as_str())) {
@@ -36,7 +39,6 @@ impl CedarRules {
                 problems.push(PolicyProblem { nearest, ..PolicyProblem::new(format!("cedar.{}", rule.id()), message) });
             }
         }
-        let labels = &policy.data().labels;
         let known: BTreeSet<_> = labels.keys().map(String::as_str).chain([LabelRule::UNTRUSTED]).collect();
         for label in self.labels().iter().filter(|label| !known.contains(label.as_str())) {
             let message = format!("nothing puts the label `{label}` on a run; add `[labels.{label}]` with its source");
@@ -46,12 +48,12 @@ impl CedarRules {
         problems
     }
 
-    fn validate(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+    fn validate(&self, tools: &Checked<'_>) -> Vec<PolicyProblem> {
         let mut described: Vec<_> = tools
             .values()
-            .map(|spec| Described {
+            .map(|(spec, effect)| Described {
                 name: spec.name.as_str(),
-                effect: Some(policy.effect_of(spec.name.as_str(), spec.effect)),
+                effect: Some(*effect),
                 arguments: Kind::arguments(&tool::Schema::to_value(&spec.input_schema), |_| true),
             })
             .collect();

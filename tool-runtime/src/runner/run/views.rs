@@ -44,7 +44,7 @@ impl Views {
         visible: impl Fn(&Entry) -> bool,
     ) -> Arc<CatalogView> {
         let changes = catalog.changes();
-        let party = policy.party(context);
+        let party = Party::of(policy, context);
         let known = party.as_ref().and_then(|party| self.get(party, changes));
         known.unwrap_or_else(|| {
             // Built outside the lock. Two runs may build the same view at the same time.

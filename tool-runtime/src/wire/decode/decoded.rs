@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::call::{Arguments, ToolCall};
 use crate::json::{self, Limits, ParseErrorKind};
 use crate::wire::decode::turn::Layout;
-use crate::wire::history::{CallMessage, Part};
+use crate::wire::history::{CallMessage, Part, object_text};
 use crate::wire::{Usage, WireError};
 
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
@@ -164,6 +164,14 @@ impl DecodedCall {
     }
 }
 
+impl From<&DecodedCall> for CallMessage {
+    fn from(decoded: &DecodedCall) -> Self {
+        let call = &decoded.call;
+        let message = Self::new(call.id.clone(), call.name.clone(), call.arguments.as_str());
+        if decoded.status == CallStatus::Ok { message } else { message.without_arguments() }
+    }
+}
+
 impl Serialize for DecodedCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw = matches!(self.call.arguments, Arguments::Text(_));
@@ -183,14 +191,6 @@ impl Serialize for DecodedCall {
         out.serialize_field("status", &self.status)?;
         out.serialize_field("executable", &self.is_executable())?;
         out.end()
-    }
-}
-
-/// The text without white space around it; empty text means `{}` (R8).
-pub(crate) fn object_text(text: &str) -> &str {
-    match text.trim_matches([' ', '\t', '\n', '\r']) {
-        "" => "{}",
-        text => text,
     }
 }
 

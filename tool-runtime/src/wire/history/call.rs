@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
 use crate::json;
-use crate::wire::decode::object_text;
 use crate::wire::history::ProviderState;
-use crate::wire::{CallStatus, DecodedCall};
 
 /// A call in a history.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +43,11 @@ impl CallMessage {
         self.arguments.as_deref().unwrap_or("{}")
     }
 
+    /// Removes arguments that the gate must not read, such as those of a call that was cut off.
+    pub(crate) fn without_arguments(self) -> Self {
+        Self { arguments: None, ..self }
+    }
+
     /// Whether the arguments are JSON that the gate can read.
     pub(crate) const fn is_readable(&self) -> bool {
         self.arguments.is_some()
@@ -69,11 +72,11 @@ impl CallMessage {
     }
 }
 
-impl From<&DecodedCall> for CallMessage {
-    fn from(decoded: &DecodedCall) -> Self {
-        let call = &decoded.call;
-        let new = Self::new(call.id.clone(), call.name.clone(), call.arguments.as_str());
-        Self { arguments: new.arguments.filter(|_| decoded.status == CallStatus::Ok), ..new }
+/// The text without white space around it; `{}` if it is empty.
+pub(crate) fn object_text(text: &str) -> &str {
+    match text.trim_matches([' ', '\t', '\n', '\r']) {
+        "" => "{}",
+        text => text,
     }
 }
 

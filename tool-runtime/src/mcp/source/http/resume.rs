@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 
-use crate::mcp::source::connection::STATELESS;
+use crate::mcp::source::config::STATELESS;
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
 use crate::wire::EventStream;

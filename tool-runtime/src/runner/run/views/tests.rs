@@ -141,7 +141,7 @@ fn what_is_kept_is_bounded() {
     let is_kept = |at: usize| {
         let principal = format!("p{at}");
         let context = PolicyContext { principal: Some(&principal), ..PolicyContext::default() };
-        kept.views.contains_key(&policy.party(&context).unwrap())
+        kept.views.contains_key(&Party::of(&policy, &context).unwrap())
     };
     assert!(is_kept(0) && !is_kept(1) && is_kept(2 * MOST_PARTIES - 1));
 }
