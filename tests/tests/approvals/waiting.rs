@@ -1,32 +1,17 @@
 //! Calls that wait, and runs that are restored: who may finish them, and that neither is ever wider than it was.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "waiting/again.rs"]
 mod again;
-#[path = "waiting/changed.rs"]
 mod changed;
-#[path = "waiting/corrected.rs"]
 mod corrected;
-#[path = "waiting/deciders.rs"]
 mod deciders;
-#[path = "waiting/digests.rs"]
 mod digests;
-#[path = "waiting/edges.rs"]
 mod edges;
-#[path = "waiting/explained.rs"]
 mod explained;
-#[path = "waiting/grants.rs"]
 mod grants;
-#[path = "waiting/racing.rs"]
 mod racing;
-#[path = "waiting/records.rs"]
 mod records;
-#[path = "waiting/required.rs"]
 mod required;
-#[path = "waiting/restored.rs"]
 mod restored;
-#[path = "waiting/tokens.rs"]
 mod tokens;
 
 use std::sync::Arc;

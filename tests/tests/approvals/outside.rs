@@ -1,7 +1,5 @@
 //! What a run reaches outside: connections behind a broker, clients that execute, data that cannot be trusted.
 
-#![allow(clippy::expect_used, reason = "a test says what it expects")]
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,7 +12,7 @@ use tool_runtime::{Connection, Outcome, RunOptions, ToolCall, ToolError, ToolPol
 
 /// Someone's calendar.
 #[capability(effect = read_only, kind = "calendar")]
-pub trait Calendar {
+pub(crate) trait Calendar {
     /// Whose it is.
     fn owner(&self) -> String;
 }

@@ -1,7 +1,5 @@
 //! The example policy for runs that read what others wrote: each of its rules decides.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::sync::{Arc, Mutex};
 use tests::Shown as _;
 
@@ -15,7 +13,7 @@ use tool_runtime::call::{Caller, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::{Capabilities, Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-const POLICY: &str = include_str!("../../examples/toolbox/untrusted.toml");
+const POLICY: &str = include_str!("../../../examples/toolbox/untrusted.toml");
 const MAIL: &str = r#"{"to":["ada@example.com"],"subject":"Hello","body":"It is done."}"#;
 const STRANGER: &str = r#"{"to":["ada@example.com","eve@example.net"],"subject":"Hello","body":"It is done."}"#;
 
