@@ -1,8 +1,6 @@
 //! The ledger, as the gate uses it: what may have an effect is entered before it begins, begins at most once for each
 //! key, and has one record, whichever process ends it.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +17,7 @@ use tool_runtime::{Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, Tool
 
 /// An outside system that knows the keys of calls.
 #[capability(effect = state_change)]
-pub trait Keys {
+pub(crate) trait Keys {
     /// Has the effect that belongs to a key.
     ///
     /// # Errors

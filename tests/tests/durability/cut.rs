@@ -1,19 +1,11 @@
 //! Calls that are cut short: the caller goes away, or the store fails before or after it has written, at every point of
 //! every way of finishing a call. Each call keeps one record, and what waits stays decidable.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "cut/anything.rs"]
 mod anything;
-#[path = "cut/dropped.rs"]
 mod dropped;
-#[path = "cut/failed.rs"]
 mod failed;
-#[path = "cut/forgotten.rs"]
 mod forgotten;
-#[path = "cut/races.rs"]
 mod races;
-#[path = "cut/strangers.rs"]
 mod strangers;
 
 use std::future::poll_fn;

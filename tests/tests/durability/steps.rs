@@ -1,7 +1,5 @@
 //! A conversation step by step: the same as in one go, and the same again when every step is taken by another process.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Anything that may happen to calls over time, in an order that nobody chose: processes that begin, end, stop, are killed
 //! and come back, runs that are moved, people who decide on what is theirs and what is not, stores that fail, clocks that
-//! jump. `ANYTHING=20000 cargo test -p tests --test cut anything` tries more orders.
+//! jump. `ANYTHING=20000 cargo test -p tests --test durability anything` tries more orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;

@@ -1,7 +1,5 @@
 //! Budgets that runs share: what a principal and a tenant may use over all processes of one store.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +17,7 @@ use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, too
 
 /// The same, to be looked at.
 #[capability(effect = read_only)]
-pub trait Window {
+pub(crate) trait Window {
     /// Counts a reader, and returns the door through which slow reading ends.
     fn look(&self) -> Door;
 }

@@ -1,7 +1,5 @@
 //! A conversation on an engine that keeps its units: the same answer, effects and records wherever the process ends.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +20,7 @@ use tool_runtime::{
 
 /// The world outside.
 #[capability(effect = state_change)]
-pub trait World {
+pub(crate) trait World {
     /// Something happens. Returns whether the process dies of it.
     fn happen(&self, call: &str) -> bool;
 }

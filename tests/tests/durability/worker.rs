@@ -1,12 +1,7 @@
 //! Workers: conversations of a store that any of them continues, and what happens when one ends at any moment.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "worker/dying.rs"]
 mod dying;
-#[path = "worker/skewed.rs"]
 mod skewed;
-#[path = "worker/stopped.rs"]
 mod stopped;
 
 use std::collections::BTreeMap;

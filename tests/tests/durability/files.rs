@@ -1,8 +1,5 @@
 //! The store in a file of SQLite, with real disks, permissions and other processes.
 
-#![cfg(unix)]
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -79,7 +76,7 @@ fn process(before: &[&str], path: &Path, does: &str) -> Command {
 
 /// The same for a command that ends with the program.
 fn behind(mut command: Command, path: &Path, does: &str) -> Command {
-    command.args(["another_process", "--exact", "--nocapture", "--test-threads=1"]);
+    command.args(["files::another_process", "--exact", "--nocapture", "--test-threads=1"]);
     command.env("FILES_STORE", path).env("FILES_DOES", does);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command

@@ -1,14 +1,8 @@
 //! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue one.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "recovered/approved.rs"]
 mod approved;
-#[path = "recovered/doors.rs"]
 mod doors;
-#[path = "recovered/reconciling.rs"]
 mod reconciling;
-#[path = "recovered/swept.rs"]
 mod swept;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +29,7 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// A system outside, which knows the keys of calls.
 #[capability(effect = state_change)]
-pub trait Outside {
+pub(crate) trait Outside {
     /// The effect of a key happens, unless the key is refused. Returns how often it was asked for.
     fn happen(&self, key: &str) -> Option<u32>;
     /// When the process of this call dies. Asked once.
@@ -52,7 +46,7 @@ pub trait Outside {
 
 /// When a process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dies {
+pub(crate) enum Dies {
     /// Before the effect.
     Before,
     /// After the effect, before its end is written.
@@ -61,7 +55,7 @@ pub enum Dies {
 
 /// What reconciling does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
+pub(crate) enum Looks {
     /// It finds out.
     Normally,
     /// It never ends.
