@@ -9,7 +9,7 @@ use tool_runtime::runner::{ApprovalDecision, Grant, Run, RunSnapshot};
 use tool_runtime::store::{GrantScope, PendingFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
-use crate::{POLICY, Rig, World, call, code, options};
+use crate::code_mode::{POLICY, Rig, World, call, code, options};
 
 pub(crate) const SCRIPT: &str = "let all = notes__list(); let done = [];
 for note in all { try { done.push(notes__delete(#{ number: note })); } catch (e) { done.push(e.errorCode); } }
@@ -24,7 +24,7 @@ pub(crate) async fn decide(run: &Run, decision: ApprovalDecision) -> ToolExecRes
 }
 
 fn done(result: &ToolExecResult) -> String {
-    crate::read(&result.to_model())["value"]["done"].to_string()
+    crate::code_mode::read(&result.to_model())["value"]["done"].to_string()
 }
 
 /// The policy asks for no approval; the script waits all the same, and cannot catch that.
@@ -172,7 +172,7 @@ async fn an_answer_is_what_the_call_returns() {
     let answer = |text: &str| ApprovalDecision::Respond(text.to_owned());
     assert_eq!(decide(&run, answer("\"none\"")).await.outcome(), Outcome::ApprovalRequired);
     let result = decide(&run, answer("9")).await;
-    let read = crate::read(&result.to_model());
+    let read = crate::code_mode::read(&result.to_model());
     assert_eq!((read["value"].to_string().as_str(), rig.effects()), ("9", 0));
     let printed = "call_1: The tool did not run: a person gave this result in its place.\n";
     assert!(result.to_model().contains(&serde_json::to_string(printed).expect("JSON")), "{}", result.to_model());

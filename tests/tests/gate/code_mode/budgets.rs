@@ -5,7 +5,7 @@ use std::time::Duration;
 use tool_runtime::call::ToolInvocationRecord;
 use tool_runtime::{Outcome, ToolExecResult};
 
-use crate::{HANGING, Rig, call, code};
+use crate::code_mode::{HANGING, Rig, call, code};
 
 const THOUSAND: &str = "let n = 0; for i in 0..1000 { n += notes__say(#{ text: `${i}` }).len(); } n";
 
@@ -86,7 +86,7 @@ async fn scripts_run_side_by_side() {
     let runner = rig.runner("", code());
     let tasks: Vec<_> = (0..100)
         .map(|at| {
-            let run = runner.run(crate::options().run_id(format!("run {at}")));
+            let run = runner.run(crate::code_mode::options().run_id(format!("run {at}")));
             tokio::spawn(async move { run.exec(call("notes__list().len()")).await.is_ok() })
         })
         .collect();

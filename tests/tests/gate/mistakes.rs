@@ -1,7 +1,5 @@
 //! What a model is told of its mistakes: all of them at once, and only those that it repeats count.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
-
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::ServiceExt as _;

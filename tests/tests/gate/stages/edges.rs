@@ -17,7 +17,7 @@ use tool_runtime::{
     capability, tool,
 };
 
-use crate::{Echo, check, exec, rig, rig_over};
+use crate::stages::{Echo, check, exec, rig, rig_over};
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Answer {

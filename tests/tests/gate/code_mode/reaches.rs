@@ -3,7 +3,7 @@
 use tool_runtime::runner::Run;
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolError, tool};
 
-use crate::{Rig, World, call, code, options, read};
+use crate::code_mode::{Rig, World, call, code, options, read};
 
 /// Reads a page of a stranger.
 #[tool(name = "notes__page", effect = read_only, redact = ["$"], tags = ["web"])]

@@ -1,8 +1,5 @@
 //! Each check of the gate seen from outside: without it, the call of its row would end otherwise.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "stages/edges.rs"]
 mod edges;
 
 use std::sync::Arc;

@@ -1,8 +1,5 @@
 //! Parts of the application that fail or panic, at every method; and what operators learn of failures.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "contained/edges.rs"]
 mod edges;
 
 use std::fmt;
@@ -65,14 +62,14 @@ impl std::error::Error for Outer {
 
 /// Someone's notes.
 #[capability(effect = read_only, kind = "notes")]
-pub trait Notes {
+pub(crate) trait Notes {
     /// How many there are.
     fn count(&self) -> u32;
 }
 
 /// Someone's files.
 #[capability(effect = read_only, kind = "files")]
-pub trait Files {}
+pub(crate) trait Files {}
 
 /// Counts notes.
 #[tool(name = "contained__count", effect = read_only, redact = ["$"])]

@@ -1,12 +1,7 @@
 //! The gate from outside: every way a call can end, one record and one terminal event each, and the next call works.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "gate/edges.rs"]
 mod edges;
-#[path = "gate/ids.rs"]
 mod ids;
-#[path = "gate/written.rs"]
 mod written;
 
 use std::sync::Arc;
@@ -91,7 +86,7 @@ fn key(
 
 /// Changes something important.
 #[tool(name = "gate__change", effect = state_change, redact = ["$"])]
-pub struct Change {
+pub(crate) struct Change {
     /// What to change it to.
     #[schemars(range(min = 1, max = 9))]
     to: u8,

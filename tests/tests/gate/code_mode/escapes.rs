@@ -2,7 +2,7 @@
 
 use tool_runtime::Outcome;
 
-use crate::{Rig, code, run, value};
+use crate::code_mode::{Rig, code, run, value};
 
 /// Each of these ends as a failure.
 pub(crate) const REFUSED: &[(&str, &str)] = &[

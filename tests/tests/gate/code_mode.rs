@@ -1,18 +1,10 @@
 //! Code mode: a script reaches nothing but calls through the gate, keeps its budgets, and waits with its calls.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "code_mode/budgets.rs"]
 mod budgets;
-#[path = "code_mode/crashed.rs"]
 mod crashed;
-#[path = "code_mode/escapes.rs"]
 mod escapes;
-#[path = "code_mode/process.rs"]
 mod process;
-#[path = "code_mode/reaches.rs"]
 mod reaches;
-#[path = "code_mode/waits.rs"]
 mod waits;
 
 use std::cell::Cell;

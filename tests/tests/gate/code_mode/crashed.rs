@@ -13,8 +13,8 @@ use tool_runtime::runner::{ApprovalDecision, Run, RunSnapshot};
 use tool_runtime::store::{AuditRecord, DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::waits::{SCRIPT, with_effects};
-use crate::{POLICY, Rig, World, call, code, options};
+use crate::code_mode::waits::{SCRIPT, with_effects};
+use crate::code_mode::{POLICY, Rig, World, call, code, options};
 
 /// Each call of it waits.
 const READS: &str = "notes__list(); notes__say(#{ text: \"a\" }); notes__list()";

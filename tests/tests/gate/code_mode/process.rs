@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 
 use tool_runtime::Outcome;
 
-use crate::escapes::{REFUSED, sources};
-use crate::run;
+use crate::code_mode::escapes::{REFUSED, sources};
+use crate::code_mode::run;
 
 /// The most memory of a process with one script at a time, in KiB, the program itself included.
 const PEAK: usize = 256 << 10;
@@ -83,7 +83,7 @@ fn process(scripts: &str) -> Output {
     if cfg!(target_os = "linux") {
         command.args(["-c", "ulimit -v 4194304; exec \"$0\" \"$@\""]).arg(&program);
     }
-    command.args(["--exact", "process::another_process", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "code_mode::process::another_process", "--nocapture", "--test-threads=1"]);
     command.env("CODE_MODE_SCRIPTS", scripts).output().expect("it starts")
 }
 

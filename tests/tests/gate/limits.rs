@@ -1,8 +1,5 @@
 //! Results over their limit: how much of it they use, which items stay, and where the count of the others is.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
-
-#[path = "limits/shapes.rs"]
 mod shapes;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! What protects holds: pins and allowlists of discovered tools, rules about arguments, validators of one runner,
 //! evidence and hints, values that lie about their schema.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,5 @@
 //! One account behind several traits: the broker is told which of them a tool borrows.
 
-#![allow(clippy::expect_used, reason = "a test says what it expects")]
-
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -15,14 +13,14 @@ use tool_runtime::{
 
 /// Reads mail.
 #[capability(effect = read_only, kind = "mail")]
-pub trait Inbox {
+pub(crate) trait Inbox {
     /// Counts unread mail.
     fn unread(&self) -> usize;
 }
 
 /// Sends mail.
 #[capability(effect = external_side_effect, kind = "mail")]
-pub trait Outbox {
+pub(crate) trait Outbox {
     /// Sends one.
     fn send(&self, to: &str) -> String;
 }
