@@ -10,7 +10,7 @@ fn graph(name: &str, tools: &[&str]) -> Graph {
 }
 
 fn refused(graph: Graph) -> String {
-    let built = ToolCatalog::builder().collect().dynamic(researcher([])).dynamic(graph).build();
+    let built = ToolCatalog::builder().namespaces(["notes"]).dynamic(researcher([])).dynamic(graph).build();
     built.map(|_| ()).unwrap_err().to_string()
 }
 
@@ -54,7 +54,7 @@ fn nobody_else_takes_the_name_of_a_graph() {
 #[test]
 fn effect_and_hash_follow_from_the_tools() {
     let spec = |graph: Graph| {
-        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().unwrap();
+        let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(graph).build().unwrap();
         catalog.get("graph__x").unwrap().clone()
     };
     let read = spec(graph("x", &["notes__list"]));
@@ -70,7 +70,7 @@ fn effect_and_hash_follow_from_the_tools() {
 
 #[test]
 fn a_policy_names_graphs_that_exist_where_they_belong() {
-    let catalog = ToolCatalog::builder().collect().dynamic(researcher([])).build().unwrap();
+    let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(researcher([])).build().unwrap();
     let problems = |policy: &str| {
         let policy = ToolPolicy::from_toml(policy).unwrap();
         policy.check(catalog.specs(), []).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
@@ -117,7 +117,7 @@ async fn a_role_grants_a_graph() {
     };
     let outcome = async |policy: &'static str, options: fn(RunOptions) -> RunOptions| {
         let rig = Rig::new();
-        let catalog = ToolCatalog::builder().collect().dynamic(answers()).build().unwrap();
+        let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(answers()).build().unwrap();
         let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['notes__list']\n{policy}")).unwrap();
         let runner =
             ToolRunner::builder(catalog, policy).capabilities(rig.capabilities()).store(Arc::clone(&rig.store));
@@ -143,7 +143,7 @@ async fn a_role_grants_a_graph() {
 #[tokio::test]
 async fn a_graph_that_no_list_names_is_denied() {
     let rig = Rig::new();
-    let catalog = ToolCatalog::builder().collect().dynamic(researcher([])).build().unwrap();
+    let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(researcher([])).build().unwrap();
     let runner =
         ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).capabilities(rig.capabilities()).build().unwrap();
     let run = runner.run(RunOptions::new());

@@ -1,8 +1,5 @@
 //! Files beside a tool's output: the allowlist decides over them, limits hold, and records keep no bytes.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
-
-#[path = "tool_media/hidden.rs"]
 mod hidden;
 
 use std::sync::Arc;

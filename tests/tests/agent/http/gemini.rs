@@ -9,7 +9,7 @@ use tool_runtime::agent::{Agent, ClientAnswer, SavedConversation, TurnOutcome};
 use tool_runtime::wire::Format;
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
-use crate::ask;
+use crate::http::ask;
 
 const POLICY: &str = "allowed_tools = [\"rig__double\", \"rig__cursor\"]";
 

@@ -1,8 +1,5 @@
 //! What operators get of a run: spans and metrics with the `OpenTelemetry` names for generative AI, and each failure once.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "telemetry/failures.rs"]
 mod failures;
 
 use std::sync::Arc;

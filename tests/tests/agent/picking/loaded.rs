@@ -6,7 +6,7 @@ use tool_runtime::runner::search_tools;
 use tool_runtime::wire::{Message, RequestSettings, ToolChoice};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolEffect, ToolPolicy, ToolRunner};
 
-use crate::{ALL, WITHOUT_SEARCH, Watched, catalog, runner, runner_of, texts, tool};
+use crate::picking::{ALL, WITHOUT_SEARCH, Watched, catalog, runner, runner_of, texts, tool};
 
 const MAIL: &str = "mail__send";
 const SEARCH: &str = "tools__search";

@@ -209,13 +209,14 @@ async fn a_model_that_panics_stops_its_turn_only() {
         let told: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
         let sink = Arc::clone(&told);
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-        let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy)
-            .approvals(true)
-            .failures(move |failure: &Failure<'_>| {
-                sink.lock().expect("no poison").push((failure.code.to_owned(), failure.text.to_owned()));
-            })
-            .build()
-            .expect("a runner");
+        let runner =
+            ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+                .approvals(true)
+                .failures(move |failure: &Failure<'_>| {
+                    sink.lock().expect("no poison").push((failure.code.to_owned(), failure.text.to_owned()));
+                })
+                .build()
+                .expect("a runner");
         let agent = Agent::new(Panics(place));
         let mut conversation = agent.converse(runner.run(rig.options()));
         let reason = stopped(conversation.send("Hello?").await);
@@ -326,7 +327,8 @@ async fn operators_learn_why_models_and_tools_failed() {
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&failures);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
+    let runner = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+        .approvals(true);
     let runner = runner.failures(move |failure: &Failure<'_>| {
         assert_eq!(failure.run_id, Some("run-1"));
         let line = format!("{} {} {}", failure.code, failure.tool.unwrap_or("-"), failure.text);

@@ -1,8 +1,5 @@
 //! Which tools a model is offered, and how it gets the others.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "picking/loaded.rs"]
 mod loaded;
 
 use std::error::Error;

@@ -1,22 +1,12 @@
 //! Graphs: a sub-agent is a tool of its parent, goes through the same gate and is never wider.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "graph/approved.rs"]
 mod approved;
-#[path = "graph/carved.rs"]
 mod carved;
-#[path = "graph/crashed.rs"]
 mod crashed;
-#[path = "graph/declared.rs"]
 mod declared;
-#[path = "graph/ended.rs"]
 mod ended;
-#[path = "graph/notes.rs"]
 mod notes;
-#[path = "graph/side.rs"]
 mod side;
-#[path = "graph/twice.rs"]
 mod twice;
 
 use std::sync::{Arc, Mutex};
@@ -64,7 +54,11 @@ impl Rig {
     }
 
     fn runner(&self, rules: &str, graph: Graph) -> ToolRunner {
-        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().unwrap_or_else(|error| panic!("{error}"));
+        let catalog = ToolCatalog::builder()
+            .namespaces(["notes"])
+            .dynamic(graph)
+            .build()
+            .unwrap_or_else(|error| panic!("{error}"));
         let policy = ToolPolicy::from_toml(&format!("{POLICY}\n{rules}")).unwrap_or_else(|error| panic!("{error}"));
         ToolRunner::builder(catalog, policy)
             .capabilities(self.capabilities())

@@ -120,7 +120,8 @@ async fn a_store_that_fails_loses_no_decision() {
     let fault = tests::failing::Fault::default();
     let store = fault.over(Arc::clone(&rig.store) as _);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+        .approvals(true);
     let runner = builder.store(store).build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options()));
     assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));

@@ -280,7 +280,7 @@ async fn operators_hear_of_a_decider_of_another_tenant() {
     let policy = format!("{POLICY}\nrequire_approval_for_tools = ['notes__count']");
     let sink = Arc::clone(&told);
     let runner = ToolRunner::builder(
-        ToolCatalog::builder().collect().dynamic(researcher([])).build().expect("a catalog"),
+        ToolCatalog::builder().namespaces(["notes"]).dynamic(researcher([])).build().expect("a catalog"),
         ToolPolicy::from_toml(&policy).expect("a policy"),
     );
     let runner = runner.capabilities(rig.capabilities()).approvals(true).store(Arc::clone(&rig.store));

@@ -90,7 +90,7 @@ async fn a_graph_that_runs_again_finds_what_it_did() {
         let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
         let process = |turns: Vec<ScriptedTurn>| {
             let graph = if idempotent { researcher(turns).idempotent() } else { researcher(turns) };
-            let catalog = ToolCatalog::builder().collect().dynamic(graph).build().expect("a catalog");
+            let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(graph).build().expect("a catalog");
             ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY).expect("a policy"))
                 .capabilities(rig.capabilities())
                 .clock(Arc::clone(&clock))

@@ -69,7 +69,7 @@ impl Setting {
         };
         let graph = graph.description("Researches.");
         let graph = if matches!(self.kind, Kind::Idempotent) { graph.idempotent() } else { graph };
-        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().expect("a catalog");
+        let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(graph).build().expect("a catalog");
         let policy = ToolPolicy::from_toml(&format!("{RULES}\n{POLICY}")).expect("a policy");
         ToolRunner::builder(catalog, policy)
             .capabilities(self.rig.capabilities())

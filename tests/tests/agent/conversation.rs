@@ -1,14 +1,8 @@
 //! The agent loop over a scripted model: hand-overs, limits, failures, and a history that stays whole.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "agent/interrupted.rs"]
 mod interrupted;
-#[path = "agent/requests.rs"]
 mod requests;
-#[path = "agent/streams.rs"]
 mod streams;
-#[path = "agent/typed.rs"]
 mod typed;
 
 use std::sync::Arc;
@@ -74,7 +68,8 @@ const POLICY: &str = r#"
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+        .approvals(true);
     builder.store(Arc::clone(store)).build().expect("a runner")
 }
 

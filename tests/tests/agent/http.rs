@@ -1,28 +1,15 @@
 //! The HTTP clients against servers on loopback: recorded responses, broken ones, hostile ones.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "http/connection.rs"]
 mod connection;
-#[path = "http/gemini.rs"]
 mod gemini;
-#[path = "http/intervened.rs"]
 mod intervened;
-#[path = "http/media.rs"]
 mod media;
-#[path = "http/metered.rs"]
 mod metered;
-#[path = "http/prefix.rs"]
 mod prefix;
-#[path = "http/reasoning.rs"]
 mod reasoning;
-#[path = "http/replayed.rs"]
 mod replayed;
-#[path = "http/runaway.rs"]
 mod runaway;
-#[path = "http/secrets.rs"]
 mod secrets;
-#[path = "http/typed.rs"]
 mod typed;
 
 use std::io::Write as _;

@@ -84,12 +84,13 @@ async fn a_call_of_the_graph_itself_is_shown_with_its_sentence() {
     assert_eq!(waits[0], (None, Some(sentence)));
     assert_eq!(waits[1], (Some("researcher > notes__delete".to_owned()), None));
     let hash = |graph: Graph| {
-        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().expect("a catalog");
+        let catalog = ToolCatalog::builder().namespaces(["notes"]).dynamic(graph).build().expect("a catalog");
         catalog.get("graph__researcher").expect("the graph").definition_hash
     };
     assert_ne!(hash(graph(Vec::new())), hash(researcher([])), "what a person reads is in the hash");
     let wrong = researcher([]).summary("Does {other}");
-    let refused = ToolCatalog::builder().collect().dynamic(wrong).build().map(|_| ()).unwrap_err().to_string();
+    let refused =
+        ToolCatalog::builder().namespaces(["notes"]).dynamic(wrong).build().map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("other"), "{refused}");
 }
 

@@ -16,7 +16,7 @@ use tool_runtime::{
     Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, WithMedia, tool,
 };
 
-use crate::{keep, rig, rig_with};
+use crate::tool_media::{keep, rig, rig_with};
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_narrows_the_files_of_a_typed_tool() {
@@ -164,20 +164,20 @@ fn note(text: &str) -> Result<Media, ToolError> {
 }
 
 /// Keeps a note to itself.
-#[tool(name = "notes__keep", effect = state_change, redact = ["$"])]
+#[tool(name = "memos__keep", effect = state_change, redact = ["$"])]
 fn keep_note() -> Result<WithMedia<u8>, ToolError> {
     Ok(WithMedia::new(1).media(note(HIDDEN)?))
 }
 
 /// Keeps a note to itself, slowly.
-#[tool(name = "notes__brood", effect = state_change, redact = ["$"])]
+#[tool(name = "memos__brood", effect = state_change, redact = ["$"])]
 async fn brood() -> Result<WithMedia<u8>, ToolError> {
     tokio::time::sleep(Duration::from_millis(100)).await;
     Ok(WithMedia::new(2).media(note(HIDDEN)?))
 }
 
 /// Shows a note to the model.
-#[tool(name = "notes__look", effect = read_only, redact = ["$"], model = ["$media"])]
+#[tool(name = "memos__look", effect = read_only, redact = ["$"], model = ["$media"])]
 fn look_at_note() -> Result<WithMedia<u8>, ToolError> {
     Ok(WithMedia::new(3).media(note(FOR_MODEL)?))
 }
@@ -197,10 +197,10 @@ fn a_hidden_file_is_nowhere_and_one_for_the_model_in_its_requests_only() {
         let protocols = [Protocol::DataStream, Protocol::AssistantTransport, Protocol::UiMessageStream, Protocol::AgUi];
         protocols.map(|protocol| paused().block_on(talk(protocol)))
     });
-    assert!(traced.text().contains("notes__keep"), "it was traced");
+    assert!(traced.text().contains("memos__keep"), "it was traced");
     for (everyone, model) in shown {
         let everyone = format!("{everyone}{}", traced.text());
-        assert!(everyone.contains("notes__brood"));
+        assert!(everyone.contains("memos__brood"));
         assert!(!holds(&everyone, HIDDEN) && !holds(&everyone, FOR_MODEL), "{everyone}");
         assert!(!holds(&model, HIDDEN) && holds(&model, FOR_MODEL), "{model}");
     }
@@ -210,15 +210,15 @@ fn a_hidden_file_is_nowhere_and_one_for_the_model_in_its_requests_only() {
 /// what the model gets.
 async fn talk(protocol: Protocol) -> (String, String) {
     let catalog = ToolCatalog::builder().tool::<keep_note>().tool::<brood>().tool::<look_at_note>().build().unwrap();
-    let policy = "allowed_tools = ['notes__keep', 'notes__brood', 'notes__look']\n\
-        require_approval_for_tools = ['notes__keep']";
+    let policy = "allowed_tools = ['memos__keep', 'memos__brood', 'memos__look']\n\
+        require_approval_for_tools = ['memos__keep']";
     let store = Arc::new(MemoryStore::new());
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
     let runner = runner.store(Arc::clone(&store)).build().unwrap();
     let agent = Agent::new(ScriptedModel::new([
-        ScriptedTurn::call("a", "notes__keep", "{}").and_call("b", "notes__look", "{}"),
-        ScriptedTurn::call("c", "notes__keep", "{}"),
-        ScriptedTurn::call("d", "notes__brood", "{}"),
+        ScriptedTurn::call("a", "memos__keep", "{}").and_call("b", "memos__look", "{}"),
+        ScriptedTurn::call("c", "memos__keep", "{}"),
+        ScriptedTurn::call("d", "memos__brood", "{}"),
         ScriptedTurn::text("Done."),
     ]));
     let (heard, mut everyone) = (Heard::default(), Vec::new());
