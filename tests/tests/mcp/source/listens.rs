@@ -13,8 +13,8 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolRunner};
 
-use crate::http::{Way, endpoint, source};
-use crate::{NEVER, call, policy, run_under, tool};
+use crate::source::http::{Way, endpoint, source};
+use crate::source::{NEVER, call, policy, run_under, tool};
 
 const NAMES: [&str; 5] = ["mcp__s__add", "mcp__s__change", "mcp__s__hush", "mcp__s__die", "mcp__s__pay"];
 

@@ -3,7 +3,7 @@
 use tool_runtime::mcp::source::ToolSource;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::{SHORT, call, connect, echoes, policy, run_of, run_under, server, tool};
+use crate::source::{SHORT, call, connect, echoes, policy, run_of, run_under, server, tool};
 
 async fn check(cases: &[(&str, Outcome, &str)], scenario: &str, effect: &str) {
     // One that never answers ends by the limit, and all others before it.

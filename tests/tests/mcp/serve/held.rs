@@ -26,8 +26,8 @@ use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, RecordFilter,
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::http::{listening, transport};
-use crate::rig::{admitted, outcomes, request, text};
+use crate::serve::http::{listening, transport};
+use crate::serve::rig::{admitted, outcomes, request, text};
 
 /// How often each letter was sent.
 static SENT: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);

@@ -16,7 +16,7 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError};
 use tool_runtime::store::MemoryStore;
 use tool_runtime::{ToolCall, ToolInvocationRecord};
 
-use crate::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
+use crate::serve::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
 
 pub(crate) async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
     let listener = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();

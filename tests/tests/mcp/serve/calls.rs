@@ -10,8 +10,8 @@ use tool_runtime::ToolCall;
 use tool_runtime::mcp::serve::HttpOptions;
 use tool_runtime::store::MemoryStore;
 
-use crate::http::{listening, raw};
-use crate::rig::{call, outcomes, piped, records, runner, server, text};
+use crate::serve::http::{listening, raw};
+use crate::serve::rig::{call, outcomes, piped, records, runner, server, text};
 
 #[tokio::test]
 async fn the_list_is_what_the_run_may_use() {

@@ -17,8 +17,8 @@ use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
 
-use crate::http::{initialize, listening, raw, with_session};
-use crate::rig::{Client, add, admitted, call, outcomes, piped, records, runner, server, text};
+use crate::serve::http::{initialize, listening, raw, with_session};
+use crate::serve::rig::{Client, add, admitted, call, outcomes, piped, records, runner, server, text};
 
 /// A client that writes its lines itself.
 struct Pipe {

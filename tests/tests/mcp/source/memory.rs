@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tool_runtime::mcp::source::ToolSource;
 
-use crate::{call, run_of, server};
+use crate::source::{call, run_of, server};
 
 /// The most memory that a client may have used, in KiB.
 const MOST: u64 = 256 * 1024;
@@ -49,7 +49,7 @@ async fn client() {
 fn a_hostile_server_costs_little_memory() {
     for (scenario, _) in SCENARIOS {
         let client = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "memory::client", "--nocapture", "--test-threads", "1"])
+            .args(["--exact", "source::memory::client", "--nocapture", "--test-threads", "1"])
             .env(SCENARIO, scenario)
             .output()
             .expect("a client");

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tool_runtime::Outcome;
 use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
 
-use crate::{NEVER, SHORT, call, echoes, run_of};
+use crate::source::{NEVER, SHORT, call, echoes, run_of};
 
 /// How an endpoint answers, beside what the scenario says.
 #[derive(Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@ use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::rig::{add, admitted, call, find, outcomes, piped, records, text, write};
+use crate::serve::rig::{add, admitted, call, find, outcomes, piped, records, text, write};
 
 const POLICY: &str = r#"
 allowed_tools = ["people__find", "math__add", "notes__write"]

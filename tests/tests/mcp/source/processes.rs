@@ -8,7 +8,7 @@ use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
 use tool_runtime::policy::Unready;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::{call, connect, echoes, noted, run_of, server, tool};
+use crate::source::{call, connect, echoes, noted, run_of, server, tool};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
@@ -155,7 +155,7 @@ async fn the_last_words_of_a_server_are_for_operators() {
     assert!(!format!("{result:?}{}", result.to_model()).contains("key"), "{result:?}");
 
     // The message of a refusal is shown in the same way.
-    let refused = ToolSource::connect([crate::server("s", "refuses")]).await.unwrap();
+    let refused = ToolSource::connect([crate::source::server("s", "refuses")]).await.unwrap();
     let note = &refused.notes()["s"];
     assert!(note.contains("with the code -32603: no such project"), "{note}");
 }

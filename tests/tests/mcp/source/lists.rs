@@ -3,7 +3,7 @@
 use tool_runtime::ToolPolicy;
 use tool_runtime::mcp::source::McpToolState;
 
-use crate::{NEVER, connect, echoes, noted, quarantine, server, tool};
+use crate::source::{NEVER, connect, echoes, noted, quarantine, server, tool};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_definitions_are_kept_out_and_the_good_tool_stays() {

@@ -17,11 +17,11 @@ use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{MemoryStore, PendingFilter, Store, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::held::{
+use crate::serve::held::{
     NOBODY, builder, letter, one_waiting, piped, post, posting, recorded, sent, try_post, waiting, waits,
 };
-use crate::http::{initialize, listening};
-use crate::rig::{request, text};
+use crate::serve::http::{initialize, listening};
+use crate::serve::rig::{request, text};
 
 const HELD: &str = "[mcp]\nhold = \"1d\"\n";
 
@@ -99,13 +99,14 @@ async fn two_servers_that_get_the_same_call_make_one() {
 
 /// A client over HTTP that writes its requests itself, and its session.
 async fn session(address: std::net::SocketAddr) -> String {
-    let (_, begun) = crate::http::raw(address, &format!("Host: {address}\r\nx-user: ada\r\n"), &initialize()).await;
+    let (_, begun) =
+        crate::serve::http::raw(address, &format!("Host: {address}\r\nx-user: ada\r\n"), &initialize()).await;
     let id =
         begun.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
     let id = id.unwrap_or_else(|| panic!("{begun}"));
     let head =
         format!("Host: {address}\r\nx-user: ada\r\nMcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
-    crate::http::raw(address, &head, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    crate::serve::http::raw(address, &head, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     head
 }
 

@@ -14,8 +14,8 @@ use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{Outcome, Run, RunOptions, Secret, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
-use crate::call;
-use crate::http::{Way, endpoint, source};
+use crate::source::call;
+use crate::source::http::{Way, endpoint, source};
 
 const NAME: &str = "mcp__s__tickets__count";
 /// One call is made again and again.
@@ -116,7 +116,7 @@ async fn each_principal_calls_on_an_account_of_their_own() {
     vault.set("ada@tickets", "account-ada-1");
     vault.set("bob@tickets", "account-bob");
     let (url, theirs) = tickets(&tokens).await;
-    let server = || RemoteServer::url("s", &url).connection("tickets").call_timeout(crate::NEVER);
+    let server = || RemoteServer::url("s", &url).connection("tickets").call_timeout(crate::source::NEVER);
     let closed = ToolSource::connect([server()]).await.unwrap();
     assert!(closed.notes()["s"].contains("HTTP 401"), "{:?}", closed.notes());
     let servers = ToolSource::connect([server().header("authorization", "Bearer operator")]).await.unwrap();

@@ -14,8 +14,8 @@ use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, McpServerE
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, Secret};
 
-use crate::http::{initialize, listening, raw};
-use crate::rig::{outcomes, records, runner};
+use crate::serve::http::{initialize, listening, raw};
+use crate::serve::rig::{outcomes, records, runner};
 
 const RESOURCE: &str = "https://tools.example.org/mcp";
 

@@ -8,7 +8,7 @@ use tool_runtime::mcp::source::McpToolState;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::{call, connect, echoes, policy, run_of, run_under, server, tool};
+use crate::source::{call, connect, echoes, policy, run_of, run_under, server, tool};
 
 const PAY: &str = "mcp__s__pay";
 

@@ -10,7 +10,7 @@ use tool_runtime::mcp::serve::{McpServer, Peer};
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
-use crate::{NEVER, connect, policy};
+use crate::source::{NEVER, connect, policy};
 
 /// Adds one.
 #[tool(name = "late__next", effect = read_only, redact = ["$"])]
@@ -82,7 +82,7 @@ async fn a_catalog_gets_the_tools_of_a_server_when_it_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_comes_late_does_not_run_under_rules_that_do_not_fit_it() {
     let known = connect("well-behaved").await;
-    let pin = crate::tool(&known, "echo").pin().unwrap();
+    let pin = crate::source::tool(&known, "echo").pin().unwrap();
     let rule = "[[tools.mcp__s__echo.arguments]]\npointer = '/text'\nat_most = 3\notherwise = 'deny'\n";
     for (redact, rule) in [("['txt']", ""), ("['text']", rule)] {
         let text =

@@ -23,8 +23,8 @@ use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, PendingFilter, 
 use tool_runtime::{ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::http::{listening, transport};
-use crate::rig::{admitted, outcomes, request};
+use crate::serve::http::{listening, transport};
+use crate::serve::rig::{admitted, outcomes, request};
 
 /// Sends a letter.
 #[tool(name = "letters__send", effect = external_side_effect, redact = ["$", "$media"])]

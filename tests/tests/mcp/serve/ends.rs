@@ -11,7 +11,7 @@ use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
+use crate::serve::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
 
 #[tokio::test]
 async fn a_failure_is_a_result_that_the_model_reads() {

@@ -11,8 +11,8 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, PendingFilter, RecordFilter, Store as _};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
-use crate::http::{Way, endpoint, source};
-use crate::{NEVER, SHORT, call, connect, echoes, policy, run_of, server};
+use crate::source::http::{Way, endpoint, source};
+use crate::source::{NEVER, SHORT, call, connect, echoes, policy, run_of, server};
 
 const READ_ONLY: &str = "effect = 'read_only'";
 

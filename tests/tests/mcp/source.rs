@@ -1,27 +1,15 @@
 //! Servers that nobody trusts: whatever one does ends soon, enables nothing, shows no secret and costs no other tool.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-#[path = "mcp_source/accounts.rs"]
 mod accounts;
-#[path = "mcp_source/calls.rs"]
 mod calls;
-#[path = "mcp_source/http.rs"]
 mod http;
-#[path = "mcp_source/late.rs"]
 mod late;
-#[path = "mcp_source/listens.rs"]
 mod listens;
-#[path = "mcp_source/lists.rs"]
 mod lists;
 #[cfg(target_os = "linux")]
-#[path = "mcp_source/memory.rs"]
 mod memory;
-#[path = "mcp_source/pins.rs"]
 mod pins;
-#[path = "mcp_source/processes.rs"]
 mod processes;
-#[path = "mcp_source/tasks.rs"]
 mod tasks;
 
 use std::fmt::Write as _;

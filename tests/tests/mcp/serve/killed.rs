@@ -15,7 +15,7 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Store as _};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::http::raw;
+use crate::serve::http::raw;
 
 /// A server as a process.
 struct Served {
