@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Library;
-use crate::{CONFINED, knotted, misplaced, scattered, unconfined, upwards};
+use super::library::Library;
+use super::{CONFINED, knotted, misplaced, scattered, unconfined, upwards};
 
 /// A crate with one module below, `store`, that holds the source, and some for it to name.
 fn library(store: &str) -> Library {

@@ -1,7 +1,5 @@
 //! A library as its compiler reads it: the tree of its modules, and every path that their code names.
 
-mod cases;
-mod documents;
 mod files;
 mod imports;
 mod paths;

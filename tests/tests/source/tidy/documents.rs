@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::root;
+use crate::{read, root};
 
 /// Folders that builds and package managers fill.
 const FILLED: [&str; 4] = ["target", "node_modules", "corpus", "artifacts"];
@@ -26,10 +26,6 @@ fn tree() -> BTreeSet<String> {
         }
     }
     found
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The prose of a Markdown text, its blocks of code left out.

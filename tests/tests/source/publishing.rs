@@ -1,13 +1,11 @@
 //! What the registry and the forge need: metadata, package contents, licences, oldest compiler, repository files.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::{read, root};
 
 /// The published packages, with their folders and the pages of their documentation.
 const PUBLISHED: [(&str, &str, &str); 4] = [
@@ -21,14 +19,6 @@ const ADAPTERS: [&str; 4] =
     ["tool-runtime-async-openai", "tool-runtime-genai", "tool-runtime-restate", "tool-runtime-rig"];
 const ADAPTERS_MANIFEST: &str = "tool-runtime/adapters/Cargo.toml";
 const REPOSITORY: &str = "https://github.com/tool-runtime/tool-runtime";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
 
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO")).current_dir(root()).args(arguments).output().unwrap();

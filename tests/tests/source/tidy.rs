@@ -1,14 +1,16 @@
 //! Holds the house rules that no compiler knows: who may import whom, how long files are, what must not be there.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
-mod source;
+mod cases;
+mod documents;
+mod library;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use source::{Library, Named};
+use library::{Library, Named};
+
+use crate::root;
 
 /// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
@@ -35,10 +37,6 @@ const LOOP: &str = "agent";
 
 /// `wire` is beside the layers: it imports nothing above `json`, and only the outermost ones import it.
 const WIRE: &str = "wire";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package stands in the workspace").to_owned()
-}
 
 fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();

@@ -1,23 +1,14 @@
 //! The guide and the README are true: chapters exist, quotations match their files, the policy names every key, and
 //! no block hides lines that a forge would show.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use office_tools as _;
 use tool_runtime::agent::{Agent, Graph, ScriptedModel};
 use tool_runtime::{Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = root().join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use crate::{read, root};
 
 /// The files of the guide in the order of its table of contents.
 fn chapters() -> Vec<String> {

@@ -3,14 +3,12 @@
 //! Only that line is ours. `tests/ui/refused.rs` compares the answers whole under the pinned compiler. What must compile
 //! is in `tests/ui/pass`, whose programs run as tests of the same package.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod ui_cases;
+mod cases;
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use ui_cases::{Case, cases, compiler, package, passing};
+use cases::{Case, cases, compiler, package, passing};
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
 const ASKED_OF_THE_COMPILER: [&str; 53] = [
