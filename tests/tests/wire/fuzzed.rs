@@ -1,10 +1,7 @@
 //! What the fuzz targets check, on the inputs that fuzzing found.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
-#![allow(unused_crate_dependencies, reason = "the package's other tests have dependencies of their own")]
-
 #[allow(unreachable_pub, reason = "it is a crate of its own, too")]
-#[path = "../fuzz/src/lib.rs"]
+#[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
 
 use std::fs;
