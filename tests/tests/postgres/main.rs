@@ -2,9 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
-#[path = "postgres/opened.rs"]
 mod opened;
-#[path = "postgres/proxied.rs"]
 mod proxied;
 
 use std::collections::BTreeSet;
