@@ -65,7 +65,10 @@ fn paths_in_documents_lead_somewhere() {
     let tree = tree();
     let mut wrong = Vec::new();
     let documents = tree.iter().filter(|path| {
-        let own = !path.contains('/') || path.starts_with("docs/") || path.starts_with(".github/");
+        let own = !path.contains('/')
+            || path.starts_with("docs/")
+            || path.starts_with(".github/")
+            || *path == "tests/README.md";
         own && Path::new(path).extension().is_some_and(|extension| extension == "md")
     });
     for document in documents {
@@ -98,6 +101,21 @@ fn paths_in_documents_lead_somewhere() {
 
 fn exists(path: &PathBuf) -> bool {
     fs::metadata(path).is_ok()
+}
+
+/// A test program that is missing there is not found, and one that is gone misleads.
+#[test]
+fn the_test_programs_are_those_of_their_readme() {
+    let tree = tree();
+    let programs = tree.iter().filter_map(|path| path.strip_prefix("tests/tests/")).filter_map(|path| {
+        let name = path.strip_suffix("/main.rs").or_else(|| path.strip_suffix(".rs"))?;
+        (!name.contains('/')).then_some(name)
+    });
+    let text = read("tests/README.md");
+    let (_, section) = text.split_once("## Test programs").expect("its section");
+    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let listed = rows.filter_map(|row| row.split('|').nth(1)).flat_map(spans);
+    assert_eq!(listed.collect::<BTreeSet<_>>(), programs.collect());
 }
 
 #[test]
