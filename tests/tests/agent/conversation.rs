@@ -10,7 +10,7 @@ use std::time::Duration;
 use tests::DecideShown as _;
 
 use tests::grace;
-use tests::rig::{self, Heard};
+use tests::world::{self, Heard};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason, TurnOutcome,
@@ -68,7 +68,7 @@ const POLICY: &str = r#"
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+    let builder = ToolRunner::builder(world::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
         .approvals(true);
     builder.store(Arc::clone(store)).build().expect("a runner")
 }

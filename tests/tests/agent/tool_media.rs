@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::rig::Heard;
+use tests::world::Heard;
 use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::rig;
+use tests::world;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
@@ -71,7 +71,7 @@ struct Rig {
 fn rig(policy: ToolPolicy) -> Rig {
     let now = "2026-01-01T00:00:00Z".parse().expect("a time");
     let (clock, store) = (Arc::new(ManualClock::at(now)), Arc::new(MemoryStore::new()));
-    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy)
+    let runner = ToolRunner::builder(world::tools().collect().build().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
         .clock(Arc::clone(&clock))
@@ -121,7 +121,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
 
 #[test]
 fn a_tool_without_a_broker_is_refused_when_the_runner_is_built() {
-    let catalog = rig::tools().collect().build().expect("a catalog");
+    let catalog = world::tools().collect().build().expect("a catalog");
     let error = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect_err("no broker");
     assert!(error.to_string().contains("outside__owner"), "{error}");
 }

@@ -70,7 +70,8 @@ fn collecting_can_be_narrowed() {
     let one = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("the other crate alone is fine");
     let names: Vec<_> = one.specs().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["calendar__until_next", "core__letters", "core__round", "core__wait"]);
-    let one = ToolCatalog::builder().crates(["consumer"]).namespaces(["calendar"]).build().expect("one namespace is fine");
+    let one =
+        ToolCatalog::builder().crates(["consumer"]).namespaces(["calendar"]).build().expect("one namespace is fine");
     assert_eq!(one.len(), 1);
     let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
     assert!(none.to_string().contains("use my_tools as _;"), "{none}");

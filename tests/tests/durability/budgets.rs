@@ -7,8 +7,7 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use serde_json::Value;
-use tests::hooked::{HookedStore, Then};
-use tests::processes::{Door, Happened, Processes, World};
+use tests::world::{Door, Happened, HookedStore, Processes, Then, World};
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
@@ -33,30 +32,6 @@ async fn read(
     Ok("x".repeat(letters as usize))
 }
 
-/// Has an effect, and ends when the door opens.
-#[tool(name = "budgets__write", effect = state_change, redact = ["$"])]
-async fn write(
-    world: &dyn World,
-    /// Which.
-    number: u32,
-) -> Result<u32, ToolError> {
-    world.happen();
-    world.door().pass().await;
-    Ok(number)
-}
-
-/// The same, and may be repeated.
-#[tool(name = "budgets__again", effect = state_change, idempotent, redact = ["$"])]
-async fn again(
-    world: &dyn World,
-    /// Which.
-    number: u32,
-) -> Result<u32, ToolError> {
-    world.happen();
-    world.door().pass().await;
-    Ok(number)
-}
-
 impl Window for Happened {
     fn look(&self) -> Door {
         self.happen();
@@ -75,7 +50,7 @@ impl Deref for Rig {
     }
 }
 
-const ALL: &str = "allowed_tools = ['budgets__read', 'budgets__write', 'budgets__again']\n";
+const ALL: &str = "allowed_tools = ['budgets__read', 'world__write', 'world__again']\n";
 
 impl Rig {
     /// With a door through which this many calls go.
@@ -113,7 +88,7 @@ fn read_call(id: &str, letters: u32) -> ToolCall {
 }
 
 fn write_call(id: &str) -> ToolCall {
-    ToolCall::text(id, "budgets__write", r#"{"number":7}"#)
+    ToolCall::text(id, "world__write", r#"{"number":7}"#)
 }
 
 async fn outcome(run: &Run, call: ToolCall) -> Outcome {
@@ -422,7 +397,7 @@ async fn a_cost_that_is_no_amount_counts_as_nothing() {
 #[tokio::test]
 async fn an_approved_call_without_a_budget_ends_and_does_not_run() {
     let rig = Rig::new(1000);
-    let rules = "require_approval_for_tools = ['budgets__write']\nbudgets.tenant = { window = '1h', calls = 1 }";
+    let rules = "require_approval_for_tools = ['world__write']\nbudgets.tenant = { window = '1h', calls = 1 }";
     let run = rig.process(rules).run(RunOptions::new().principal("ada"));
     assert_eq!(outcome(&run, write_call("1")).await, Outcome::ApprovalRequired);
     assert_eq!(outcome(&run, write_call("2")).await, Outcome::ApprovalRequired);
@@ -446,7 +421,7 @@ async fn an_approved_call_without_a_budget_ends_and_does_not_run() {
 async fn what_began_before_is_not_reported_as_refused() {
     let rig = Rig::new(0);
     let rules = "budgets.tenant = { window = '1d', calls = 1 }";
-    let call = || ToolCall::text("c", "budgets__again", r#"{"number":7}"#);
+    let call = || ToolCall::text("c", "world__again", r#"{"number":7}"#);
     let run = || rig.process(rules).run(ada().run_id("run-1"));
     std::mem::forget(rig.stuck(run().exec(call())).await);
     rig.clock.advance(Duration::from_secs(30));

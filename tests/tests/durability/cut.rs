@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use tests::hooked::{HookedStore, Then};
-use tests::processes::{Processes, World};
+use tests::world::{HookedStore, Processes, Then, World};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store};

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
-use tests::hooked::{HookedStore, Then};
-use tests::processes::{Processes, World};
-use tests::rig::Heard;
+use tests::world::{Heard, HookedStore, Processes, Then, World};
 use tool_runtime::call::{CallId, Cause, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError, sweep};
@@ -83,30 +81,6 @@ impl Keys for Kept {
     }
 }
 
-/// Has an effect, and ends when the door opens.
-#[tool(name = "ledger__slow", effect = state_change, redact = ["$"])]
-async fn slow(
-    world: &dyn World,
-    /// Which.
-    number: u32,
-) -> Result<u32, ToolError> {
-    world.happen();
-    world.door().pass().await;
-    Ok(number)
-}
-
-/// The same, and may be repeated.
-#[tool(name = "ledger__again", effect = state_change, idempotent, redact = ["$"])]
-async fn again(
-    world: &dyn World,
-    /// Which.
-    number: u32,
-) -> Result<u32, ToolError> {
-    world.happen();
-    world.door().pass().await;
-    Ok(number)
-}
-
 /// Several processes over one store, in one world, with an outside system.
 struct Rig {
     shared: Processes,
@@ -127,7 +101,7 @@ impl Rig {
     }
 
     fn process(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
-        let policy = format!("allowed_tools = ['ledger__slow', 'ledger__again', 'ledger__known']\n{rules}");
+        let policy = format!("allowed_tools = ['world__write', 'world__again', 'ledger__known']\n{rules}");
         self.start(store, &policy, self.capabilities().with(Arc::clone(&self.keys) as Arc<dyn Keys>))
     }
 
@@ -147,11 +121,11 @@ fn ada() -> RunOptions {
 }
 
 fn slow_call(id: &str) -> ToolCall {
-    ToolCall::text(id, "ledger__slow", r#"{"number":7}"#)
+    ToolCall::text(id, "world__write", r#"{"number":7}"#)
 }
 
 fn again_call(id: &str) -> ToolCall {
-    ToolCall::text(id, "ledger__again", r#"{"number":7}"#)
+    ToolCall::text(id, "world__again", r#"{"number":7}"#)
 }
 
 #[tokio::test]
@@ -165,7 +139,7 @@ async fn the_same_key_in_another_process_gets_the_stored_result() {
     assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);
     // Another key: other arguments, another call, another run.
     rig.open(3);
-    rig.run().exec(ToolCall::text("c", "ledger__slow", r#"{"number":8}"#)).await;
+    rig.run().exec(ToolCall::text("c", "world__write", r#"{"number":8}"#)).await;
     rig.run().exec(slow_call("d")).await;
     rig.process(Arc::clone(&rig.store) as _, "").run(ada().run_id("run-2")).exec(slow_call("c")).await;
     assert_eq!(rig.effects(), 4);
@@ -295,7 +269,7 @@ fn refusals() -> [Refusal; 3] {
     [
         Refusal { what: "cancelled", rules: "", options: ada(), is_cancelled: true },
         Refusal { what: "denied", rules: label, options: ada().label("seen"), is_cancelled: false },
-        Refusal { what: "not offered", rules: "", options: ada().tools(["ledger__again"]), is_cancelled: false },
+        Refusal { what: "not offered", rules: "", options: ada().tools(["world__again"]), is_cancelled: false },
     ]
 }
 
@@ -325,7 +299,7 @@ async fn a_call_that_ended_elsewhere_gets_no_second_record() {
 #[tokio::test]
 async fn a_call_that_was_refused_elsewhere_is_refused_once() {
     let rig = Rig::new();
-    let call = |arguments: &str| ToolCall::text("c", "ledger__slow", arguments);
+    let call = |arguments: &str| ToolCall::text("c", "world__write", arguments);
     for (arguments, outcome, records) in [
         ("{}", Outcome::ValidationError, 1),
         ("{}", Outcome::ValidationError, 1),
@@ -398,7 +372,7 @@ async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
             let result = here(&rig).exec(slow_call("c")).await;
             assert_eq!((result.outcome(), result.executed()), (Outcome::OutcomeUnknown, true), "{what} {is_gone}");
             // Another call is refused as it would be anywhere.
-            let other = here(&rig).exec(ToolCall::text("d", "ledger__slow", r#"{"number":1}"#)).await;
+            let other = here(&rig).exec(ToolCall::text("d", "world__write", r#"{"number":1}"#)).await;
             assert_eq!(other.outcome(), alone.outcome(), "{what}");
             rig.clock.advance(Duration::from_secs(30));
             drop(rig.run().recorded(&CallId::new("c")).await.expect("a store"));
@@ -489,7 +463,7 @@ async fn a_dropped_call_leaves_the_ledger() {
 #[tokio::test]
 async fn an_approved_call_begins_once_and_is_never_lost() {
     let rig = Rig::new();
-    let rules = "require_approval_for_tools = ['ledger__slow']";
+    let rules = "require_approval_for_tools = ['world__write']";
     let process = || rig.process(Arc::clone(&rig.store) as _, rules).run(ada());
     assert_eq!(process().exec(slow_call("c")).await.outcome(), Outcome::ApprovalRequired);
     let approved = process();

@@ -1,10 +1,10 @@
 //! A conversation step by step: the same as in one go, and the same again when every step is taken by another process.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tests::rig::{self, Heard};
+use tests::world::{self, Effects, Heard};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Input, ModelErrorKind, SavedConversation, ScriptedModel, ScriptedTurn, Step,
 };
@@ -13,15 +13,7 @@ use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::{Finish, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
-/// How often each call took effect, by run and call.
-static EFFECTS: Mutex<BTreeMap<(String, String), u32>> = Mutex::new(BTreeMap::new());
-
-fn happened(ctx: &ToolContext) -> u32 {
-    let mut effects = EFFECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let times = effects.entry((ctx.run_id().to_owned(), ctx.call_id().to_string())).or_default();
-    *times += 1;
-    *times
-}
+static EFFECTS: Effects = Effects::new();
 
 /// Writes a note.
 #[tool(name = "steps__write", effect = state_change, redact = ["$"])]
@@ -31,7 +23,7 @@ async fn write(
     text: String,
 ) -> Result<String, ToolError> {
     tokio::time::sleep(Duration::from_millis(5)).await;
-    happened(ctx);
+    EFFECTS.happen(ctx);
     Ok(format!("wrote {text}"))
 }
 
@@ -42,7 +34,7 @@ fn send(
     /// To whom.
     to: String,
 ) -> Result<String, ToolError> {
-    happened(ctx);
+    EFFECTS.happen(ctx);
     Ok(format!("sent to {to}"))
 }
 
@@ -195,7 +187,7 @@ async fn document(conversation: &Conversation) -> String {
 
 async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let store = Arc::new(MemoryStore::new());
-    let catalog = rig::tools().tool::<write>().tool::<send>().tool::<read>().build().expect("a catalog");
+    let catalog = world::tools().tool::<write>().tool::<send>().tool::<read>().build().expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     let builder = ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store));
     let runner = builder.build().expect("a runner");
@@ -238,15 +230,13 @@ async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let records = records.iter().map(|one| (one.tool_call_id.to_string(), one.outcome, one.executed)).collect();
     let outcomes = |turn: &tool_runtime::agent::ModelTurn| turn.calls.iter().map(|call| call.outcome).collect();
     let tokens = |turn: &tool_runtime::agent::ModelTurn| turn.usage.map_or(0, |usage| usage.total());
-    let effects = EFFECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let effects = effects.iter().filter(|((run, _), _)| *run == run_id);
     Seen {
         history: conversation.history(),
         records,
         turns: conversation.turns().iter().map(|turn| (tokens(turn), outcomes(turn))).collect(),
         done: heard.done(),
         asked: model.asked(),
-        effects: effects.map(|((_, call), times)| (call.clone(), *times)).collect(),
+        effects: EFFECTS.of(&run_id),
     }
 }
 
@@ -277,7 +267,7 @@ async fn a_step_that_is_taken_again_runs_nothing_twice() {
 /// After an end nothing happens until something comes in, and a model that failed is asked again.
 #[tokio::test(start_paused = true)]
 async fn an_end_is_told_again() {
-    let runner = ToolRunner::builder(rig::tools().build().expect("a catalog"), ToolPolicy::deny_all());
+    let runner = ToolRunner::builder(world::tools().build().expect("a catalog"), ToolPolicy::deny_all());
     let runner = runner.build().expect("a runner");
     let script =
         [ScriptedTurn::fails(ModelErrorKind::Timeout), ScriptedTurn::text("Yes."), ScriptedTurn::text("Well.")];

@@ -6,16 +6,15 @@ mod stopped;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tests::hooked::{HookedStore, Then};
-use tests::rig;
 use tests::stored::{document, json_of};
+use tests::world::{self, Effects, HookedStore, Then};
 use tool_runtime::agent::{
     Agent, DisplayFn, Input, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Worker,
 };
@@ -30,8 +29,7 @@ use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
-/// How often each call took effect, by run and call.
-static EFFECTS: Mutex<BTreeMap<(String, String), u32>> = Mutex::new(BTreeMap::new());
+static EFFECTS: Effects = Effects::new();
 
 /// Writes a note.
 #[tool(name = "worker__write", effect = state_change, redact = ["$"])]
@@ -40,8 +38,7 @@ async fn write(
     /// The note.
     text: String,
 ) -> Result<String, ToolError> {
-    let key = (ctx.run_id().to_owned(), ctx.call_id().to_string());
-    *EFFECTS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    EFFECTS.happen(ctx);
     stopped::here("tool");
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok(text)
@@ -54,8 +51,7 @@ fn send(
     /// To whom.
     to: String,
 ) -> Result<String, ToolError> {
-    let key = (ctx.run_id().to_owned(), ctx.call_id().to_string());
-    *EFFECTS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    EFFECTS.happen(ctx);
     Ok(to)
 }
 
@@ -125,7 +121,7 @@ impl World {
     }
 
     fn runner(store: Arc<dyn Store>) -> ToolRunner {
-        let catalog = rig::tools().tool::<write>().tool::<send>().build().expect("a catalog");
+        let catalog = world::tools().tool::<write>().tool::<send>().build().expect("a catalog");
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
         ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner")
     }
@@ -208,9 +204,7 @@ impl World {
         let mut records: Vec<_> =
             records.into_iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect();
         records.sort();
-        let effects = EFFECTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let effects = effects.iter().filter(|((run, _), _)| *run == self.run_id);
-        (records, effects.map(|((_, call), times)| (call.clone(), *times)).collect())
+        (records, EFFECTS.of(&self.run_id))
     }
 }
 

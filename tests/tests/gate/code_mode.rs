@@ -9,17 +9,16 @@ mod waits;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tests::world::{Happened, World};
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
-    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
-    capability, tool,
+    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool,
 };
 
 const POLICY: &str = r#"
@@ -29,22 +28,6 @@ const POLICY: &str = r#"
 "#;
 
 const READS: [&str; 6] = ["notes__list", "notes__fail", "notes__hang", "notes__numbers", "notes__say", "notes__shown"];
-
-/// The world outside.
-#[capability(effect = state_change)]
-pub(crate) trait World {
-    /// Counts an effect.
-    fn happen(&self) -> u32;
-}
-
-#[derive(Default)]
-struct Happened(AtomicU32);
-
-impl World for Happened {
-    fn happen(&self) -> u32 {
-        self.0.fetch_add(1, Ordering::SeqCst) + 1
-    }
-}
 
 /// Lists notes.
 #[tool(name = "notes__list", effect = read_only, redact = ["$"])]
@@ -130,7 +113,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        Self { store: Arc::default(), world: Arc::default() }
+        Self { store: Arc::default(), world: Arc::new(Happened::new(0)) }
     }
 
     fn runner(&self, rules: &str, code: CodeMode) -> ToolRunner {
@@ -149,7 +132,7 @@ impl Rig {
     }
 
     fn effects(&self) -> u32 {
-        self.world.0.load(Ordering::SeqCst)
+        self.world.effects()
     }
 
     async fn records(&self) -> Vec<ToolInvocationRecord> {

@@ -9,7 +9,7 @@ use tests::Shown as _;
 
 use async_trait::async_trait;
 use tests::grace;
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};

@@ -10,7 +10,7 @@ use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tests::grace;
-use tests::rig::Heard;
+use tests::world::Heard;
 use tool_runtime::Call;
 use tool_runtime::call::{Cause, Verdict};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};

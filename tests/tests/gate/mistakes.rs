@@ -4,7 +4,7 @@ use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::ServiceExt as _;
 use serde_json::{Value, json};
-use tests::rig::Heard;
+use tests::world::Heard;
 use tool_runtime::agent::{Agent, Conversation, Graph, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::call::Violation;
 use tool_runtime::mcp::serve::{McpServer, Peer};

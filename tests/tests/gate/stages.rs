@@ -8,7 +8,7 @@ use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::rig::{Cursor, Heard};
+use tests::world::{Cursor, Heard};
 use tool_runtime::call::Decider;
 use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};

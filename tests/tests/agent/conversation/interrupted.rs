@@ -117,10 +117,10 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
 #[tokio::test]
 async fn a_store_that_fails_loses_no_decision() {
     let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1"}"#), ScriptedTurn::text("Sent.")]);
-    let fault = tests::failing::Fault::default();
+    let fault = world::Fault::default();
     let store = fault.over(Arc::clone(&rig.store) as _);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let builder = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+    let builder = ToolRunner::builder(world::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
         .approvals(true);
     let runner = builder.store(store).build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options()));

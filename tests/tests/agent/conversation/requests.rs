@@ -210,7 +210,7 @@ async fn a_model_that_panics_stops_its_turn_only() {
         let sink = Arc::clone(&told);
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
         let runner =
-            ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+            ToolRunner::builder(world::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
                 .approvals(true)
                 .failures(move |failure: &Failure<'_>| {
                     sink.lock().expect("no poison").push((failure.code.to_owned(), failure.text.to_owned()));
@@ -327,7 +327,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&failures);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let runner = ToolRunner::builder(rig::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
+    let runner = ToolRunner::builder(world::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy)
         .approvals(true);
     let runner = runner.failures(move |failure: &Failure<'_>| {
         assert_eq!(failure.run_id, Some("run-1"));

@@ -2,7 +2,7 @@
 //! the one before.
 
 use super::*;
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tokio::sync::Notify;
 use tool_runtime::agent::{Input, SavedConversation, Step};
 use tool_runtime::call::Decider;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tests::provider::Turn;
-use tests::rig;
 use tests::server::{Reply, Server};
+use tests::world;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, SavedConversation, TurnOutcome};
 use tool_runtime::wire::Format;
@@ -30,14 +30,14 @@ async fn geminis_signatures_survive_a_restart() {
     let agent =
         || Agent::new(HttpModel::builder(Format::Gemini, server.url(), "gemini-3-pro").retries(0).build().unwrap());
     let policy = || ToolPolicy::from_toml(POLICY).unwrap();
-    let runner = ToolRunner::builder(rig::tools().build().unwrap(), policy()).build().unwrap();
+    let runner = ToolRunner::builder(world::tools().build().unwrap(), policy()).build().unwrap();
     let mut conversation = agent().converse(runner.run(RunOptions::new()));
     assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
     let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     drop((conversation, runner));
 
     let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
-    let runner = ToolRunner::builder(rig::tools().build().unwrap(), policy()).build().unwrap();
+    let runner = ToolRunner::builder(world::tools().build().unwrap(), policy()).build().unwrap();
     let mut conversation = agent().restore(&runner, RunOptions::new(), saved).await.unwrap();
     let id = conversation.waiting().map(|call| call.id.clone()).next().unwrap();
     let ended = conversation.answer([ClientAnswer::value(id, "7")]).await.unwrap();

@@ -96,7 +96,7 @@ async fn held(
     let turns = arguments.iter().map(|text| Turn::calls([("c1", "rig__double", text)])).chain([Turn::text("Done.")]);
     let server = Server::start(turns.map(|turn| reply(&turn))).unwrap();
     let policy = format!("allowed_tools = [\"rig__double\"]\n[budgets.run]\n{budget}");
-    let catalog = tests::rig::tools().build().unwrap();
+    let catalog = tests::world::tools().build().unwrap();
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).build().unwrap();
     let agent = Agent::new(client(format, &server).stream(stream).build().unwrap()).prices(Prices::new(1e6, 1e6));
     let mut conversation = agent.converse(runner.run(RunOptions::new()));

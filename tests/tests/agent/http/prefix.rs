@@ -16,7 +16,7 @@ async fn bodies(format: Format, settings: RequestSettings) -> Vec<String> {
     let server = Server::start(turns.map(|turn| Reply::stream(&turn.stream(format)))).unwrap();
     let runner = || {
         let policy = ToolPolicy::allow(["rig__double", "rig__fail", "rig__cursor"]);
-        ToolRunner::builder(tests::rig::tools().build().unwrap(), policy).build().unwrap()
+        ToolRunner::builder(tests::world::tools().build().unwrap(), policy).build().unwrap()
     };
     let agent = Agent::new(client(format, &server).build().unwrap()).instructions("Be brief.").settings(settings);
     let mut conversation = agent.converse(runner().run(RunOptions::new()));
@@ -86,7 +86,7 @@ fn pieces(format: Format, body: &str) -> [String; 3] {
 async fn picked_tools_are_appended_and_nothing_before_them_changes() {
     let runner = || {
         let allowed = ["rig__double", "rig__fail", "rig__cursor", "tools__search"];
-        let catalog = tests::rig::tools().dynamic(search_tools()).build().unwrap();
+        let catalog = tests::world::tools().dynamic(search_tools()).build().unwrap();
         ToolRunner::builder(catalog, ToolPolicy::allow(allowed)).build().unwrap()
     };
     for &format in Format::ALL {

@@ -57,7 +57,7 @@ async fn a_beginning_is_kept() {
         let body = [start, delta.repeat((4 << 20) / delta.len())].concat();
         let server = Server::start([Reply::stream(&body), Reply::stream(&Turn::text("Yes.").stream(format))]).unwrap();
         let model = client(format, &server).max_response_bytes(2 << 20).build().unwrap();
-        let catalog = tests::rig::tools().build().unwrap();
+        let catalog = tests::world::tools().build().unwrap();
         let policy =
             ToolPolicy::from_toml("allowed_tools = [\"rig__double\"]\n[budgets.run]\ntokens = 10_000_000").unwrap();
         let runner = ToolRunner::builder(catalog, policy).build().unwrap();

@@ -29,7 +29,7 @@ async fn asked<T: serde::de::DeserializeOwned + JsonSchema>(
 ) -> (Result<T, AnswerError>, Vec<Value>) {
     let server = Server::start(turns.iter().map(|turn| Reply::stream(&turn.stream(format)))).unwrap();
     let policy = ToolPolicy::allow(allowed.iter().copied());
-    let runner = ToolRunner::builder(tests::rig::tools().build().unwrap(), policy).build().unwrap();
+    let runner = ToolRunner::builder(tests::world::tools().build().unwrap(), policy).build().unwrap();
     let model = configure(client(format, &server)).build().unwrap();
     let mut conversation = Agent::new(model).guidance(false).settings(settings).converse(runner.run(RunOptions::new()));
     let answer = conversation.ask::<T>("Double 1.").await;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Failure;
 use tool_runtime::store::{MemoryStore, StoreError};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tests::rig::Heard;
 use tests::spans::Traced;
+use tests::world::Heard;
 use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn};
 use tool_runtime::media::Media;
 use tool_runtime::runner::ApprovalDecision;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tests::Shown as _;
 
 use serde_json::Value;
-use tests::hooked::{HookedStore, Then};
 use tests::stored::{document, json_of};
+use tests::world::{HookedStore, Then};
 use tool_runtime::store::{Key, StoreError};
 
 use super::*;

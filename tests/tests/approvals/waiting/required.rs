@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tool_runtime::store::StoreError;
 
 use super::*;

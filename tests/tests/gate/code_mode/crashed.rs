@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tokio::sync::Notify;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Decider;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use tests::Shown as _;
 
-use tests::rig::Heard;
+use tests::world::Heard;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};

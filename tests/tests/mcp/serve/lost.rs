@@ -8,7 +8,7 @@ use std::time::Duration;
 use rmcp::model::ClientRequest;
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
-use tests::hooked::{HookedStore, Then};
+use tests::world::{HookedStore, Then};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
 use tool_runtime::agent::QueueError;

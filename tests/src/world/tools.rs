@@ -3,6 +3,8 @@
 use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::{Call, ToolCatalog, ToolComponent, ToolError, tool};
 
+use super::World;
+
 /// A builder with the tools, to which a test can add its own.
 pub fn tools() -> CatalogBuilder {
     ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>()
@@ -48,4 +50,28 @@ impl ToolComponent for Cursor {
     async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
         Ok(self.file)
     }
+}
+
+/// Has an effect, and ends when the door opens.
+#[tool(name = "world__write", effect = state_change, redact = ["$"])]
+async fn write(
+    world: &dyn World,
+    /// Which.
+    number: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    world.door().pass().await;
+    Ok(number)
+}
+
+/// The same, and may be repeated.
+#[tool(name = "world__again", effect = state_change, idempotent, redact = ["$"])]
+async fn again(
+    world: &dyn World,
+    /// Which.
+    number: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    world.door().pass().await;
+    Ok(number)
 }

@@ -1,6 +1,13 @@
-//! Several processes over one store, in one world: [`Processes`].
+//! What most tests share: the world outside with its effects and doors, several processes over one store in one world,
+//! tools of every kind, a sink that keeps events, and stores with hooks.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+mod effects;
+mod failing;
+mod heard;
+mod hooked;
+mod tools;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +18,12 @@ use tokio::task::JoinHandle;
 use tool_runtime::capability::Capabilities;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability};
+
+pub use effects::Effects;
+pub use failing::Fault;
+pub use heard::Heard;
+pub use hooked::{HookedStore, Then};
+pub use tools::{Cursor, tools};
 
 /// The lease of a call.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -53,6 +66,21 @@ pub struct Happened {
     patience: Mutex<Duration>,
 }
 
+impl Happened {
+    /// Creates a world without effects, with a door that this many calls can pass at once.
+    #[must_use]
+    pub fn new(open: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(open));
+        Self { effects: AtomicU32::new(0), permits, patience: Mutex::new(PATIENCE) }
+    }
+
+    /// The number of effects so far.
+    #[must_use]
+    pub fn effects(&self) -> u32 {
+        self.effects.load(Ordering::Acquire)
+    }
+}
+
 impl World for Happened {
     fn happen(&self) -> u32 {
         self.effects.fetch_add(1, Ordering::AcqRel) + 1
@@ -84,9 +112,7 @@ impl Processes {
     pub fn at(time: &str, open: usize) -> Self {
         let clock = Arc::new(ManualClock::at(time.parse().expect("a time")));
         let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-        let permits = Arc::new(Semaphore::new(open));
-        let world = Happened { effects: AtomicU32::new(0), permits, patience: Mutex::new(PATIENCE) };
-        Self { clock, store, world: Arc::new(world) }
+        Self { clock, store, world: Arc::new(Happened::new(open)) }
     }
 
     /// The world, for tools.
@@ -125,7 +151,7 @@ impl Processes {
     /// The number of effects so far.
     #[must_use]
     pub fn effects(&self) -> u32 {
-        self.world.effects.load(Ordering::Acquire)
+        self.world.effects()
     }
 
     /// Polls a call until its effect has happened, and leaves it there.

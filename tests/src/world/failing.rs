@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tool_runtime::store::{Store, StoreError};
 
-use crate::hooked::{HookedStore, Then};
+use super::{HookedStore, Then};
 
 /// Makes a store fail on demand.
 #[derive(Clone, Default)]
