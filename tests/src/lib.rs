@@ -2,18 +2,14 @@
 
 pub mod blocks;
 pub mod corpus;
-pub mod failing;
-pub mod hooked;
 pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
 pub mod modern;
 #[cfg(unix)]
 pub mod postgres;
-pub mod processes;
 pub mod provider;
 pub mod recorded;
-pub mod rig;
 mod same;
 pub mod server;
 pub mod shown;
@@ -22,6 +18,7 @@ pub mod spans;
 pub mod stored;
 pub mod tree;
 pub mod wire;
+pub mod world;
 
 pub use shown::{DecideShown, Shown, answering, never, question, queue};
 

@@ -10,8 +10,8 @@ use tool_runtime::wire::{Effort, Format, RequestSettings};
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
 use crate::provider::Turn;
-use crate::rig::{self, Heard};
 use crate::server::{Asked, Reply, Server};
+use crate::world::{self, Heard};
 
 /// The result of the conversation.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub fn turns() -> [Turn; 6] {
 pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std::error::Error>> {
     let replies = turns().map(|turn| Reply::stream(&turn.stream(format)).in_pieces(97, std::time::Duration::ZERO));
     let server = Server::start(replies)?;
-    let catalog = rig::tools().build()?;
+    let catalog = world::tools().build()?;
     let policy = "allowed_tools = [\"rig__double\", \"rig__fail\", \"rig__cursor\"]\nparallel = 4";
     let policy = ToolPolicy::from_toml(policy)?;
     let runner = ToolRunner::builder(catalog, policy).build()?;
@@ -82,7 +82,7 @@ pub async fn typed(format: Format) -> Result<Vec<String>, Box<dyn std::error::Er
     let model = || HttpModel::builder(format, server.url(), "m").retries(0).build();
     let agent = Agent::new(model()?).instructions("Be brief.").settings(settings);
     let with = |policy: ToolPolicy| {
-        ToolRunner::builder(rig::tools().build()?, policy).build().map_err(Box::<dyn std::error::Error>::from)
+        ToolRunner::builder(world::tools().build()?, policy).build().map_err(Box::<dyn std::error::Error>::from)
     };
     let mut conversation = agent.converse(with(ToolPolicy::allow(["rig__double"]))?.run(RunOptions::new()));
     let list: Vec<u32> = conversation.ask("Double 1.").await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tests::grace;
-use tests::rig::{Cursor, Heard};
+use tests::world::{Cursor, Heard};
 use tool_runtime::agent::{Agent, Conversation, Input, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};

@@ -1,7 +1,5 @@
 //! Chat Completions that no well-behaved server sends, decoded in every cut.
 
-#![allow(clippy::unwrap_used)] // A test that cannot read its own data has nothing to say.
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

@@ -1,7 +1,5 @@
 //! AG-UI: runs that ask, runs that continue, and the parts that are new in every protocol.
 
-#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
-
 use serde_json::{Value, json};
 use tool_runtime::Event;
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};

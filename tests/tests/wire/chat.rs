@@ -1,7 +1,5 @@
 //! What `useChat` posts: answers and text are read, lies are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
-
 use serde_json::{Value, json};
 use tests::wire::turn;
 use tool_runtime::call::{CallId, Suspension};

@@ -1,7 +1,5 @@
 //! What clients of AG-UI post: answers and text are read, lies are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
-
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::media::Media;

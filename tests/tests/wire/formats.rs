@@ -1,7 +1,5 @@
 //! Responses of the other formats that no well-behaved server sends, decoded in every cut.
 
-#![allow(clippy::unwrap_used)] // A test that cannot read its own data has nothing to say.
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Responses of Gemini, as events and as an array, in every cut.
 
-#![allow(clippy::unwrap_used)] // A test that cannot read its own data has nothing to say.
-
 use serde_json::{Value, json};
 use tests::wire::{decode, result};
 use tool_runtime::wire::{DecodeOptions, Format, WireErrorKind};

@@ -1,7 +1,5 @@
 //! Loss reports are true: what a format does not carry of another format's turn is reported, all of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
-
 use std::path::PathBuf;
 
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! Images and files in requests: each format's own shape, and a sentence in the place of what a format cannot carry.
 
-#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
-
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 

@@ -1,7 +1,5 @@
 //! UI streams of a response that continues a message: calls of the earlier response are updated in place.
 
-#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
-
 use serde_json::{Value, json};
 use tool_runtime::Event;
 use tool_runtime::wire::ui::{Protocol, UiEncoder};

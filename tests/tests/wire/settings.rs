@@ -1,7 +1,5 @@
 //! Request settings: what each format writes of them, what it reports, and what is refused.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
-
 use serde_json::{Map, Value, json};
 use tests::wire::{fixtures, read_json};
 use tool_runtime::wire::{Effort, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};

@@ -1,7 +1,5 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
-
 mod another_model;
 mod anthropic;
 mod anthropic_rules;

@@ -1,7 +1,5 @@
 //! UI streams: the fixtures, every rule on every output, broken orders, and the runner's events.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
-
 mod check;
 
 use check::{Seen, check};

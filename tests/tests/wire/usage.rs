@@ -1,7 +1,5 @@
 //! Tokens by kind: what each provider counts is what budgets and prices are applied to.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
-
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::agent::Prices;

@@ -1,0 +1,119 @@
+//! The catalog across crates: what is linked is found, what collides is named with both places.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tool_runtime::catalog::{CatalogError, CatalogProblemKind};
+use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+
+/// Another crate's tool has this name.
+#[tool(name = "core__wait", effect = read_only, redact = ["$"])]
+fn waits() -> Result<i64, ToolError> {
+    Ok(1)
+}
+
+/// A model would take it for another crate's tool.
+#[tool(name = "Core__Round", effect = read_only, redact = ["$"])]
+fn rounds() -> Result<i64, ToolError> {
+    Ok(1)
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Output {
+    known: Inner,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Inner {
+    field: u8,
+}
+
+/// Its allowlist names what is not there.
+#[tool(name = "catalog__misspelled", effect = read_only, redact = ["known.feild"])]
+fn misspelled() -> Result<Output, ToolError> {
+    Ok(Output { known: Inner { field: 1 } })
+}
+
+fn problems() -> CatalogError {
+    ToolCatalog::collect().expect_err("three tools are wrong")
+}
+
+#[test]
+fn all_problems_come_together_with_their_places() {
+    let error = problems();
+    let codes: Vec<_> = error.problems().iter().map(|problem| problem.kind.as_str()).collect();
+    assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
+    let text = error.to_string();
+    for (line, what) in
+        [("`core__wait`", "the same name"), ("`Core__Round` and `core__round`", "alike"), ("`known.field`", "nearest")]
+    {
+        assert!(text.contains(line), "{what}: {text}");
+    }
+}
+
+#[test]
+fn a_collision_names_both_files_and_lines() {
+    let error = problems();
+    for problem in error.problems().iter().filter(|problem| problem.kind == CatalogProblemKind::Collision) {
+        let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
+        assert_eq!(places.len(), 2, "{problem}");
+        for file in ["tests/tests/catalog/linked.rs:", "tests/consumer/src/lib.rs:"] {
+            let place = places.iter().find(|place| place.contains(file)).expect("both files are named");
+            let line = place.split(file).nth(1).and_then(|rest| rest.split([':', ' ', ')']).next());
+            assert!(line.expect("a line").parse::<u32>().is_ok_and(|line| line > 1), "{place}");
+        }
+    }
+}
+
+#[test]
+fn collecting_can_be_narrowed() {
+    let one = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("the other crate alone is fine");
+    let names: Vec<_> = one.specs().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["calendar__until_next", "core__letters", "core__round", "core__wait"]);
+    let one =
+        ToolCatalog::builder().crates(["consumer"]).namespaces(["calendar"]).build().expect("one namespace is fine");
+    assert_eq!(one.len(), 1);
+    let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
+    assert!(none.to_string().contains("use my_tools as _;"), "{none}");
+    assert!(none.to_string().contains("linked are: `catalog`, `consumer`, `office_tools`"), "{none}");
+    let one =
+        ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
+    assert!(one.to_string().contains("did you mean `calendar`?"), "{one}");
+}
+
+#[test]
+fn definitions_do_not_depend_on_the_order_of_linking() {
+    let forwards =
+        ToolCatalog::builder().tool::<consumer::letters>().tool::<consumer::Round>().tool::<consumer::until_next>();
+    let backwards =
+        ToolCatalog::builder().tool::<consumer::until_next>().tool::<consumer::Round>().tool::<consumer::letters>();
+    let [forwards, backwards] = [forwards, backwards].map(|builder| builder.build().expect("a catalog"));
+    let text =
+        |catalog: &ToolCatalog| serde_json::to_string(&catalog.specs().collect::<Vec<_>>()).expect("definitions");
+    assert_eq!(text(&forwards), text(&backwards));
+    let names: Vec<_> = backwards.specs().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["calendar__until_next", "core__letters", "core__round"], "they come by name");
+    let hash = |catalog| {
+        let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["core__letters", "core__round"]));
+        let clock: Arc<dyn consumer::Clock> = Arc::new(Noon);
+        let runner = runner.capabilities(Capabilities::new().with(clock)).build().expect("a runner");
+        runner.run(RunOptions::new()).catalog().hash()
+    };
+    assert_eq!(hash(forwards), hash(backwards));
+}
+
+struct Noon;
+
+impl consumer::Clock for Noon {
+    fn now(&self) -> i64 {
+        43_200
+    }
+}
+
+#[test]
+fn a_definition_says_what_its_arguments_say() {
+    let round = consumer::Round::definition().expect("a definition");
+    let schema: serde_json::Value = serde_json::from_str(round.input_schema.as_str()).expect("JSON");
+    assert_eq!(schema["required"], json!(["time"]));
+    assert_eq!(schema["properties"]["to"]["default"], json!("day"));
+}

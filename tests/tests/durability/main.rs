@@ -1,0 +1,13 @@
+//! What outlives a process: the ledger, budgets that runs share, stored conversations, workers, and calls cut short.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
+
+mod budgets;
+mod cut;
+mod durable;
+#[cfg(unix)]
+mod files;
+mod ledger;
+mod recovered;
+mod steps;
+mod worker;

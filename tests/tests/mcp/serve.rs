@@ -1,0 +1,14 @@
+//! A catalog as the tools of an MCP server, seen by the client of `rmcp`.
+
+mod auth;
+mod calls;
+mod ends;
+mod held;
+mod http;
+#[cfg(unix)]
+mod killed;
+mod lost;
+mod rig;
+mod scripts;
+mod strict;
+mod tasks;

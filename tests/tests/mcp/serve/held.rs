@@ -1,0 +1,420 @@
+//! Calls that wait, for clients that know no tasks: their requests are held, and they come back by asking again.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError,
+    ServiceExt as _,
+};
+use serde_json::{Value, json};
+use tool_runtime::agent::{Input, QueueError};
+use tool_runtime::call::Decider;
+use tool_runtime::capability::Elicit;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, McpServerError};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
+use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
+use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
+
+use crate::serve::http::{listening, transport};
+use crate::serve::rig::{admitted, outcomes, request, text};
+
+/// How often each letter was sent.
+static SENT: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
+
+pub(crate) fn sent(text: &str) -> usize {
+    SENT.lock().unwrap().get(text).copied().unwrap_or_default()
+}
+
+/// Sends a letter.
+#[tool(name = "letters__send", effect = external_side_effect, redact = ["$"])]
+fn send(
+    /// The text.
+    text: String,
+    /// How fast.
+    #[arg(default = 1)]
+    speed: u8,
+) -> Result<String, ToolError> {
+    *SENT.lock().unwrap().entry(text).or_default() += 1;
+    Ok(format!("sent at {speed}"))
+}
+
+/// Asks for a name.
+#[tool(name = "tables__book", effect = external_side_effect, redact = ["$"])]
+async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
+    let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let answer = elicit.ask("In which name?", &form).await.map_err(|_| ToolError::code("no_name"))?;
+    Ok(answer["name"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Reads nothing.
+#[tool(name = "notes__read", effect = read_only, redact = ["$"])]
+fn read() -> Result<u8, ToolError> {
+    Ok(1)
+}
+
+const POLICY: &str = r#"
+allowed_tools = ["letters__send", "tables__book", "notes__read"]
+require_approval_for_tools = ["letters__send"]
+"#;
+
+pub(crate) fn builder(store: impl Store + 'static, more: &str) -> McpServerBuilder {
+    let catalog = ToolCatalog::builder().tool::<send>().tool::<book>().tool::<read>().build().unwrap();
+    let policy = ToolPolicy::from_toml(&format!("{POLICY}{more}")).unwrap();
+    McpServer::builder(ToolRunner::builder(catalog, policy).approvals(true).store(store).build().unwrap(), admitted)
+}
+
+/// What a client does before it answers.
+pub(crate) type Before = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A client that knows no tasks. It fills in forms with `answers`, and keeps the reports of progress.
+#[derive(Clone)]
+pub(crate) struct Plain {
+    version: ProtocolVersion,
+    answers: Option<Value>,
+    told: Arc<Mutex<Vec<f64>>>,
+    /// What happens before it answers.
+    pub(crate) before: Arc<Mutex<Option<Before>>>,
+}
+
+pub(crate) type Client = RunningService<RoleClient, Plain>;
+
+pub(crate) const NOBODY: Option<Value> = None;
+
+impl ClientHandler for Plain {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        if self.answers.is_some() {
+            let mut modes = ElicitationCapability::default();
+            modes.form = Some(FormElicitationCapability::default());
+            capabilities.elicitation = Some(modes);
+        }
+        ClientConfig::new(capabilities, Implementation::new("plain", "1")).with_protocol_version(self.version.clone())
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let before = self.before.lock().unwrap().take();
+        if let Some(before) = before {
+            before.await;
+        }
+        Ok(match &self.answers {
+            Some(Value::Null) | None => ElicitResult::new(ElicitationAction::Decline),
+            Some(answers) => ElicitResult::new(ElicitationAction::Accept).with_content(answers.clone()),
+        })
+    }
+
+    async fn on_progress(&self, report: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.told.lock().unwrap().push(report.progress);
+    }
+}
+
+/// A client of 2025-11-25 at a pipe.
+pub(crate) async fn piped(server: &McpServer, answers: Option<Value>) -> Client {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(theirs);
+    let server = server.clone();
+    tokio::spawn(async move { server.stream(read, write).await });
+    let plain = Plain { version: ProtocolVersion::V_2025_11_25, answers, told: Arc::default(), before: Arc::default() };
+    plain.serve(ours).await.expect("a handshake")
+}
+
+/// A client of 2026-07-28 over HTTP.
+pub(crate) async fn posting(server: &McpServer, user: &str, answers: Option<Value>) -> Client {
+    let address = listening(server, &HttpOptions::new()).await;
+    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let plain = Plain { version: ProtocolVersion::V_2026_07_28, answers, told: Arc::default(), before: Arc::default() };
+    rmcp::service::serve_client_with_lifecycle(plain, transport(address, user), mode).await.expect("a server")
+}
+
+pub(crate) async fn letter(client: &Client, text: &str) -> Result<CallToolResult, ServiceError> {
+    client.call_tool(request("letters__send", json!({"text": text}))).await
+}
+
+pub(crate) async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
+    store.pending_calls(&PendingFilter::default()).await.unwrap()
+}
+
+/// The one call that waits, once it does.
+pub(crate) async fn one_waiting(store: &dyn Store) -> PendingCall {
+    loop {
+        let waits = waiting(store).await;
+        if let [call] = &waits[..] {
+            return call.clone();
+        }
+        assert!(waits.len() < 2, "{waits:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) async fn post(store: &Arc<impl Store + 'static>, call: &PendingCall, decision: ApprovalDecision) {
+    try_post(store, call, decision).await.unwrap();
+}
+
+pub(crate) async fn try_post(
+    store: &Arc<impl Store + 'static>,
+    call: &PendingCall,
+    decision: ApprovalDecision,
+) -> Result<(), QueueError> {
+    let decider = Decider::new("grace").tenant("acme");
+    let input = Input::new().decide(&call.question(), decision, &decider);
+    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &input).await
+}
+
+pub(crate) async fn recorded(store: &dyn Store) -> Vec<Value> {
+    outcomes(&store.calls(&RecordFilter::default()).await.unwrap())
+}
+
+#[track_caller]
+pub(crate) fn waits(result: &CallToolResult) {
+    let said: Value = serde_json::from_str(text(result)).unwrap();
+    assert_eq!((result.is_error, &said["errorCode"]), (Some(true), &json!("approval_required")));
+    assert!(said["message"].as_str().unwrap().contains("Make the same call again"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_call_again_gets_what_was_decided() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "").build().unwrap();
+    for (client, name) in [(piped(&served, NOBODY).await, "old"), (posting(&served, "ada", NOBODY).await, "new")] {
+        waits(&letter(&client, name).await.unwrap());
+        let call = one_waiting(&*store).await;
+        // It joins the call that waits, however its arguments are ordered.
+        waits(&letter(&client, name).await.unwrap());
+        assert_eq!(one_waiting(&*store).await.call_id, call.call_id);
+        // Twice, which decides once; and nothing happens before the client asks again.
+        post(&store, &call, ApprovalDecision::Approve).await;
+        let twice = try_post(&store, &call, ApprovalDecision::Approve).await;
+        assert!(matches!(twice, Err(QueueError::Refused(ResumeError::NotWaiting(_)))), "{twice:?}");
+        assert_eq!(sent(name), 0);
+        let done = letter(&client, name).await.unwrap();
+        assert_eq!((done.is_error, text(&done), sent(name)), (Some(false), "sent at 1", 1));
+        assert!(waiting(&*store).await.is_empty());
+        // The same call once more is another one.
+        waits(&letter(&client, name).await.unwrap());
+        let next = one_waiting(&*store).await;
+        assert_ne!(next.call_id, call.call_id);
+        post(&store, &next, ApprovalDecision::Deny(Some("Once is enough.".to_owned()))).await;
+        let denied = letter(&client, name).await.unwrap();
+        assert!(denied.is_error == Some(true) && text(&denied).contains("Once is enough."), "{denied:?}");
+        assert_eq!(sent(name), 1);
+    }
+    let expected = [json!(["letters__send", "ok"]), json!(["letters__send", "approval_denied"])];
+    assert_eq!(recorded(&*store).await, [expected.clone(), expected].concat(), "one record for each call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_held_until_somebody_decides() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "[mcp]\nhold = \"1d\"").build().unwrap();
+    let (client, other) = (piped(&served, NOBODY).await, posting(&served, "ada", NOBODY).await);
+    let decide = async {
+        post(&store, &one_waiting(&*store).await, ApprovalDecision::Approve).await;
+    };
+    let (first, second, ()) = tokio::join!(letter(&client, "held"), letter(&other, "held"), decide);
+    for done in [first.unwrap(), second.unwrap()] {
+        // One that came when the other had its answer is a call of its own.
+        if done.is_error == Some(false) {
+            assert_eq!(text(&done), "sent at 1");
+        }
+    }
+    assert_eq!(sent("held"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_held_with_progress_and_not_for_ever() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "[mcp]\nhold = \"1m\"").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    let began = tokio::time::Instant::now();
+    waits(&letter(&client, "patience").await.unwrap());
+    assert_eq!(began.elapsed().as_secs(), 60);
+    let told = client.service().told.lock().unwrap().clone();
+    assert!(told.len() >= 11 && told.is_sorted_by(|one, next| one < next), "{told:?}");
+    // A server that closes no longer holds requests.
+    let (closed, ()) = tokio::join!(letter(&client, "patience"), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        served.close(Duration::from_secs(1)).await;
+    });
+    waits(&closed.unwrap());
+    assert_eq!(sent("patience"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_does_not_happen() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "[mcp]\nhold = \"1d\"").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    let params = ClientRequest::CallToolRequest(rmcp::model::CallToolRequest::new(request(
+        "letters__send",
+        json!({"text": "gone"}),
+    )));
+    let handle = client.send_cancellable_request(params, PeerRequestOptions::no_options()).await.unwrap();
+    let call = one_waiting(&*store).await;
+    handle.cancel(None).await.unwrap();
+    client.cancel().await.unwrap();
+    post(&store, &call, ApprovalDecision::Approve).await;
+    // Others are served meanwhile, and strangers do not get it: not another principal, not another tool or argument.
+    let bob = posting(&served, "bob", NOBODY).await;
+    assert_eq!(text(&bob.call_tool(request("notes__read", json!({}))).await.unwrap()), "1");
+    let theirs = tokio::spawn(async move { letter(&bob, "gone").await });
+    while waiting(&*store).await.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(sent("gone"), 0);
+    theirs.abort();
+    let back = piped(&served, NOBODY).await;
+    assert_eq!(text(&letter(&back, "gone").await.unwrap()), "sent at 1");
+    assert_eq!((sent("gone"), waiting(&*store).await.len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_again_knows_who_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let open = async || Arc::new(SqlStore::sqlite(&file, SqlOptions::new()).await.unwrap());
+    for (decision, said) in
+        [(ApprovalDecision::Approve, "sent at 1"), (ApprovalDecision::Deny(None), "approval_denied")]
+    {
+        {
+            let store = open().await;
+            let served = builder(Arc::clone(&store), "").build().unwrap();
+            waits(&letter(&piped(&served, NOBODY).await, said).await.unwrap());
+            served.close(Duration::ZERO).await;
+            store.flush().await.unwrap();
+        }
+        let store = open().await;
+        post(&store, &waiting(&*store).await[0], decision).await;
+        let served = builder(Arc::clone(&store), "").build().unwrap();
+        let bob = posting(&served, "bob", NOBODY).await;
+        waits(&letter(&bob, said).await.unwrap());
+        let ours = letter(&piped(&served, NOBODY).await, said).await.unwrap();
+        assert!(text(&ours).contains(said), "{ours:?}");
+        assert_eq!(sent(said), usize::from(said == "sent at 1"));
+        let theirs: Vec<_> =
+            waiting(&*store).await.into_iter().filter(|call| call.principal.as_deref() == Some("bob")).collect();
+        post(&store, theirs.last().unwrap(), ApprovalDecision::Deny(None)).await;
+        letter(&bob, said).await.unwrap();
+        store.flush().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
+    let own = "[approvals]\nown_calls = true\n";
+    let yes = Some(json!({"approve": true}));
+    // The policy and the server have to say so.
+    for (more, ask) in [("", true), (own, false)] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), more).ask_clients(ask).build().unwrap();
+        for client in [piped(&served, yes.clone()).await, posting(&served, "ada", yes.clone()).await] {
+            waits(&letter(&client, "self").await.unwrap());
+        }
+        assert_eq!((sent("self"), waiting(&*store).await.len()), (0, 1));
+    }
+    for (at, (answers, expected)) in [
+        (json!({"approve": true}), "sent at 1"),
+        (json!({"approve": false}), "approval_denied"),
+        (Value::Null, "approval_denied"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), own).ask_clients(true).build().unwrap();
+        for (client, name) in [
+            (piped(&served, Some(answers.clone())).await, "own"),
+            (posting(&served, "ada", Some(answers.clone())).await, "asked"),
+        ] {
+            let name = format!("{name} {at}");
+            let done = letter(&client, &name).await.unwrap();
+            assert!(text(&done).contains(expected), "{name}: {done:?}");
+            assert_eq!(sent(&name), usize::from(expected == "sent at 1"));
+        }
+        assert!(waiting(&*store).await.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_asks_clients_of_both_eras() {
+    let served = builder(MemoryStore::new(), "").build().unwrap();
+    let name = Some(json!({"name": "Ada"}));
+    for client in [piped(&served, name.clone()).await, posting(&served, "ada", name.clone()).await] {
+        let booked = client.call_tool(request("tables__book", json!({}))).await.unwrap();
+        assert_eq!((booked.is_error, text(&booked)), (Some(false), "Ada"));
+    }
+    for client in [piped(&served, Some(Value::Null)).await, posting(&served, "ada", Some(Value::Null)).await] {
+        let booked = client.call_tool(request("tables__book", json!({}))).await.unwrap();
+        let codes = &booked.content[1].as_text().unwrap().text;
+        assert!(booked.is_error == Some(true) && codes.contains("no_name"), "{booked:?}");
+    }
+    // The state of another principal's call, and one that is made up, are those of no call.
+    let ada = posting(&served, "ada", name.clone()).await;
+    let asked = ada.call_tool_once(request("tables__book", json!({}))).await.unwrap();
+    let rmcp::model::CallToolResponse::InputRequired(asked) = asked else { panic!("{asked:?}") };
+    let bob = posting(&served, "bob", name).await;
+    for (client, state) in [(&bob, asked.request_state.clone().unwrap()), (&ada, "run_1.call_1".to_owned())] {
+        let mut again = request("tables__book", json!({}));
+        again.request_state = Some(state);
+        let ServiceError::McpError(error) = client.call_tool_once(again).await.unwrap_err() else { panic!() };
+        assert_eq!(error.code.0, -32602);
+    }
+    assert!(matches!(&asked.input_requests, Some(requests) if requests.len() == 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_wait_are_bounded() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "").max_tasks(3).max_tasks_per_principal(2).build().unwrap();
+    let (ada, bob) = (posting(&served, "ada", NOBODY).await, posting(&served, "bob", NOBODY).await);
+    for text in ["1", "2"] {
+        waits(&letter(&ada, text).await.unwrap());
+    }
+    let limit = |answer: Result<CallToolResult, ServiceError>| match answer.unwrap_err() {
+        ServiceError::McpError(error) => (error.code.0, error.data.unwrap()["limit"].clone()),
+        error => panic!("{error}"),
+    };
+    assert_eq!(limit(letter(&ada, "3").await), (-32000, json!(2)));
+    waits(&letter(&ada, "1").await.unwrap());
+    waits(&letter(&bob, "4").await.unwrap());
+    assert_eq!(limit(letter(&bob, "5").await), (-32000, json!(3)));
+    assert_eq!(waiting(&*store).await.len(), 3);
+}
+
+#[test]
+fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
+    let catalog = || ToolCatalog::builder().tool::<send>().tool::<book>().tool::<read>().build().unwrap();
+    let runner = |more: &str, approvals: bool| {
+        let policy = ToolPolicy::from_toml(&format!("{POLICY}{more}")).unwrap();
+        ToolRunner::builder(catalog(), policy).approvals(approvals).build().unwrap()
+    };
+    let refused = McpServer::builder(runner("", true), admitted).build().unwrap_err();
+    assert!(matches!(&refused, McpServerError::Unreachable { rules } if rules.len() == 1), "{refused}");
+    assert!(refused.to_string().contains("require_approval_for_tools") && refused.code() == "mcp_unreachable");
+    McpServer::builder(runner("", false), admitted).build().unwrap();
+    let asks = |more: &str| McpServer::builder(runner(more, true), admitted).ask_clients(true).build();
+    asks("[approvals]\nown_calls = true").unwrap();
+    asks("[approvals.tools.letters__send]\nown_calls = true").unwrap();
+    // A client that is asked may not decide.
+    for more in [
+        "",
+        "[approvals.tools.notes__read]\nown_calls = true",
+        "[approvals]\nown_calls = true\n[approvals.tools.letters__send]\nown_calls = false",
+    ] {
+        let refused = asks(more).unwrap_err();
+        assert_eq!(refused.code(), "mcp_unreachable", "{more}");
+    }
+}

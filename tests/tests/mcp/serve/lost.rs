@@ -1,0 +1,262 @@
+//! Calls that wait, when something is lost: the answer, the client, the store after the first write, a decision's race.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rmcp::model::ClientRequest;
+use rmcp::service::PeerRequestOptions;
+use serde_json::{Value, json};
+use tests::world::{HookedStore, Then};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::net::TcpStream;
+use tool_runtime::agent::QueueError;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
+use tool_runtime::store::{MemoryStore, PendingFilter, Store, StoreError};
+use tool_runtime_sql::{SqlOptions, SqlStore};
+
+use crate::serve::held::{
+    NOBODY, builder, letter, one_waiting, piped, post, posting, recorded, sent, try_post, waiting, waits,
+};
+use crate::serve::http::{initialize, listening};
+use crate::serve::rig::{request, text};
+
+const HELD: &str = "[mcp]\nhold = \"1d\"\n";
+
+/// Polls a future once, and returns its output if it is ready.
+fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    match Box::pin(future).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(ready) => Some(ready),
+        Poll::Pending => None,
+    }
+}
+
+/// A store that keeps nothing more once a call waits in the one behind it, as if its process were killed then.
+fn dies_when_a_call_waits(store: &Arc<MemoryStore>) -> HookedStore {
+    let behind = Arc::clone(store);
+    HookedStore::new(Arc::clone(store) as _, move |method| {
+        let pending = now(async { behind.pending_calls(&PendingFilter::default()).await });
+        match pending {
+            Some(Ok(calls)) if !calls.is_empty() && matches!(method, "update" | "append") => {
+                Then::Fail(StoreError::Unavailable("killed".into()))
+            }
+            _ => Then::Pass,
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_can_be_seen_can_be_decided_and_is_found_again() {
+    let store = Arc::<MemoryStore>::default();
+    let first = builder(dies_when_a_call_waits(&store), "").build().unwrap();
+    let _ = letter(&piped(&first, NOBODY).await, "seen").await;
+    let call = waiting(&*store).await.remove(0);
+    // The decision comes before any server did more than let the call wait.
+    post(&store, &call, ApprovalDecision::Approve).await;
+    let second = builder(Arc::clone(&store), "").build().unwrap();
+    let done = letter(&piped(&second, NOBODY).await, "seen").await.unwrap();
+    assert_eq!((text(&done), sent("seen"), waiting(&*store).await.len()), ("sent at 1", 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_that_get_the_same_call_make_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let open = async || Arc::new(SqlStore::sqlite(&file, SqlOptions::new()).await.unwrap());
+    let (one, two, watched) = (open().await, open().await, open().await);
+    let served = [builder(one, "").build().unwrap(), builder(two, "").build().unwrap()];
+    let (here, there) = (piped(&served[0], NOBODY).await, piped(&served[1], NOBODY).await);
+    let over = AtomicBool::new(false);
+    let watch = async {
+        let mut most = 0;
+        while !over.load(Ordering::Relaxed) {
+            most = most.max(waiting(&*watched).await.len());
+            tokio::task::yield_now().await;
+        }
+        most
+    };
+    let calls = async {
+        for round in 0..12 {
+            let name = format!("same {round}");
+            let (one, two) = tokio::join!(letter(&here, &name), letter(&there, &name));
+            waits(&one.unwrap());
+            waits(&two.unwrap());
+            let call = one_waiting(&*watched).await;
+            post(&watched, &call, ApprovalDecision::Approve).await;
+            let done = letter(if round % 2 == 0 { &here } else { &there }, &name).await.unwrap();
+            assert_eq!((text(&done), sent(&name)), ("sent at 1", 1));
+            while !waiting(&*watched).await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    };
+    let (most, ()) = tokio::join!(watch, calls);
+    assert_eq!(most, 1, "there never are two");
+}
+
+/// A client over HTTP that writes its requests itself, and its session.
+async fn session(address: std::net::SocketAddr) -> String {
+    let (_, begun) =
+        crate::serve::http::raw(address, &format!("Host: {address}\r\nx-user: ada\r\n"), &initialize()).await;
+    let id =
+        begun.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
+    let id = id.unwrap_or_else(|| panic!("{begun}"));
+    let head =
+        format!("Host: {address}\r\nx-user: ada\r\nMcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+    crate::serve::http::raw(address, &head, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    head
+}
+
+fn call_of(name: &str) -> String {
+    let params = json!({"name": "letters__send", "arguments": {"text": name}});
+    json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
+}
+
+async fn send(stream: &mut TcpStream, head: &str, body: &str) {
+    let length = body.len();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\n{head}Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+}
+
+/// A client at two pipes that writes its lines itself: those of the server come out of the first.
+async fn pipes(server: &McpServer, name: &str) -> (DuplexStream, DuplexStream) {
+    let ((out, write), (mut into, read)) = (tokio::io::duplex(64 * 1024), tokio::io::duplex(64 * 1024));
+    let server = server.clone();
+    tokio::spawn(async move { server.stream(read, write).await });
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let lines = format!("{}\n{initialized}\n{}\n", initialize(), call_of(name));
+    into.write_all(lines.as_bytes()).await.unwrap();
+    (out, into)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_client_went_away_waits_for_the_same_call() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), HELD).build().unwrap();
+    let address = listening(&served, &HttpOptions::new()).await;
+    for way in ["cancelled", "pipe", "session", "posted"] {
+        match way {
+            "cancelled" => {
+                let client = piped(&served, NOBODY).await;
+                let call = rmcp::model::CallToolRequest::new(request("letters__send", json!({"text": way})));
+                let call = ClientRequest::CallToolRequest(call);
+                let handle = client.send_cancellable_request(call, PeerRequestOptions::no_options()).await.unwrap();
+                one_waiting(&*store).await;
+                handle.cancel(None).await.unwrap();
+            }
+            "pipe" => {
+                let ends = pipes(&served, way).await;
+                one_waiting(&*store).await;
+                drop(ends);
+            }
+            "session" => {
+                let head = session(address).await;
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                send(&mut stream, &head, &call_of(way)).await;
+                one_waiting(&*store).await;
+                drop(stream);
+            }
+            _ => {
+                let client = posting(&served, "ada", NOBODY).await;
+                let asking = tokio::spawn(async move { letter(&client, way).await });
+                one_waiting(&*store).await;
+                asking.abort();
+            }
+        }
+        let call = one_waiting(&*store).await;
+        post(&store, &call, ApprovalDecision::Approve).await;
+        let done = letter(&piped(&served, NOBODY).await, way).await.unwrap();
+        assert_eq!((text(&done), sent(way)), ("sent at 1", 1), "{way}");
+        assert!(waiting(&*store).await.is_empty(), "{way}");
+    }
+    assert_eq!(recorded(&*store).await, vec![json!(["letters__send", "ok"]); 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_did_not_leave_is_told_to_the_same_call_once() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), HELD).build().unwrap();
+    let (mut out, into) = pipes(&served, "lost").await;
+    let call = one_waiting(&*store).await;
+    // Its client still speaks, and reads nothing more: the answer cannot be written.
+    let mut begun = [0; 16];
+    out.read_exact(&mut begun).await.unwrap();
+    drop(out);
+    post(&store, &call, ApprovalDecision::Approve).await;
+    while sent("lost") == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let client = piped(&served, NOBODY).await;
+    let done = letter(&client, "lost").await.unwrap();
+    assert_eq!((text(&done), sent("lost")), ("sent at 1", 1), "it ran once, and its end is told");
+    drop(into);
+    // That one arrived, so the next is another call.
+    let next = tokio::spawn(async move { letter(&client, "lost").await });
+    let call = one_waiting(&*store).await;
+    post(&store, &call, ApprovalDecision::Deny(None)).await;
+    assert!(text(&next.await.unwrap().unwrap()).contains("approval_denied"));
+    assert_eq!(sent("lost"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_decisions_the_first_counts_however_they_come() {
+    let own = "[approvals]\nown_calls = true\n";
+    for (first, expected) in
+        [(ApprovalDecision::Approve, "sent at 1"), (ApprovalDecision::Deny(None), "approval_denied")]
+    {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), &format!("{own}{HELD}")).ask_clients(true).build().unwrap();
+        // The client answers the question in the middle of its request, after another decision.
+        let yes = || Some(json!({"approve": true}));
+        let clients = [piped(&served, yes()).await, posting(&served, "ada", yes()).await];
+        for (at, client) in clients.into_iter().enumerate() {
+            let name = format!("twice {expected} {at}");
+            let (before, decision) = (Arc::clone(&store), first.clone());
+            *client.service().before.lock().unwrap() = Some(Box::pin(async move {
+                let call = one_waiting(&*before).await;
+                post(&before, &call, decision.clone()).await;
+                let twice = try_post(&before, &call, ApprovalDecision::Approve).await;
+                assert!(matches!(twice, Err(QueueError::Refused(ResumeError::NotWaiting(_)))), "{twice:?}");
+            }));
+            let done = letter(&client, &name).await.unwrap();
+            assert!(text(&done).contains(expected), "{done:?}");
+            assert_eq!(sent(&name), usize::from(expected == "sent at 1"));
+            assert!(waiting(&*store).await.is_empty());
+        }
+        let code = if expected == "sent at 1" { "ok" } else { expected };
+        assert_eq!(recorded(&*store).await, vec![json!(["letters__send", code]); 2], "one record each");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_cannot_be_recorded_does_not_run() {
+    let (behind, is_down) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));
+    let down = Arc::clone(&is_down);
+    let store = Arc::new(HookedStore::new(Arc::clone(&behind) as _, move |method| {
+        if method == "records" && down.load(Ordering::Relaxed) {
+            Then::Fail(StoreError::Unavailable("the table is gone".into()))
+        } else {
+            Then::Pass
+        }
+    }));
+    let served = builder(Arc::clone(&store), "[records]\nrequired = true\n").build().unwrap();
+    for (client, name) in [(piped(&served, NOBODY).await, "unrecorded"), (posting(&served, "ada", NOBODY).await, "not")]
+    {
+        is_down.store(false, Ordering::Relaxed);
+        waits(&letter(&client, name).await.unwrap());
+        let call = one_waiting(&*behind).await;
+        post(&store, &call, ApprovalDecision::Approve).await;
+        is_down.store(true, Ordering::Relaxed);
+        let read = client.call_tool(request("notes__read", json!({}))).await.unwrap();
+        let said: Value = serde_json::from_str(text(&read)).unwrap();
+        assert_eq!((read.is_error, &said["errorCode"]), (Some(true), &json!("cancelled")), "{said}");
+        let refused = letter(&client, name).await;
+        assert!(refused.is_err() || refused.unwrap().is_error == Some(true));
+        assert_eq!(sent(name), 0, "approved, and did not run");
+    }
+}

@@ -1,0 +1,577 @@
+//! Calls that wait, as tasks of the protocol (SEP-2663).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig, DetailedTask, ElicitationCapability,
+    FormElicitationCapability, GetTaskParams, Implementation, InputRequest, ProtocolVersion, Task, TaskPayload,
+    TaskStatus, UpdateTaskParams,
+};
+use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
+use serde_json::{Value, json};
+use tool_runtime::agent::{CodeMode, Input, QueueError};
+use tool_runtime::call::{Decider, DecisionError, Outcome};
+use tool_runtime::capability::Elicit;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
+use tool_runtime::media::Media;
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
+use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
+use tool_runtime::{ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
+use tool_runtime_sql::{SqlOptions, SqlStore};
+
+use crate::serve::http::{listening, transport};
+use crate::serve::rig::{admitted, outcomes, request};
+
+/// Sends a letter.
+#[tool(name = "letters__send", effect = external_side_effect, redact = ["$", "$media"])]
+fn send(
+    /// The text.
+    text: String,
+) -> Result<WithMedia<usize>, ToolError> {
+    SENT.fetch_add(usize::from(text == "counted"), Ordering::SeqCst);
+    Ok(WithMedia::new(text.len()).media(Media::bytes("text/plain", b"a receipt")?))
+}
+
+/// How often the letter "counted" was sent.
+static SENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Writes for as long as it may.
+#[tool(name = "slow__write", effect = state_change, redact = ["$"])]
+async fn slow(context: &ToolContext) -> Result<u32, ToolError> {
+    context.cancellation().cancelled().await;
+    std::future::pending().await
+}
+
+/// Asks for a name.
+#[tool(name = "tables__book", effect = external_side_effect, redact = ["$"])]
+async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
+    let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let answer = elicit.ask("In which name?", &form).await.map_err(|_| ToolError::code("no_name"))?;
+    Ok(answer["name"].as_str().unwrap_or_default().to_owned())
+}
+
+const POLICY: &str = r#"
+allowed_tools = ["letters__send", "slow__write", "tables__book"]
+require_approval_for_tools = ["letters__send", "slow__write", "tables__book"]
+"#;
+
+fn runner(store: impl Store + 'static, policy: &str) -> tool_runtime::runner::RunnerBuilder {
+    let catalog = ToolCatalog::builder().tool::<send>().tool::<slow>().tool::<book>().build().unwrap();
+    ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true).store(store)
+}
+
+fn builder(store: impl Store + 'static, policy: &str) -> McpServerBuilder {
+    McpServer::builder(runner(store, policy).build().unwrap(), admitted)
+}
+
+fn server(store: &Arc<MemoryStore>) -> McpServer {
+    builder(Arc::clone(store), POLICY).build().unwrap()
+}
+
+/// A client that knows tasks, or does not, and fills in forms, or does not.
+#[derive(Clone, Copy)]
+struct Patient {
+    tasks: bool,
+    forms: bool,
+    version: &'static ProtocolVersion,
+}
+
+type Client = RunningService<RoleClient, Patient>;
+
+const OLD: Patient = Patient { tasks: true, forms: false, version: &ProtocolVersion::V_2025_11_25 };
+const NEW: Patient = Patient { version: &ProtocolVersion::V_2026_07_28, ..OLD };
+
+impl ClientHandler for Patient {
+    fn get_info(&self) -> ClientConfig {
+        let builder = ClientCapabilities::builder();
+        let mut capabilities = if self.tasks { builder.enable_tasks().build() } else { builder.build() };
+        if self.forms {
+            let mut modes = ElicitationCapability::default();
+            modes.form = Some(FormElicitationCapability::default());
+            capabilities.elicitation = Some(modes);
+        }
+        ClientConfig::new(capabilities, Implementation::new("patient", "1")).with_protocol_version(self.version.clone())
+    }
+}
+
+async fn piped(server: &McpServer, patient: Patient) -> Client {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(theirs);
+    let server = server.clone();
+    tokio::spawn(async move { server.stream(read, write).await });
+    patient.serve(ours).await.expect("a handshake")
+}
+
+/// A client of 2026-07-28, which has no session.
+async fn over_http(server: &McpServer, user: &str) -> Client {
+    over_http_as(server, user, NEW).await
+}
+
+async fn over_http_as(server: &McpServer, user: &str, patient: Patient) -> Client {
+    let address = listening(server, &HttpOptions::new()).await;
+    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    rmcp::service::serve_client_with_lifecycle(patient, transport(address, user), mode).await.expect("a server")
+}
+
+async fn task(client: &Client, name: &str, arguments: Value) -> Task {
+    match client.call_tool_once(request(name, arguments)).await.unwrap() {
+        CallToolResponse::Task(created) => created.task,
+        other => panic!("no task: {other:?}"),
+    }
+}
+
+async fn get(client: &Client, id: &str) -> Result<DetailedTask, ServiceError> {
+    client.get_task(GetTaskParams::new(id)).await.map(|result| result.task)
+}
+
+/// Asks until the task is something else.
+async fn until(client: &Client, id: &str, is: impl Fn(&DetailedTask) -> bool) -> DetailedTask {
+    loop {
+        let task = get(client, id).await.unwrap();
+        if is(&task) {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn ended(client: &Client, id: &str) -> DetailedTask {
+    until(client, id, |task| task.status().is_terminal()).await
+}
+
+fn result(task: &DetailedTask) -> &rmcp::model::JsonObject {
+    match &task.payload {
+        TaskPayload::Completed { result } => result,
+        other => panic!("not completed: {other:?}"),
+    }
+}
+
+fn code(error: ServiceError) -> (i32, String) {
+    match error {
+        ServiceError::McpError(error) => (error.code.0, error.message.into_owned()),
+        error => panic!("{error}"),
+    }
+}
+
+async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
+    store.pending_calls(&PendingFilter::default()).await.unwrap()
+}
+
+/// Decides as a person in another process does, who has the store only.
+async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
+    let call = waiting(store).await.pop().expect("a call that waits");
+    let decider = Decider::new("grace").tenant("acme");
+    let input = Input::new().decide(&call.question(), decision, &decider);
+    tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &input).await.unwrap();
+}
+
+/// The decisions that were refused, each with the outcome that it would have had.
+async fn refusals(store: &dyn Store) -> Vec<(Outcome, Option<DecisionError>)> {
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
+    refused.map(|refused| (refused.outcome, refused.mismatch)).collect()
+}
+
+async fn recorded(store: &dyn Store) -> Vec<Value> {
+    outcomes(&store.calls(&RecordFilter::default()).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_is_a_task_until_somebody_decided() {
+    let store = Arc::<MemoryStore>::default();
+    let served = server(&store);
+    for client in [piped(&served, OLD).await, over_http(&served, "ada").await] {
+        let (sent, before) = (SENT.load(Ordering::SeqCst), recorded(&*store).await.len());
+        let created = task(&client, "letters__send", json!({"text": "counted"})).await;
+        assert_eq!((created.status, created.poll_interval_ms), (TaskStatus::InputRequired, Some(1000)));
+        assert!(created.ttl_ms.is_some_and(|ttl| ttl > 24 * 3_600_000), "{created:?}");
+        let seen = get(&client, &created.task_id).await.unwrap();
+        assert!(matches!(&seen.payload, TaskPayload::InputRequired { input_requests } if input_requests.is_empty()));
+        assert_eq!(seen.task, created);
+        assert_eq!((SENT.load(Ordering::SeqCst), recorded(&*store).await.len()), (sent, before));
+
+        decide(&store, ApprovalDecision::Approve).await;
+        let done = ended(&client, &created.task_id).await;
+        assert_eq!(result(&done)["content"][0]["text"], "7");
+        assert_eq!(result(&done)["content"][1]["type"], "resource", "files are there too");
+        assert_eq!(get(&client, &created.task_id).await.unwrap(), done, "it can be asked for again");
+        assert_eq!(SENT.load(Ordering::SeqCst), sent + 1);
+        assert_eq!(recorded(&*store).await[before..], [json!(["letters__send", "ok"])], "one record");
+        // What comes too late changes nothing.
+        client.cancel_task(CancelTaskParams::new(&created.task_id)).await.unwrap();
+        assert_eq!(ended(&client, &created.task_id).await.status(), TaskStatus::Completed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denial_is_a_result_and_a_cancellation_is_not() {
+    let store = Arc::<MemoryStore>::default();
+    let client = piped(&server(&store), OLD).await;
+    let denied = task(&client, "letters__send", json!({"text": "no"})).await;
+    decide(&store, ApprovalDecision::Deny(Some("Not today.".to_owned()))).await;
+    let denied = ended(&client, &denied.task_id).await;
+    assert_eq!(result(&denied)["isError"], true);
+    assert!(result(&denied)["content"][0]["text"].as_str().unwrap().contains("Not today."));
+
+    let cancelled = task(&client, "letters__send", json!({"text": "never"})).await;
+    client.cancel_task(CancelTaskParams::new(&cancelled.task_id)).await.unwrap();
+    assert_eq!(get(&client, &cancelled.task_id).await.unwrap().payload, TaskPayload::Cancelled);
+    assert!(waiting(&*store).await.is_empty());
+    let expected = [json!(["letters__send", "approval_denied"]), json!(["letters__send", "cancelled"])];
+    assert_eq!(recorded(&*store).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_runs_is_stopped() {
+    let store = Arc::<MemoryStore>::default();
+    let served = server(&store);
+    let client = piped(&served, OLD).await;
+    let slow = task(&client, "slow__write", json!({})).await;
+    decide(&store, ApprovalDecision::Approve).await;
+    until(&client, &slow.task_id, |task| task.status() == TaskStatus::Working).await;
+    client.cancel_task(CancelTaskParams::new(&slow.task_id)).await.unwrap();
+    let stopped = ended(&client, &slow.task_id).await;
+    assert!(result(&stopped)["content"][0]["text"].as_str().unwrap().contains("outcome_unknown"), "{stopped:?}");
+
+    // So is one that runs when the server is closed.
+    let slow = task(&client, "slow__write", json!({})).await;
+    decide(&store, ApprovalDecision::Approve).await;
+    until(&client, &slow.task_id, |task| task.status() == TaskStatus::Working).await;
+    served.close(Duration::from_millis(50)).await;
+    assert_eq!(recorded(&*store).await, vec![json!(["slow__write", "outcome_unknown"]); 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_strangers_a_task_does_not_exist() {
+    let store = Arc::<MemoryStore>::default();
+    let served = server(&store);
+    let ada = over_http(&served, "ada").await;
+    let id = task(&ada, "letters__send", json!({"text": "hello"})).await.task_id;
+    let bob = over_http(&served, "bob").await;
+    let nonsense =
+        ["nonsense", "", ".", "run.call", &id.replace("call_", "call_0"), &"x".repeat(100_000), "run\u{0}.c"];
+    for (client, id) in nonsense.iter().map(|id| (&ada, *id)).chain([(&bob, id.as_str())]) {
+        let same = (-32602, "There is no such task.".to_owned());
+        // A client of this library would not send some of these ids over HTTP, so they go through the pipe below.
+        if !id.is_empty() && id.len() < 1000 && !id.contains('\0') {
+            assert_eq!(code(get(client, id).await.unwrap_err()), same, "{id}");
+            assert_eq!(code(client.cancel_task(CancelTaskParams::new(id)).await.unwrap_err()), same);
+            let update = UpdateTaskParams::new(id, [("approval-1".to_owned(), json!({"action": "accept"}))].into());
+            assert_eq!(code(client.update_task(update).await.unwrap_err()), same);
+        }
+    }
+    let piped = piped(&served, OLD).await;
+    for id in nonsense {
+        assert_eq!(code(get(&piped, id).await.unwrap_err()).0, -32602);
+    }
+    assert_eq!(waiting(&*store).await.len(), 1, "it still waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_knows_no_tasks_gets_what_it_always_got() {
+    let store = Arc::<MemoryStore>::default();
+    let served = server(&store);
+    let client = piped(&served, Patient { tasks: false, ..OLD }).await;
+    let CallToolResponse::Complete(said) =
+        client.call_tool_once(request("letters__send", json!({"text": "x"}))).await.unwrap()
+    else {
+        panic!("a task")
+    };
+    assert_eq!(said.is_error, Some(true));
+    assert!(said.content[0].as_text().unwrap().text.contains("approval_required"));
+    assert_eq!(code(get(&client, "run.call").await.unwrap_err()).0, -32021);
+
+    // Neither do those of a server that has none. One call too many is withdrawn.
+    for (max, whole, waits) in [(0, 0, 3), (1, 1, 1)] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), POLICY).max_tasks(max).build().unwrap();
+        let client = piped(&served, OLD).await;
+        let mut tasks = 0;
+        for text in ["x", "y", "z"] {
+            let answered = client.call_tool_once(request("letters__send", json!({"text": text}))).await;
+            tasks += usize::from(matches!(answered, Ok(CallToolResponse::Task(_))));
+            assert_eq!(answered.is_err(), max == 1 && text != "x");
+        }
+        assert_eq!(tasks, whole);
+        assert_eq!(waiting(&*store).await.len(), waits);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_again_finds_its_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let open = async || Arc::new(SqlStore::sqlite(&file, SqlOptions::new()).await.unwrap());
+    let (mut waits, mut over) = (String::new(), String::new());
+    {
+        let store = open().await;
+        let served = builder(Arc::clone(&store), POLICY).build().unwrap();
+        let client = piped(&served, OLD).await;
+        over.clone_from(&task(&client, "letters__send", json!({"text": "first"})).await.task_id);
+        decide(&store, ApprovalDecision::Approve).await;
+        ended(&client, &over).await;
+        waits.clone_from(&task(&client, "letters__send", json!({"text": "second"})).await.task_id);
+        // Everything is lost but the store.
+        served.close(Duration::ZERO).await;
+        store.flush().await.unwrap();
+    }
+    let store = open().await;
+    let served = builder(Arc::clone(&store), POLICY).build().unwrap();
+    // Somebody decides while nobody serves the run.
+    decide(&store, ApprovalDecision::Approve).await;
+    let bob = over_http(&served, "bob").await;
+    assert_eq!(code(get(&bob, &waits).await.unwrap_err()).0, -32602, "it is Ada's");
+    let client = piped(&served, OLD).await;
+    let found = ended(&client, &waits).await;
+    assert_eq!(result(&found)["content"][0]["text"], "6");
+    assert_eq!(result(&get(&client, &over).await.unwrap())["content"][0]["text"], "5");
+    assert_eq!(recorded(&*store).await, vec![json!(["letters__send", "ok"]); 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_asked_only_where_everybody_lets_it() {
+    let own = format!("{POLICY}\n[approvals]\nown_calls = true\n");
+    let forms = Patient { forms: true, ..OLD };
+    for (policy, asks, patient, asked) in
+        [(&*own, true, forms, 1), (&*own, true, OLD, 0), (&*own, false, forms, 0), (POLICY, true, forms, 0)]
+    {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), policy).ask_clients(asks).build().unwrap();
+        let client = piped(&served, patient).await;
+        let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
+        let TaskPayload::InputRequired { input_requests } = get(&client, &id).await.unwrap().payload else { panic!() };
+        assert_eq!(input_requests.len(), asked);
+        let key = input_requests.keys().next().map_or("approval-1", String::as_str);
+        let answer = |answer: Value| UpdateTaskParams::new(&id, [(key.to_owned(), answer)].into());
+        client.update_task(answer(json!({"action": "cancel"}))).await.unwrap();
+        client.update_task(answer(json!("nonsense"))).await.unwrap();
+        client.update_task(answer(json!({"action": "accept", "content": {"approve": true}}))).await.unwrap();
+        if asked == 1 {
+            let question = serde_json::to_value(&input_requests[key]).unwrap();
+            assert_eq!(question["method"], "elicitation/create");
+            assert!(question["params"]["message"].as_str().unwrap().contains("hello"), "{question}");
+            assert_eq!(ended(&client, &id).await.status(), TaskStatus::Completed);
+            assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
+        } else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(waiting(&*store).await.len(), 1, "an answer that nobody asked for decides nothing");
+        }
+    }
+}
+
+/// A script waits with one call after the other. Somebody else decided on the first, and another process serves the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_decides_what_was_asked_and_nothing_else() {
+    const WRITES: &str = "letters__send(#{ text: \"first\" }) + letters__send(#{ text: \"second\" })";
+    let store = Arc::<MemoryStore>::default();
+    let serve = || {
+        let writer = CodeMode::new("writer", "1").tools(["letters__send"]).effects();
+        let catalog = ToolCatalog::builder().tool::<send>().dynamic(writer).build().unwrap();
+        let policy = "allowed_tools = [\"letters__send\"]\nallowed_graphs = [\"writer\"]\napprovals.own_calls = true";
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+        let runner = runner.store(Arc::clone(&store)).build().unwrap();
+        McpServer::builder(runner, admitted).ask_clients(true).build().unwrap()
+    };
+    let forms = Patient { forms: true, ..OLD };
+    let client = piped(&serve(), forms).await;
+    let id = task(&client, "graph__writer", json!({ "script": WRITES })).await.task_id;
+    let key = |task: &DetailedTask| match &task.payload {
+        TaskPayload::InputRequired { input_requests } => input_requests.keys().next().cloned(),
+        _ => None,
+    };
+    let first = key(&get(&client, &id).await.unwrap()).expect("a question about the first letter");
+    decide(&store, ApprovalDecision::Approve).await;
+    let is_next = |task: &DetailedTask| key(task).is_some_and(|key| key != first);
+    until(&client, &id, is_next).await;
+
+    let other = piped(&serve(), forms).await;
+    let second = key(&get(&other, &id).await.unwrap()).expect("a question about the second letter");
+    assert_ne!(first, second);
+    let yes = || json!({"action": "accept", "content": {"approve": true}});
+    let answer = |key: &str| UpdateTaskParams::new(&id, [(key.to_owned(), yes())].into());
+    for client in [&client, &other] {
+        client.update_task(answer(&first)).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])], "the second letter still waits");
+    other.update_task(answer(&second)).await.unwrap();
+    assert_eq!(result(&ended(&other, &id).await)["structuredContent"]["value"], "11");
+}
+
+/// Each of them was kept with those that it saw.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_session_that_wait_at_the_same_time_are_all_found_again() {
+    let store = Arc::<MemoryStore>::default();
+    let client = Arc::new(piped(&server(&store), OLD).await);
+    let mut calls = tokio::task::JoinSet::new();
+    for at in 0..24 {
+        let client = Arc::clone(&client);
+        calls.spawn(async move { task(&client, "letters__send", json!({ "text": format!("{at}") })).await });
+    }
+    let tasks = calls.join_all().await;
+    let again = piped(&server(&store), OLD).await;
+    for task in tasks {
+        assert_eq!(get(&again, &task.task_id).await.unwrap().status(), TaskStatus::InputRequired);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_asks_its_client_while_it_is_a_task() {
+    let store = Arc::<MemoryStore>::default();
+    let client = piped(&server(&store), Patient { forms: true, ..OLD }).await;
+    let id = task(&client, "tables__book", json!({})).await.task_id;
+    decide(&store, ApprovalDecision::Approve).await;
+    let asks = |task: &DetailedTask| matches!(&task.payload, TaskPayload::InputRequired { input_requests } if !input_requests.is_empty());
+    let asking = until(&client, &id, asks).await;
+    let TaskPayload::InputRequired { input_requests } = asking.payload else { panic!() };
+    let (key, question) = input_requests.first_key_value().unwrap();
+    assert!(matches!(question, InputRequest::Elicitation(_)));
+    let answer = |key: &str, answer: Value| UpdateTaskParams::new(&id, [(key.to_owned(), answer)].into());
+    client.update_task(answer("question-9", json!({"action": "accept", "content": {"name": "Eve"}}))).await.unwrap();
+    client.update_task(answer(key, json!({"action": "accept", "content": {"name": "Ada"}}))).await.unwrap();
+    client.update_task(answer(key, json!({"action": "accept", "content": {"name": "Bob"}}))).await.unwrap();
+    assert_eq!(result(&ended(&client, &id).await)["content"][0]["text"], "Ada");
+
+    // Without a client that fills in forms there is nobody to ask.
+    let client = piped(&server(&store), OLD).await;
+    let id = task(&client, "tables__book", json!({})).await.task_id;
+    decide(&store, ApprovalDecision::Approve).await;
+    assert_eq!(result(&ended(&client, &id).await)["isError"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
+    let policy = "allowed_tools = ['tables__book']";
+    let forms = Patient { forms: true, ..NEW };
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), policy).build().unwrap();
+    let client = over_http_as(&served, "ada", forms).await;
+    let asked = task(&client, "tables__book", json!({})).await;
+    assert_eq!(asked.status, TaskStatus::InputRequired);
+    let TaskPayload::InputRequired { input_requests } = get(&client, &asked.task_id).await.unwrap().payload else {
+        panic!("nothing is asked")
+    };
+    let key = input_requests.first_key_value().unwrap().0.clone();
+    let bob = over_http_as(&served, "bob", forms).await;
+    let answer = |name: &str| {
+        let answer = json!({"action": "accept", "content": {"name": name}});
+        UpdateTaskParams::new(&asked.task_id, [(key.clone(), answer)].into())
+    };
+    assert_eq!(code(bob.update_task(answer("Bob")).await.unwrap_err()).0, -32602);
+    client.update_task(answer("Ada")).await.unwrap();
+    assert_eq!(result(&ended(&client, &asked.task_id).await)["content"][0]["text"], "Ada");
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"])]);
+
+    // It is stopped like any other, and by the end of the server.
+    let asked = task(&client, "tables__book", json!({})).await;
+    client.cancel_task(CancelTaskParams::new(&asked.task_id)).await.unwrap();
+    let stopped = ended(&client, &asked.task_id).await;
+    assert!(result(&stopped)["content"][0]["text"].as_str().unwrap().contains("outcome_unknown"), "{stopped:?}");
+    let _left = task(&client, "tables__book", json!({})).await;
+    served.close(Duration::from_millis(50)).await;
+    let unknown = json!(["tables__book", "outcome_unknown"]);
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"]), unknown.clone(), unknown]);
+
+    // Where there is no room, or nobody who fills in a form, the tool is told so.
+    for (max, patient) in [(1, forms), (1, NEW)] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), policy).max_tasks(max).build().unwrap();
+        let client = over_http_as(&served, "ada", patient).await;
+        if patient.forms {
+            task(&client, "tables__book", json!({})).await;
+        }
+        let said = client.call_tool_once(request("tables__book", json!({}))).await.unwrap();
+        let CallToolResponse::Complete(said) = said else { panic!("a task") };
+        assert_eq!(said.is_error, Some(true));
+        assert!(recorded(&*store).await.contains(&json!(["tables__book", "execution_error"])));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_nobody_may_take_changes_nothing() {
+    let store = Arc::<MemoryStore>::default();
+    let client = piped(&server(&store), OLD).await;
+    let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
+    let call = waiting(&*store).await.remove(0);
+    let queue = tests::queue(Arc::clone(&store));
+    for decider in [Decider::new("ada").tenant("acme"), Decider::new("grace").tenant("other")] {
+        let input = Input::new().decide(&call.question(), ApprovalDecision::Approve, &decider);
+        let refused = queue.post(&call.run_id, Some("acme"), &input).await;
+        assert!(matches!(refused, Err(QueueError::Refused(_))), "{refused:?}");
+    }
+    let barred = [DecisionError::OwnCall, DecisionError::DeciderTenant].map(|why| (Outcome::PolicyDenied, Some(why)));
+    assert_eq!(refusals(&*store).await, barred, "they are recorded before anything is kept");
+    let input = Input::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
+    assert!(queue.post(&call.run_id, Some("other"), &input).await.is_err());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(get(&client, &id).await.unwrap().status(), TaskStatus::InputRequired);
+    // Arguments that do not fit leave it waiting, too. Until the server has refused them, they are the answer.
+    decide(&store, ApprovalDecision::ApproveEdited("{}".to_owned())).await;
+    let edited = ApprovalDecision::ApproveEdited(r#"{"text":"edited"}"#.to_owned());
+    let input = Input::new().decide(&call.question(), edited, &Decider::new("grace").tenant("acme"));
+    while let Err(refused) = queue.post(&call.run_id, Some("acme"), &input).await {
+        assert!(matches!(refused, QueueError::Refused(ResumeError::NotWaiting(_))), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Decisions beside one that is on its way are refused, and recorded.
+    let mut refused = refusals(&*store).await.split_off(2);
+    refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(DecisionError::NotPending)));
+    assert_eq!(refused, [(Outcome::ValidationError, None)]);
+    let ended = ended(&client, &id).await;
+    assert_eq!(result(&ended)["content"][0]["text"], "6");
+    let edited = r#"A person changed `text` before it ran: `text` is "edited"."#;
+    assert_eq!(result(&ended)["content"][2]["text"], edited, "its model reads what the tool got");
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_principal_leaves_room_for_others() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), POLICY).max_tasks_per_principal(2).build().unwrap();
+    let (ada, again) = (over_http(&served, "ada").await, over_http(&served, "ada").await);
+    let first = task(&ada, "letters__send", json!({"text": "1"})).await;
+    task(&again, "letters__send", json!({"text": "2"})).await;
+    for client in [&ada, &again] {
+        let refused = client.call_tool_once(request("letters__send", json!({"text": "3"}))).await.unwrap_err();
+        let ServiceError::McpError(error) = refused else { panic!("{refused}") };
+        let expected = json!({"code": "too_many_tasks", "limit": 2});
+        assert_eq!((error.code.0, error.data), (-32000, Some(expected)));
+        assert!(error.message.contains("(2)"), "{}", error.message);
+    }
+    // Nobody can decide on what was refused.
+    assert_eq!(waiting(&*store).await.len(), 2);
+    let cancelled = json!(["letters__send", "cancelled"]);
+    assert_eq!(recorded(&*store).await, [cancelled.clone(), cancelled.clone()]);
+    let bob = over_http(&served, "bob").await;
+    task(&bob, "letters__send", json!({"text": "4"})).await;
+    // One that has ended can still be asked for.
+    ada.cancel_task(CancelTaskParams::new(&first.task_id)).await.unwrap();
+    assert!(ada.call_tool_once(request("letters__send", json!({"text": "5"}))).await.is_err());
+    assert_eq!(get(&ada, &first.task_id).await.unwrap().status(), TaskStatus::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_does_not_last_for_ever() {
+    let store = Arc::<MemoryStore>::default();
+    let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap()));
+    let runner = runner(Arc::clone(&store), POLICY).clock(Arc::clone(&clock)).approval_ttl(Duration::from_mins(1));
+    let served = McpServer::builder(runner.build().unwrap(), admitted).build().unwrap();
+    let client = piped(&served, OLD).await;
+    let created = task(&client, "letters__send", json!({"text": "hello"})).await;
+    assert_eq!(created.ttl_ms, Some(660_000));
+    clock.advance(Duration::from_secs(61));
+    let late = get(&client, &created.task_id).await.unwrap();
+    assert!(result(&late)["content"][0]["text"].as_str().unwrap().contains(Outcome::ApprovalExpired.code()));
+    clock.advance(Duration::from_secs(601));
+    assert_eq!(code(get(&client, &created.task_id).await.unwrap_err()).0, -32602);
+    // Nothing of it is left but its record.
+    let query = tool_runtime::store::Query::new(tool_runtime::store::DocumentKind::Run);
+    while !store.list(&query).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "approval_expired"])]);
+}

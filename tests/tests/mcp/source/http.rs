@@ -1,0 +1,251 @@
+//! Servers behind a URL.
+
+use std::sync::Arc;
+
+use tests::hostile::{Act, CANARY, Hostile};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tool_runtime::Outcome;
+use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
+
+use crate::source::{NEVER, SHORT, call, echoes, run_of};
+
+/// How an endpoint answers, beside what the scenario says.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Way {
+    Json,
+    Events,
+    Redirect,
+    Broken,
+    Html,
+    Silent,
+    /// Works, but for requests with the token of an account.
+    RedirectsAccounts,
+    /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
+    Early,
+    /// As `Early`, but each resumed stream has no event.
+    EarlyEmpty,
+    /// As `Early`, but no stream can be resumed.
+    EarlyGone,
+}
+
+/// The hostile server behind a URL, and what its requests were.
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (server, requests) = (Arc::new(Mutex::new(Hostile::new(scenario))), Arc::new(Mutex::new(Vec::new())));
+    let held = Arc::new(Mutex::new(String::new()));
+    let seen = Arc::clone(&requests);
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::clone(&server), Arc::clone(&held), Arc::clone(&seen), way));
+        }
+    });
+    Endpoint { url, requests, task }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    server: Arc<Mutex<Hostile>>,
+    held: Arc<Mutex<String>>,
+    seen: Arc<Mutex<Vec<String>>>,
+    way: Way,
+) {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    let (head, body) = loop {
+        let Ok(count @ 1..) = stream.read(&mut buffer).await else { return };
+        bytes.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let head = head.to_ascii_lowercase();
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            break (head, body.to_owned());
+        }
+    };
+    seen.lock().await.push(format!("{head}\n\n{body}"));
+    let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
+    let is_of_account = head.contains("authorization: bearer account-");
+    let (status, kind, body) = match way {
+        Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
+        Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
+        Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
+        Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
+        Way::Silent => return std::future::pending().await,
+        _ if head.starts_with("get ") => {
+            let again = seen.lock().await.iter().filter(|request| request.contains("last-event-id: ")).count();
+            let events = "content-type: text/event-stream\r\n".to_owned();
+            match (way, again) {
+                (Way::Early, 1) => ("503 Service Unavailable", String::new(), String::new()),
+                // The id of an event that was cut is not that of the last one.
+                (Way::Early, 2) => ("200 OK", events, "id: two\ndata:\n\nid: cut\ndata: {".to_owned()),
+                (Way::Early, _) if head.contains("last-event-id: two") => {
+                    ("200 OK", events, format!("id: three\ndata: {}\n\n", held.lock().await))
+                }
+                (Way::EarlyEmpty, _) => ("200 OK", events, ": nothing\n\n".to_owned()),
+                _ => ("405 Method Not Allowed", String::new(), String::new()),
+            }
+        }
+        Way::Early | Way::EarlyEmpty | Way::EarlyGone if body.contains("\"tools/call\"") => {
+            if let Some(Act::Say(line)) = server.lock().await.handle(&body).into_iter().next() {
+                *held.lock().await = line;
+            }
+            let events = "content-type: text/event-stream\r\n".to_owned();
+            ("200 OK", events, "id: one\nretry: 1\ndata:\n\n".to_owned())
+        }
+        _ => {
+            let said = server.lock().await.handle(&body);
+            let said: Vec<_> = said
+                .into_iter()
+                .filter_map(|act| match act {
+                    Act::Say(line) => Some(line),
+                    _ => None,
+                })
+                .collect();
+            match said.as_slice() {
+                [] => ("202 Accepted", String::new(), String::new()),
+                lines if way == Way::Events => {
+                    let events: Vec<_> = lines.iter().map(|line| format!("event: message\ndata: {line}\n\n")).collect();
+                    let events = events.concat();
+                    ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
+                }
+                lines => ("200 OK", "content-type: application/json\r\n".to_owned(), lines[0].clone()),
+            }
+        }
+    };
+    let session = if body.contains("protocolVersion") { "mcp-session-id: abc\r\n" } else { "" };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{kind}{session}content-length: {length}\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = stream.write_all(body.as_bytes()).await;
+}
+
+pub(crate) fn source(endpoint: &Endpoint) -> RemoteServer {
+    RemoteServer::url("s", &endpoint.url)
+        .header("authorization", "Bearer tok")
+        .connect_timeout(NEVER)
+        .call_timeout(NEVER)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_behind_a_url_works_in_every_form() {
+    for (scenario, way) in [("well-behaved", Way::Json), ("well-behaved", Way::Events), ("stateless", Way::Json)] {
+        let endpoint = endpoint(scenario, way).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+        echoes(&servers).await;
+        for (raw, outcome) in
+            [("big", Outcome::ResultTooLarge), ("refuse", Outcome::ExecutionError), ("half", Outcome::Ok)]
+        {
+            let name = format!("mcp__s__{raw}");
+            let result = call(&run_of(&servers, &[&name], ""), &name, "{}").await;
+            assert_eq!(result.outcome(), outcome, "{raw}: {:?}", result.detail());
+        }
+        servers.shutdown().await;
+        let servers = ToolSource::connect([source(&endpoint).call_timeout(SHORT)]).await.unwrap();
+        let hanging = call(&run_of(&servers, &["mcp__s__hang"], ""), "mcp__s__hang", "{}").await;
+        assert_eq!(hanging.outcome(), Outcome::OutcomeUnknown);
+        servers.shutdown().await;
+        let requests = endpoint.requests.lock().await.join("\n\n\n");
+        assert!(requests.contains("authorization: bearer tok") && !requests.contains("origin:"), "{requests}");
+        let version = if scenario == "stateless" { "2026-07-28" } else { "2025-06-18" };
+        assert!(requests.contains(&format!("mcp-protocol-version: {version}")), "{requests}");
+        assert_eq!(requests.contains("mcp-session-id: abc"), scenario != "stateless", "{requests}");
+        assert_eq!(requests.contains("io.modelcontextprotocol/clientCapabilities"), scenario == "stateless");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_may_be_answered_with_the_newest_revision() {
+    for scenario in ["stateless-says", "says-stateless"] {
+        let endpoint = endpoint(scenario, Way::Json).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        assert!(servers.notes().is_empty(), "{scenario}: {:?}", servers.notes());
+        echoes(&servers).await;
+        let requests = endpoint.requests.lock().await.clone();
+        let call = requests.iter().find(|one| one.contains("mcp-method: tools/call"));
+        let call = call.unwrap_or_else(|| panic!("{requests:?}"));
+        assert!(call.contains("mcp-protocol-version: 2026-07-28") && call.contains("clientCapabilities"), "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_that_is_not_a_server_is_down() {
+    for (way, note) in [
+        (Way::Redirect, "redirects are not followed"),
+        (Way::Broken, "HTTP 500"),
+        (Way::Html, "cannot be read"),
+        (Way::Silent, "did not answer in time"),
+    ] {
+        let endpoint = endpoint("well-behaved", way).await;
+        let limit = if way == Way::Silent { SHORT } else { NEVER };
+        let servers = ToolSource::connect([source(&endpoint).connect_timeout(limit)]).await.unwrap();
+        let found = servers.notes().remove("s").unwrap_or_default();
+        assert!(found.contains(note) && !found.contains(CANARY), "{found}");
+        // What is redirected, is redirected to nobody.
+        assert!(!endpoint.requests.lock().await.iter().any(|request| request.contains("/canary")));
+    }
+    let servers = ToolSource::connect([RemoteServer::url("s", "http://127.0.0.1:1/mcp")]).await.unwrap();
+    assert!(servers.notes()["s"].contains("cannot be reached"), "{:?}", servers.notes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_or_header_that_cannot_be_used_is_an_error_without_it() {
+    for server in [
+        RemoteServer::url("s", "file:///etc/passwd"),
+        RemoteServer::url("s", "CANARY-5f1d"),
+        RemoteServer::url("s", "https://user:CANARY-5f1d@example.com/"),
+        RemoteServer::url("s", "https://example.com").header("x y", "z"),
+        RemoteServer::url("s", "https://example.com").header("x", "CANARY-5f1d\n"),
+        RemoteServer::url("s", "https://example.com").header("Mcp-Session-Id", "z"),
+    ] {
+        let error = ToolSource::connect([server]).await.unwrap_err();
+        assert!(matches!(&error, SourceError::Url { .. }) && !error.to_string().contains(CANARY), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_ends_early_is_taken_up_again() {
+    for (way, outcome) in [
+        (Way::Early, Outcome::Ok),
+        (Way::EarlyEmpty, Outcome::OutcomeUnknown),
+        (Way::EarlyGone, Outcome::OutcomeUnknown),
+    ] {
+        let endpoint = endpoint("well-behaved", way).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        let run = run_of(&servers, &["mcp__s__echo"], "");
+        let result = call(&run, "mcp__s__echo", r#"{"text":"resumed"}"#).await;
+        assert_eq!(result.outcome(), outcome, "{:?}", result.detail());
+        assert_eq!(result.to_model().contains("resumed"), way == Way::Early);
+        let requests = endpoint.requests.lock().await.clone();
+        let calls = requests.iter().filter(|request| request.contains("\"tools/call\"")).count();
+        assert_eq!(calls, 1, "the request itself is never repeated");
+        let ids: Vec<_> =
+            requests.iter().filter_map(|one| one.split("last-event-id: ").nth(1)?.lines().next()).collect();
+        let expected = match way {
+            Way::Early => vec!["one", "one", "two"],
+            Way::EarlyGone => vec!["one"],
+            // Not without end.
+            _ => vec!["one"; 6],
+        };
+        assert_eq!(ids, expected);
+        let again = requests.iter().filter(|request| request.contains("last-event-id"));
+        assert!(
+            again.into_iter().all(|one| one.contains("authorization: bearer tok") && one.contains("mcp-session-id"))
+        );
+        servers.shutdown().await;
+    }
+}

@@ -1,0 +1,177 @@
+//! Servers that say that their tools changed to those who asked for it: on a subscription, or on the stream of a session.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::service::ClientLifecycleMode;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService};
+use tests::modern::Modern;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
+use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolRunner};
+
+use crate::source::http::{Way, endpoint, source};
+use crate::source::{NEVER, call, policy, run_under, tool};
+
+const NAMES: [&str; 5] = ["mcp__s__add", "mcp__s__change", "mcp__s__hush", "mcp__s__die", "mcp__s__pay"];
+
+/// The server as a process.
+fn process() -> RemoteServer {
+    RemoteServer::command("s", env!("CARGO_BIN_EXE_modern-mcp")).refresh(NEVER)
+}
+
+/// The server behind a URL.
+async fn url(server: &Modern) -> RemoteServer {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = server.clone();
+    let service = StreamableHttpService::<_, LocalSessionManager>::new(
+        move || Ok(server.clone()),
+        Arc::default(),
+        StreamableHttpServerConfig::default(),
+    );
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await });
+    RemoteServer::url("s", url).refresh(NEVER)
+}
+
+/// Waits until something is so. The sentence is for readers of the test.
+async fn until(_what: &str, is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The list was read as often as it had to be, and how often the server was discovered and listened to. One further list
+/// belongs to a subscription that was acknowledged after the time that the first list waits for it.
+fn once_for_each(server: &Modern, needed: usize, others: [usize; 2]) {
+    let [discovered, listed, opened] = server.counts();
+    assert!((needed..=needed + 1).contains(&listed), "{listed} lists, and {needed} were needed");
+    assert_eq!([discovered, opened], others);
+}
+
+fn lists(servers: &ToolSource, raw: &str) -> bool {
+    servers.tools().iter().any(|tool| tool.raw_name() == raw)
+}
+
+/// What is added is discovered, and what changes has drifted, while the run lasts and the connection with it.
+async fn changes_are_seen(servers: &ToolSource) {
+    assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+    let pinned = policy(servers, &NAMES, "");
+    let run = run_under(servers, pinned.clone());
+    assert_eq!(call(&run, "mcp__s__pay", "{}").await.outcome(), Outcome::Ok);
+    assert_eq!(call(&run, "mcp__s__add", "{}").await.outcome(), Outcome::Ok);
+    until("a tool that was added is listed", || lists(servers, "late")).await;
+    assert_eq!(tool(servers, "late").state(&pinned), McpToolState::Discovered);
+    assert_eq!(call(&run, "mcp__s__late", "{}").await.outcome(), Outcome::Unavailable);
+    let fresh = run_under(servers, pinned.clone());
+    assert_eq!(call(&fresh, "mcp__s__late", "{}").await.outcome(), Outcome::PolicyDenied, "nothing enables it");
+
+    assert_eq!(tool(servers, "pay").state(&pinned), McpToolState::Enabled);
+    assert_eq!(call(&run, "mcp__s__change", "{}").await.outcome(), Outcome::Ok);
+    until("a tool that was changed has drifted", || tool(servers, "pay").state(&pinned) == McpToolState::Drifted).await;
+    let denied = call(&run, "mcp__s__pay", "{}").await;
+    assert_eq!((denied.outcome(), denied.executed()), (Outcome::PolicyDenied, false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_says_what_changed_and_is_asked_again_after_it_died() {
+    let servers = ToolSource::connect([process()]).await.unwrap();
+    changes_are_seen(&servers).await;
+    let run = run_under(&servers, policy(&servers, &NAMES, ""));
+    assert_eq!(call(&run, "mcp__s__die", "{}").await.outcome(), Outcome::OutcomeUnknown);
+    // It begins anew, with its first tools.
+    let added = call(&run, "mcp__s__add", "{}").await;
+    assert_eq!(added.outcome(), Outcome::Ok, "{:?}", added.detail());
+    until("a tool that was added is listed", || lists(&servers, "late")).await;
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
+    let server = Modern::default();
+    let servers = ToolSource::connect([url(&server).await]).await.unwrap();
+    assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+    changes_are_seen(&servers).await;
+    once_for_each(&server, 3, [1, 1]);
+
+    // What changed while nobody listened is found when the subscription is open again.
+    let run = run_under(&servers, policy(&servers, &NAMES, ""));
+    assert_eq!(call(&run, "mcp__s__hush", "{}").await.outcome(), Outcome::Ok);
+    until("a tool that was added in silence is listed", || lists(&servers, "quiet")).await;
+    once_for_each(&server, 4, [1, 2]);
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_behind_a_url_says_what_changed() {
+    let server = Modern::old();
+    let servers = ToolSource::connect([url(&server).await]).await.unwrap();
+    changes_are_seen(&servers).await;
+    // It has no subscription of the other revision.
+    once_for_each(&server, 3, [0, 0]);
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_one_hint_and_a_subscription_that_ends_is_opened_again_after_growing_waits() {
+    let (endpoint, begun) = (endpoint("stateless-flood", Way::Events).await, Instant::now());
+    let servers = ToolSource::connect([source(&endpoint).refresh(NEVER)]).await.unwrap();
+    assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+    let count = async |method: &str| {
+        let requests = endpoint.requests.lock().await;
+        requests.iter().filter(|one| one.contains(&format!("mcp-method: {method}"))).count()
+    };
+    // The waits are no shorter than they should be, however slow the machine is.
+    while count("subscriptions/listen").await < 3 || count("tools/list").await < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (listens, lists, passed) = (count("subscriptions/listen").await, count("tools/list").await, begun.elapsed());
+    let opened = [0, 500, 1500, 3500, 7500, 15_500].iter().filter(|at| passed >= Duration::from_millis(**at)).count();
+    assert!(listens <= opened, "{listens} after {passed:?}");
+    assert!(lists as u64 <= passed.as_secs() + 2, "{lists} after {passed:?}: once in each second at most");
+    servers.shutdown().await;
+}
+
+/// A client that knows what a server says of its list.
+struct Guest;
+
+impl ClientHandler for Guest {}
+
+/// A server that passes tools of another one on says when they change, to those who asked and may see them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_is_passed_on() {
+    let modern = Modern::default();
+    let servers = ToolSource::connect([url(&modern).await]).await.unwrap();
+    let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
+    let pinned = policy(&servers, &["mcp__s__pay", "mcp__s__hush"], "");
+    let admit = |_: &Peer<'_>| Some(RunOptions::new().principal("ada"));
+    let server = McpServer::builder(ToolRunner::builder(catalog, pinned).build().unwrap(), admit).build().unwrap();
+    let listener = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
+    let uri = format!("http://{}/mcp", listener.address());
+    tokio::spawn(listener.serve());
+    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let transport = StreamableHttpClientTransport::from_uri(uri);
+    let client = rmcp::service::serve_client_with_lifecycle(Guest, transport, mode).await.expect("a server");
+    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().build();
+    let mut heard = client.listen(filter).await.expect("a subscription");
+    assert_eq!(heard.acknowledged(), &SubscriptionFilter::builder().tools_list_changed().build());
+    let names = async || {
+        let listed = client.list_tools(None).await.unwrap().tools;
+        listed.into_iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["mcp__s__hush", "mcp__s__pay"]);
+    // What nobody here may see changes nothing that a client sees.
+    modern.act("add");
+    until("a tool that was added is listed", || lists(&servers, "late")).await;
+    assert!(tokio::time::timeout(Duration::from_secs(3), heard.next()).await.is_err(), "nothing changed");
+    modern.act("change");
+    let said = heard.next().await.unwrap();
+    assert!(matches!(said, Some(ServerNotification::ToolListChangedNotification(_))), "{said:?}");
+    assert_eq!(names().await, ["mcp__s__hush"]);
+    server.close(Duration::from_secs(1)).await;
+    assert!(!matches!(heard.next().await, Ok(Some(_))));
+}

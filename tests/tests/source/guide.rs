@@ -1,0 +1,151 @@
+//! The guide and the README are true: chapters exist, quotations match their files, the policy names every key, and
+//! no block hides lines that a forge would show.
+
+use std::fs;
+use std::path::Path;
+
+use office_tools as _;
+use tool_runtime::agent::{Agent, Graph, ScriptedModel};
+use tool_runtime::{Outcome, ToolCatalog, ToolPolicy, ToolRunner};
+
+use crate::{read, root};
+
+/// The files of the guide in the order of its table of contents.
+fn chapters() -> Vec<String> {
+    let summary = read("docs/src/SUMMARY.md");
+    let links = summary.lines().filter_map(|line| line.strip_suffix(')')?.split_once("]("));
+    links.map(|(_, file)| format!("docs/src/{file}")).collect()
+}
+
+/// Documents whose Rust blocks are compiled.
+fn documents() -> Vec<String> {
+    let mut all = chapters();
+    all.push("README.md".to_owned());
+    all
+}
+
+/// The blocks of a document: the words after the fence, and the text.
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(info) = line.strip_prefix("```") {
+            let body: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((info.to_owned(), body.join("\n") + "\n"));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_chapter_is_listed_and_compiled() {
+    let listed = chapters();
+    assert!(listed.len() > 5, "{listed:?}");
+    let compiled = read("tests/src/lib.rs");
+    for entry in fs::read_dir(root().join("docs/src")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name != "SUMMARY.md" {
+            assert!(listed.contains(&format!("docs/src/{name}")), "{name} is not in SUMMARY.md");
+            assert!(compiled.contains(&format!("\"{name}\"")), "{name} is not compiled by tests/src/lib.rs");
+        }
+    }
+}
+
+/// Rust blocks are programs (`rust`), which rustdoc compiles, or quotations (`rs`), which begin with the path of their
+/// file.
+#[test]
+fn rust_blocks_are_programs_or_quotations() {
+    let mut quotations = 0;
+    for document in documents() {
+        for (info, body) in blocks(&read(&document)) {
+            match info.as_str() {
+                "rust" | "rust,no_run" => {
+                    assert!(body.contains("fn "), "{document}: a block that is no program:\n{body}");
+                }
+                "rs" => {
+                    let (path, quoted) = body.split_once('\n').unwrap();
+                    let path = path.strip_prefix("// ").unwrap_or_else(|| panic!("{document}: no path:\n{body}"));
+                    let file = read(path);
+                    for piece in quoted.split("\n// ..\n") {
+                        assert!(
+                            file.contains(piece.trim_end()),
+                            "{document} quotes what {path} does not say:\n{piece}"
+                        );
+                    }
+                    quotations += 1;
+                }
+                other => assert!(!other.starts_with('r'), "{document}: unexpected block `{other}`"),
+            }
+        }
+    }
+    assert!(quotations > 3, "only {quotations} quotations were found");
+}
+
+/// A forge shows the lines that rustdoc hides.
+#[test]
+fn no_block_hides_lines() {
+    for document in documents() {
+        for (info, body) in blocks(&read(&document)) {
+            if info.starts_with('r') {
+                let hidden = body.lines().find(|line| *line == "#" || line.starts_with("# "));
+                assert_eq!(hidden, None, "{document}");
+            }
+        }
+    }
+}
+
+#[test]
+fn links_lead_to_files() {
+    for document in documents() {
+        let folder = Path::new(&document).parent().unwrap().to_owned();
+        for target in read(&document).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if !target.starts_with("https://") {
+                let path = root().join(&folder).join(target.split('#').next().unwrap());
+                assert!(path.exists(), "{document} links to {target}");
+            }
+        }
+    }
+}
+
+fn policy_text() -> String {
+    let blocks = blocks(&read("docs/src/policy.md"));
+    blocks.into_iter().find(|(info, _)| info == "toml").expect("the policy chapter has a policy").1
+}
+
+#[test]
+fn the_whole_policy_fits_a_catalog() {
+    let policy = ToolPolicy::from_toml(&policy_text()).unwrap();
+    let agent = Agent::new(ScriptedModel::new([]));
+    let graph = Graph::new("researcher", "1", agent).description("Searches.").tools(["docs__search"]);
+    let catalog = ToolCatalog::builder().crates(["office_tools"]).collect().dynamic(graph).build().unwrap();
+    // Problems of the policy come first; what is left is that this test binds no adapters.
+    let error = ToolRunner::builder(catalog, policy).approvals(true).build().unwrap_err();
+    assert_eq!(error.code(), "capability_unbound", "{error}");
+}
+
+/// The policy of the guide, as data, sets every key: none has the value that it has when it is left out.
+#[test]
+fn the_whole_policy_names_every_key() {
+    let text = policy_text();
+    let defaults = serde_json::to_value(ToolPolicy::deny_all()).unwrap();
+    for key in defaults.as_object().unwrap().keys() {
+        let named = [format!("{key} = "), format!("[{key}"), format!("[[{key}.")];
+        assert!(named.iter().any(|written| text.lines().any(|line| line.starts_with(written.as_str()))), "{key}");
+    }
+}
+
+/// The guide explains every outcome, in the order of their declaration, and no other.
+#[test]
+fn every_outcome_is_explained() {
+    let text = read("docs/src/operating.md");
+    let (_, section) = text.split_once("\n## Outcomes\n").expect("the chapter has them");
+    let (section, _) = section.split_once("\n## ").expect("another section follows");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")).skip(2);
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    let codes: Vec<_> = rows.iter().map(|row| row[0].trim_matches(['*', '`'])).collect();
+    assert_eq!(codes, Outcome::ALL.iter().map(|outcome| outcome.code()).collect::<Vec<_>>());
+    assert!(rows.iter().all(|row| row[1].len() > 20), "{rows:?}");
+    // What operators are told of in any case has something to do about it.
+    let alerts = rows.iter().filter(|row| row[0].starts_with("**"));
+    assert!(alerts.clone().count() > 5 && alerts.clone().all(|row| !row[2].is_empty()), "{rows:?}");
+}

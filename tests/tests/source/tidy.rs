@@ -1,0 +1,390 @@
+//! Holds the house rules that no compiler knows: who may import whom, how long files are, what must not be there.
+
+mod cases;
+mod documents;
+mod library;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use library::{Library, Named};
+
+use crate::root;
+
+/// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
+const LAYERS: &[&[&str]] = &[
+    &["contain", "error", "media", "text", "tool"],
+    &["capability"],
+    &["call"],
+    &["component"],
+    &["json"],
+    &["schema"],
+    &["redact", "policy"],
+    &["registration"],
+    &["private"],
+    &["catalog"],
+    &["hydrate"],
+    &["store"],
+    &["runner"],
+    &["agent", "testing"],
+    &["mcp"],
+    &["__workspace"],
+];
+
+/// From this layer on `wire` may be imported.
+const LOOP: &str = "agent";
+
+/// `wire` is beside the layers: it imports nothing above `json`, and only the outermost ones import it.
+const WIRE: &str = "wire";
+
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                if !matches!(path.file_name().and_then(|name| name.to_str()), Some("target" | "fixtures" | ".git")) {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("a readable source");
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no sources below {}", folder.display());
+    found
+}
+
+/// The libraries of the workspace, by the name that code knows them by, and their folders.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("tool_runtime_macros", "tool-macros/src"),
+    ("tool_runtime", "tool-runtime/src"),
+    ("tool_runtime_sql", "tool-runtime/sql/src"),
+    ("tool_runtime_async_openai", "tool-runtime/adapters/async-openai/src"),
+    ("tool_runtime_genai", "tool-runtime/adapters/genai/src"),
+    ("tool_runtime_restate", "tool-runtime/adapters/restate/src"),
+    ("tool_runtime_rig", "tool-runtime/adapters/rig/src"),
+    ("tool_runtime_cli", "tool-runtime/cli/src"),
+    ("office_tools", "examples/office-tools/src"),
+    ("toolbox", "examples/toolbox/src"),
+];
+
+fn runtime() -> Library {
+    Library::read("tool_runtime", &root().join("tool-runtime/src"))
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
+}
+
+/// The imports that point upwards in the layers. The root names every layer, and no layer names the root.
+fn upwards(library: &Library) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Named { place, path, .. } in library.named() {
+        let Some(imported) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
+        let module = place.module.as_str();
+        if module.is_empty() {
+            continue;
+        }
+        let allowed = match (layer(module), layer(imported)) {
+            (Some(own), Some(other)) => other <= own,
+            (None, Some(other)) if module == WIRE => layer("json").is_some_and(|json| other <= json),
+            (Some(own), None) if imported == WIRE => layer(LOOP).is_some_and(|from| own >= from),
+            (None, None) => module == WIRE && imported == WIRE,
+            _ => false,
+        };
+        if !allowed {
+            wrong.push(format!("{}:{}: `{module}` must not import `{path}`", place.file, place.line));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn layers_import_downwards_only() {
+    let wrong = upwards(&runtime());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The most files that may import each other, and in which the methods of one type may stand.
+const MOST_FILES: usize = 3;
+
+/// Larger circles that remain: one of their files, and how many there are. Numbers only get smaller, and nothing is added.
+const CIRCLES: &[(&str, usize)] = &[("mcp/serve.rs", 21), ("store/document.rs", 12)];
+
+/// Types that remain whose methods stand in more files: the type, and how many files. Numbers only get smaller, and nothing
+/// is added.
+const SCATTERED: &[(&str, usize)] = &[
+    ("crate::catalog::lock::shape::Comparison", 5),
+    ("crate::mcp::serve::McpServer", 5),
+    ("crate::mcp::serve::tasks::Tasks", 4),
+    ("crate::wire::ui::order::Order", 4),
+];
+
+/// Files that remain of the older layout. The module `x` is in `x.rs`, and its children are in the folder `x`.
+const MISPLACED: &[&str] = &[];
+
+/// What is more than the most, compared with the exceptions: `counted` are the things that are too many, each with the
+/// names by which an exception may know it.
+fn too_many<'a>(
+    counted: impl Iterator<Item = (BTreeSet<&'a str>, usize, String)>,
+    exceptions: &[(&str, usize)],
+) -> Vec<String> {
+    let (mut wrong, mut needed) = (Vec::new(), BTreeSet::new());
+    for (names, count, what) in counted {
+        match exceptions.iter().find(|(name, _)| names.contains(name)) {
+            Some(&(name, most)) => {
+                needed.insert(name);
+                if count > most {
+                    wrong.push(format!("{what}: {count}, and {most} before"));
+                } else if count < most {
+                    wrong.push(format!("{what}: {count} now; write that number in place of {most}"));
+                }
+            }
+            None => wrong.push(format!("{what}: {count}, and {MOST_FILES} are the most")),
+        }
+    }
+    let unneeded = exceptions.iter().filter(|(name, _)| !needed.contains(name));
+    wrong.extend(unneeded.map(|(name, _)| format!("`{name}` is no exception any more; remove it from the list")));
+    wrong
+}
+
+/// Circles of more than [`MOST_FILES`] files that import each other.
+fn knotted(library: &Library, exceptions: &[(&str, usize)]) -> Vec<String> {
+    let circles = library.circles();
+    let large = circles.iter().filter(|circle| circle.len() > MOST_FILES).map(|circle| {
+        let names: BTreeSet<_> = circle.iter().map(String::as_str).collect();
+        let all = names.iter().copied().collect::<Vec<_>>().join(", ");
+        (names, circle.len(), format!("files that import each other ({all})"))
+    });
+    too_many(large, exceptions)
+}
+
+#[test]
+fn no_circle_of_imports_is_large() {
+    let wrong = knotted(&runtime(), CIRCLES);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Types with methods in more than [`MOST_FILES`] files: rustdoc shows one page for a type.
+fn scattered(library: &Library, exceptions: &[(&str, usize)]) -> Vec<String> {
+    let methods = library.methods();
+    let many = methods.iter().filter(|(_, files)| files.len() > MOST_FILES).map(|(ty, files)| {
+        let all = files.iter().copied().collect::<Vec<_>>().join(", ");
+        (BTreeSet::from([ty.as_str()]), files.len(), format!("files with methods of `{ty}` ({all})"))
+    });
+    too_many(many, exceptions)
+}
+
+#[test]
+fn the_methods_of_a_type_stand_together() {
+    let wrong = scattered(&runtime(), SCATTERED);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files of the older layout that are not in the list, and files in the list that are gone.
+fn misplaced(library: &Library, exceptions: &[&str]) -> Vec<String> {
+    let found: BTreeSet<_> = library.misplaced().into_iter().collect();
+    let new = found.iter().filter(|file| !exceptions.contains(file));
+    let new = new.map(|file| format!("{file}: a module `x` is in `x.rs`, with its children in the folder `x`"));
+    let gone = exceptions.iter().filter(|file| !found.contains(**file));
+    new.chain(gone.map(|file| format!("{file} is no exception any more; remove it from the list"))).collect()
+}
+
+#[test]
+fn folders_have_one_layout() {
+    let wrong = misplaced(&runtime(), MISPLACED);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What may be named in the given places of `tool-runtime/src` only: a path with everything below it, a `macro!`, or a
+/// `.method`.
+const CONFINED: &[(&[&str], &[&str])] = &[
+    (&["std::env"], &[]),
+    (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["policy/"]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &["mcp/serve/"]),
+    (&["std::process", "tokio::signal"], &["mcp/source/stdio.rs"]),
+    (&["tokio::process", "rustix"], &["mcp/source/process.rs", "mcp/source/stdio.rs"]),
+    (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
+    (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &[]),
+    (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
+    (&["std::time::SystemTime", "std::time::UNIX_EPOCH", "jiff::Zoned::now"], &[]),
+    (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
+    (&["std::time::Instant"], &["hydrate/"]),
+    (&["rustls", "webpki_roots"], &["agent/http/"]),
+    (&["reqwest"], &["agent/http/", "mcp/source/http/"]),
+    (&["jsonschema"], &["schema/"]),
+    (&["rhai"], &["agent/code/"]),
+    (&["rmcp"], &["mcp/"]),
+    (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
+    (&["cedar_policy", "stacker"], &["policy/cedar/"]),
+    (&["clap"], &[]),
+    (&["inventory::iter"], &["catalog/build.rs"]),
+];
+
+/// What names confined things outside their places.
+fn unconfined(library: &Library, confined: &[(&[&str], &[&str])]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Named { place, path, .. } in library.named() {
+        for (things, places) in confined {
+            let named = things.iter().any(|thing| names(&path, thing));
+            // A folder is a place with the file that it belongs to: `hydrate/` with `hydrate.rs`.
+            let head = |allowed: &str| allowed.strip_suffix('/').is_some_and(|it| place.file == format!("{it}.rs"));
+            if named && !places.iter().any(|allowed| place.file.starts_with(allowed) || head(allowed)) {
+                wrong.push(format!("{}:{}: `{path}` belongs to {places:?} only", place.file, place.line));
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether the path is the thing, lies below it, or is a glob that brings it in. `core` and `alloc` are parts of `std`.
+fn names(path: &str, thing: &str) -> bool {
+    let path = match path.split_once("::") {
+        Some(("core" | "alloc", rest)) => format!("std::{rest}"),
+        _ => path.to_owned(),
+    };
+    let below = |path: &str, thing: &str| {
+        path.strip_prefix(thing).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    below(&path, thing) || path.strip_suffix("::*").is_some_and(|from| below(thing, from))
+}
+
+/// The same for the command line, whose places are its own.
+const CONFINED_CLI: &[(&[&str], &[&str])] = &[
+    (&["std::env"], &["args.rs", "chat/model.rs", "config.rs", "lib.rs", "mcp/", "terminal.rs"]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &["args/mcp.rs", "mcp/"]),
+    (&["tokio::process", "rustix"], &["mcp/"]),
+    (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
+    (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
+    (&["reqwest", "rustls", "jsonschema", "rmcp", "hyper", "cedar_policy"], &[]),
+    (&["tool_runtime_sql"], &["store.rs"]),
+    (&["tool_runtime::__workspace"], &[]),
+];
+
+#[test]
+fn what_the_command_line_touches_is_confined() {
+    let library = Library::read("tool_runtime_cli", &root().join("tool-runtime/cli/src"));
+    let wrong = unconfined(&library, CONFINED_CLI);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The command line is a guest: the library is the same whether an application embeds it or not.
+#[test]
+fn the_library_does_not_know_its_command_line() {
+    let needle = ["feature = ", "\"cli\""].concat();
+    for (path, text) in sources(&root().join("tool-runtime/src")) {
+        assert!(!text.contains(&needle), "{}: {needle}", path.display());
+    }
+}
+
+#[test]
+fn what_touches_the_world_is_confined() {
+    let wrong = unconfined(&runtime(), CONFINED);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Authors' tools reach the world through capabilities, and macros through the item that they are given.
+#[test]
+fn tools_and_macros_touch_nothing() {
+    let everything: Vec<_> = CONFINED.iter().map(|(things, _)| (*things, &[][..])).collect();
+    for (name, folder) in [("office_tools", "examples/office-tools/src"), ("tool_runtime_macros", "tool-macros/src")] {
+        let wrong = unconfined(&Library::read(name, &root().join(folder)), &everything);
+        assert!(wrong.is_empty(), "{folder}: {}", wrong.join("\n"));
+    }
+}
+
+/// Adapters are packages of their own: the library names none of the crates that they are for, and they name nothing of
+/// the library that its documentation hides.
+#[test]
+fn adapters_are_beside_the_library() {
+    let crates: &[(&[&str], &[&str])] = &[(&["async_openai", "genai", "restate_sdk", "rig_core"], &[])];
+    let mut wrong = unconfined(&runtime(), crates);
+    for (name, folder) in LIBRARIES.iter().filter(|(_, folder)| folder.starts_with("tool-runtime/adapters/")) {
+        let hidden = |path: &str| path.starts_with("tool_runtime::") && path.contains("::__");
+        let library = Library::read(name, &root().join(folder));
+        let named = library.named().into_iter().filter(|named| hidden(&named.path));
+        wrong
+            .extend(named.map(|Named { place, path, .. }| format!("{folder}/{}:{}: `{path}`", place.file, place.line)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The most public items that the library may have; one more needs a reason to change this line.
+/// The last five: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
+/// the token of an account at another server, and a script as a tool. One more is `JsonText`: a `RawValue` cannot be made
+/// of known JSON without parsing it. Seventeen more: the question of a decision and what becomes of it, keyed digests and
+/// their key, a person's part in a result, items left out, callers and ends of grants, calls without an end, runs held
+/// back after a restore, and why a tool cannot run. One more is `EngineLease`, the right of an attempt of an engine to a
+/// run; the nine of the adapters are in packages of their own. Seven that a service needs as its command line does: a
+/// leased run, a balance, three of verification, an index for picking, and the preview of a hydration.
+const MOST_ITEMS: usize = 281;
+
+/// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
+/// `REFRESH_SURFACE=1` writes the file anew.
+#[test]
+fn the_public_surface_is_the_reviewed_one() {
+    let surface = runtime().surface();
+    let paths: Vec<_> = surface.values().flatten().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+    let file = root().join("tests/tests/source/surface.txt");
+    if std::env::var_os("REFRESH_SURFACE").is_some() {
+        fs::write(&file, paths.join("\n") + "\n").expect("a writable file");
+    }
+    let reviewed = fs::read_to_string(&file).expect("surface.txt");
+    let reviewed: BTreeSet<_> = reviewed.lines().collect();
+    let added: Vec<_> = paths.iter().filter(|path| !reviewed.contains(**path)).collect();
+    let gone: Vec<_> = reviewed.iter().filter(|path| !paths.contains(path)).collect();
+    assert!(added.is_empty() && gone.is_empty(), "added: {added:#?}, gone: {gone:#?}; see REFRESH_SURFACE");
+    assert!(surface.len() <= MOST_ITEMS, "{} public items", surface.len());
+}
+
+#[test]
+fn every_source_belongs_to_a_module() {
+    for (name, folder) in LIBRARIES {
+        let orphans = Library::read(name, &root().join(folder)).orphans;
+        assert!(orphans.is_empty(), "no `mod` of {folder} declares {orphans:?}");
+    }
+}
+
+#[test]
+fn files_say_what_they_are_for_and_why_they_are_long() {
+    let mut wrong = Vec::new();
+    for (name, folder) in LIBRARIES {
+        for file in Library::read(name, &root().join(folder)).files() {
+            let relative = format!("{folder}/{file}");
+            let text = fs::read_to_string(root().join(&relative)).expect("a readable source");
+            let length = text.lines().count();
+            let head: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
+            if length > 400 && !head.contains("long") {
+                wrong.push(format!(
+                    "{relative}: {length} lines; split it if it holds two concepts, or say in its head why it is long"
+                ));
+            }
+            if text.contains("#[path") {
+                wrong.push(format!("{relative}: a module has the path that its name says, without `#[path]`"));
+            }
+            if !text.starts_with("//!") {
+                wrong.push(format!("{relative}: begins without a `//!` sentence of purpose"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    // Spelled apart, so that this file holds none of them.
+    let needles =
+        [["to", "do!("], ["unimple", "mented!("], ["db", "g!("], ["#[ign", "ore"]].map(|parts| parts.concat());
+    let mut wrong = Vec::new();
+    for (path, text) in sources(&root()) {
+        for needle in needles.iter().filter(|needle| text.contains(needle.as_str())) {
+            wrong.push(format!("{}: {needle}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
