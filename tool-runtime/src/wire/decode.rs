@@ -25,7 +25,8 @@ pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;
-pub use wire_error::{ErrorCode, WireError, WireErrorKind};
+pub use wire_error::WireError;
+pub(crate) use wire_error::{ErrorCode, WireErrorKind};
 
 /// The part of reading a response that differs between formats: its frames.
 pub(crate) trait Dialect: Send {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::capability::Secret;
-use crate::mcp::source::SourceError;
+use crate::error::ParseError;
 
 /// The longest id of a server, in bytes. It leaves room for the names of the server's tools.
 const MAX_ID_BYTES: usize = 20;
@@ -161,14 +161,21 @@ impl RemoteServer {
     }
 
     /// Checks the id.
-    pub(super) fn check(&self) -> Result<(), SourceError> {
+    pub(super) fn check(&self) -> Result<(), ParseError> {
         let word = |word: &str| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
         if self.id.len() <= MAX_ID_BYTES && self.id.split(['_', '-']).all(word) {
             return Ok(());
         }
-        Err(SourceError::ServerId(self.id.clone()))
+        Err(ParseError::formatted(
+            "server_id",
+            format!(
+                "`{}` cannot be the id of a server; write lower-case letters and digits in words that `_` or `-` joins, at \
+                 most 20 bytes",
+                self.id.escape_debug()
+            ),
+        ))
     }
 }
 
