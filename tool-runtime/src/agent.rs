@@ -71,14 +71,15 @@ pub use durable::{Durable, StepError, StepFuture};
 pub use graph::Graph;
 pub use input::Input;
 pub use model::{DisplayFn, ModelClient, ModelRequest, ModelTurn, TurnCall};
-pub use model_error::{ModelError, ModelErrorKind};
+pub use model_error::ModelError;
+pub(crate) use model_error::ModelErrorKind;
 pub use outcome::{StopReason, TurnOutcome, WaitingCall};
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
 pub use turns::step::Step;
-pub use worker::{Delivery, LeasedRun, QueueError, RunQueue, Worker};
+pub use worker::{LeasedRun, QueueError, RunQueue, Worker};
 
 use crate::agent::picking::Picking;
 use crate::wire::RequestSettings;

@@ -24,7 +24,8 @@ mod tool_call;
 pub(crate) mod usage;
 mod violation;
 
-pub use argument_change::{ArgumentChange, ArgumentChangeKind};
+pub use argument_change::ArgumentChange;
+pub(crate) use argument_change::ArgumentChangeKind;
 pub use call_id::CallId;
 pub use context::ToolContext;
 pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, context_of, ledger_key};
@@ -33,7 +34,7 @@ pub use decision::{Decision, Verdict};
 pub use decision_error::DecisionError;
 pub use digest::{ArgumentDigest, DigestKey};
 pub use event::{Event, EventSink};
-pub use intervention::Intervention;
+pub(crate) use intervention::Intervention;
 pub use json_text::JsonText;
 pub(crate) use json_text::RAW;
 pub(crate) use message::NO_SUCH_TOOL;
@@ -41,9 +42,10 @@ pub use named_argument::NamedArgument;
 pub use outcome::{Cause, Outcome};
 pub use pending_graph::PendingGraph;
 pub use question::Question;
+pub(crate) use record::RepairUse;
 pub use record::{
-    Caller, RecordedArguments, RecordedMedia, RecordedRepair, RecordedViolation, RepairUse, RunSummary,
-    ToolInvocationRecord, VoidGrant,
+    Caller, RecordedArguments, RecordedMedia, RecordedRepair, RecordedViolation, RunSummary, ToolInvocationRecord,
+    VoidGrant,
 };
 pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
@@ -53,7 +55,7 @@ pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
 
-pub use crate::media::LeftOut;
+pub use crate::media::attachments::LeftOut;
 
 #[cfg(test)]
 mod tests;

@@ -16,13 +16,14 @@ pub use build::CatalogBuilder;
 #[cfg(feature = "mcp-client")]
 pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
-pub use compiled::ValidatorMode;
+pub(crate) use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
-pub use lock::{LockChange, LockError, LockMark, LockReport, LockVerdict, ToolChanges, ToolLock};
-pub use pick::{Pick, PickField, PickIndex, PickOptions, PickReason, Scorer};
-pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
+pub use lock::{LockChange, LockReport, LockVerdict, ToolChanges, ToolLock};
+pub use pick::{Pick, PickIndex, PickOptions, PickReason, Scorer};
+pub(crate) use problem::CatalogProblemKind;
+pub use problem::{CatalogError, CatalogProblem};
 pub(crate) use server::{Gathered, ServerTools};
 pub use view::CatalogView;
 
@@ -41,6 +42,21 @@ use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
 ///
 /// A catalog does not change, except that the tools of an MCP server which has not answered yet are added when it lists
 /// them for the first time.
+///
+/// ```
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Rolls a die.
+/// #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// fn roll() -> Result<u32, ToolError> {
+///     Ok(4)
+/// }
+///
+/// // `ToolCatalog::collect()` takes the tools of every linked crate, the builder those that it is given.
+/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
+/// assert_eq!(catalog.get("games__roll").map(|spec| &*spec.description), Some("Rolls a die."));
+/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// ```
 pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,

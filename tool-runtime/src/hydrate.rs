@@ -15,12 +15,13 @@ use std::time::Instant;
 
 pub use frozen::Hydrated;
 pub(crate) use frozen::{Frozen, Treatment};
-pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
+pub(crate) use provenance::FailedStage;
+pub use provenance::{HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
 
-use crate::call::{ArgumentChangeKind, Ends, JsonText, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{ArgumentChangeKind, Ends, JsonText, Outcome, RecordedRepair, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
@@ -72,57 +73,60 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
         repaired: treatment.repaired.clone(),
         validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.canonical())),
         validator: treatment.used.as_deref().cloned(),
-        repair: treatment.repair.as_deref().cloned(),
+        repair: treatment.repair.as_deref().map(RecordedRepair::from),
         ..before
     };
     HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.error), provenance }
 }
 
-/// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the arguments
-/// of an edited approval before it is sent, or those that a policy is to explain. Whether the policy lets the call through
-/// is not asked, every id in the arguments counts as seen, and of the repairers the built-in ones are known.
-///
-/// ```
-/// use tool_runtime::hydrate::preview;
-/// use tool_runtime::{ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
-///
-/// /// Adds.
-/// #[tool(name = "math__add", effect = read_only, redact = ["$"])]
-/// fn add(
-///     /// One.
-///     a: i64,
-/// ) -> Result<i64, ToolError> { Ok(a) }
-///
-/// let catalog = ToolCatalog::builder().tool::<add>().build()?;
-/// let edited = |text| preview(&catalog, &ToolPolicy::allow(["math__add"]), ToolCall::text("", "math__add", text));
-/// assert!(edited(r#"{"a":2}"#).hydrated.is_ok());
-/// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().violations[0].pointer, "/a");
-/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
-/// ```
-#[must_use]
-pub fn preview(catalog: &ToolCatalog, policy: &ToolPolicy, call: ToolCall) -> HydrationResult {
-    let Some(entry) = catalog.entry(&call.name) else {
-        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::Unavailable, None);
-    };
-    let compiled = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
-    let compiled = compiled.prepared(catalog, policy, &mut Vec::new());
-    let policy = RunPolicy::new(policy.clone());
-    let limits = policy.limits();
-    let mut seen = EvidenceSet::new();
-    seen.insert_text(call.arguments.as_str());
-    let settings = Settings {
-        depth: limits.argument_depth,
-        of_tool: policy.limits_of(&call.name),
-        run: &Arc::default(),
-        compiled: &compiled,
-        lists: &|_| true,
-        call_id_bytes: limits.call_id_bytes,
-        repairers: &[],
-        repairs: &|repairer| policy.repairs(repairer),
-        evidence: Some(&Mutex::new(seen)),
-        provenance: true,
-    };
-    hydrate_with_provenance(call, entry, &settings)
+impl HydrationResult {
+    /// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the arguments
+    /// of an edited approval before it is sent, or those that a policy is to explain. Whether the policy lets the call through
+    /// is not asked, every id in the arguments counts as seen, and of the repairers the built-in ones are known.
+    ///
+    /// ```
+    /// use tool_runtime::hydrate::HydrationResult;
+    /// use tool_runtime::{ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
+    ///
+    /// /// Adds.
+    /// #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+    /// fn add(
+    ///     /// One.
+    ///     a: i64,
+    /// ) -> Result<i64, ToolError> { Ok(a) }
+    ///
+    /// let catalog = ToolCatalog::builder().tool::<add>().build()?;
+    /// let policy = ToolPolicy::allow(["math__add"]);
+    /// let edited = |text| HydrationResult::preview(&catalog, &policy, ToolCall::text("", "math__add", text));
+    /// assert!(edited(r#"{"a":2}"#).hydrated.is_ok());
+    /// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().violations[0].pointer, "/a");
+    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// ```
+    #[must_use]
+    pub fn preview(catalog: &ToolCatalog, policy: &ToolPolicy, call: ToolCall) -> Self {
+        let Some(entry) = catalog.entry(&call.name) else {
+            return Self::refused(&call, FailedStage::Resolve, Outcome::Unavailable, None);
+        };
+        let compiled = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
+        let compiled = compiled.prepared(catalog, policy, &mut Vec::new());
+        let policy = RunPolicy::new(policy.clone());
+        let limits = policy.limits();
+        let mut seen = EvidenceSet::new();
+        seen.insert_text(call.arguments.as_str());
+        let settings = Settings {
+            depth: limits.argument_depth,
+            of_tool: policy.limits_of(&call.name),
+            run: &Arc::default(),
+            compiled: &compiled,
+            lists: &|_| true,
+            call_id_bytes: limits.call_id_bytes,
+            repairers: &[],
+            repairs: &|repairer| policy.repairs(repairer),
+            evidence: Some(&Mutex::new(seen)),
+            provenance: true,
+        };
+        hydrate_with_provenance(call, entry, &settings)
+    }
 }
 
 struct Built {

@@ -32,6 +32,22 @@
 //! # }
 //! ```
 //!
+//! The types to know first, in the order in which a program meets them:
+//!
+//! | type | is |
+//! | --- | --- |
+//! | [`#[tool]`](macro@tool) | makes a tool from a function or a struct |
+//! | [`ToolSpec`] | the definition of a tool: name, schemas, effect, allowlist |
+//! | [`ToolCatalog`] | all tools of an application |
+//! | [`ToolPolicy`] | the rules: which tools run, for whom, with whose approval |
+//! | [`ToolRunner`] | catalog, policy and adapters together; makes runs |
+//! | [`Run`] | the gate for one principal: the only way to run a tool |
+//! | [`ToolCall`] | a call as the model wrote it |
+//! | [`HydrationResult`] | the same call, parsed and validated, or the reason why not |
+//! | [`ToolExecResult`] | the end of a call, with an [`Outcome`] and its code |
+//! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
+//! | [`Agent`] | the loop in which a model and a run take turns |
+//!
 //! The modules, in the order in which a call passes them:
 //!
 //! | module | holds |
@@ -94,15 +110,43 @@ tool_runtime_macros::__private_module!();
 #[doc(hidden)]
 pub use private::definition_of as __definition_of;
 
-pub use attributes::{capability, tool};
-pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
-pub use capability::{Cap, Capabilities, Connection, Secret};
-pub use catalog::ToolCatalog;
-pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
-pub use error::ToolError;
-pub use policy::ToolPolicy;
-pub use runner::{Run, RunOptions, ToolRunner};
+// In the order in which a newcomer meets them. The blank lines keep the order from being sorted.
+#[doc(inline)]
+pub use attributes::tool;
+
+#[doc(inline)]
 pub use tool::{ToolEffect, ToolName, ToolSpec};
+
+#[doc(inline)]
+pub use catalog::ToolCatalog;
+
+#[doc(inline)]
+pub use policy::ToolPolicy;
+
+#[doc(inline)]
+pub use runner::{Run, RunOptions, ToolRunner};
+
+#[doc(inline)]
+pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+
+#[doc(inline)]
+pub use hydrate::HydrationResult;
+
+#[doc(inline)]
+pub use agent::Agent;
+
+#[doc(inline)]
+pub use error::ToolError;
+
+#[doc(inline)]
+pub use attributes::capability;
+
+#[doc(inline)]
+pub use capability::{Cap, Capabilities, Connection, Secret};
+
+#[doc(inline)]
+pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
+
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a

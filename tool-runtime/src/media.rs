@@ -3,7 +3,7 @@
 //! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
 //! type, URLs other than `http` and `https`, and more than 20 MiB are refused.
 
-mod attachments;
+pub(crate) mod attachments;
 mod checked;
 mod content;
 mod error;
@@ -11,7 +11,7 @@ mod types;
 mod words;
 
 pub(crate) use attachments::Attachments;
-pub use attachments::LeftOut;
+pub(crate) use attachments::LeftOut;
 pub use checked::Media;
 pub(crate) use checked::Source;
 pub use error::MediaError;

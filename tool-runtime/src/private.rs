@@ -33,7 +33,8 @@ pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::authored::Registration;
 pub use crate::registration::definition::definition;
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
-pub use crate::tool::{Execution, Location, NoSchemaMode};
+pub use crate::tool::spec::Execution;
+pub use crate::tool::{Location, NoSchemaMode};
 pub use assert::{
     assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
     assert_parsed_argument, assert_reach,

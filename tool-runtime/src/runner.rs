@@ -29,9 +29,7 @@ pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
 pub use run::Run;
 pub use run::options::RunOptions;
-pub use run::problem::RunProblem;
 pub use run::restore::RestoreError;
-pub use run::search::search_tools;
 pub use run::snapshot::RunSnapshot;
 #[cfg(feature = "mcp-server")]
 pub(crate) use server_api::{ServedRun, ServedRuns};
@@ -50,6 +48,26 @@ use crate::store::{Store, StoreError};
 /// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
 ///
 /// Made by [`ToolRunner::builder`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
+///
+/// ```
+/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Rolls a die.
+/// #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// fn roll() -> Result<u32, ToolError> {
+///     Ok(4)
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["games__roll"])).build()?;
+/// let run = runner.run(RunOptions::new().principal("ada"));
+/// let result = run.exec(ToolCall::text("call_1", "games__roll", "{}")).await;
+/// assert_eq!(result.to_model(), "4");
+/// # Ok(()) })
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ToolRunner {
     shared: Arc<Shared>,

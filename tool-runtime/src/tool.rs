@@ -8,7 +8,7 @@ mod location;
 pub(crate) mod name;
 mod redaction;
 pub(crate) mod sentence;
-mod spec;
+pub(crate) mod spec;
 
 pub(crate) use digested::Digested;
 pub use effect::ToolEffect;
@@ -21,4 +21,5 @@ pub use location::Location;
 pub use name::ToolName;
 pub(crate) use name::{SEARCH, graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
-pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};
+pub(crate) use spec::Execution;
+pub use spec::{NoSchemaMode, Schema, ToolSpec};

@@ -62,19 +62,18 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
+#[cfg(feature = "http")]
+pub(crate) use decode::ErrorCode;
+pub(crate) use decode::WireErrorKind;
 #[cfg(feature = "mcp-client")]
 pub(crate) use decode::framing::EventStream;
 #[cfg(feature = "http")]
 pub(crate) use decode::provider_error::{CodeIn, event_error};
-pub use decode::{
-    CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
-};
+pub use decode::{CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools};
 pub(crate) use encode::{Asked, Request};
-pub use encode::{
-    EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
-};
+pub use encode::{EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, SentSchema, ToolChoice, WireTool};
 pub use format::Format;
 pub use history::Message;
 pub use settings::{Effort, RequestSettings};

@@ -6,8 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tool_runtime::runner::ResumeError;
-use tool_runtime::wire::history::HistoryErrorKind;
-use tool_runtime::wire::ui::{ChatError, ChatErrorKind, Protocol, UiEncoder, UiEvent};
+use tool_runtime::wire::ui::{ChatError, Protocol, UiEncoder, UiEvent};
 
 use crate::request::Named;
 use crate::routes::streamed;
@@ -51,16 +50,13 @@ impl Refusal {
                 (StatusCode::BAD_REQUEST, "no_chat", "the body has no `id` of a chat or `threadId`".to_owned())
             }
             Self::Chat(error) => {
-                let status = match error.kind {
-                    ChatErrorKind::TooLarge | ChatErrorKind::History(HistoryErrorKind::TooLarge) => {
-                        StatusCode::PAYLOAD_TOO_LARGE
-                    }
-                    ChatErrorKind::History(_) | ChatErrorKind::Interrupts | ChatErrorKind::Empty => {
-                        StatusCode::CONFLICT
-                    }
+                let status = match error.code() {
+                    "chat_too_large" | "history_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+                    "chat_interrupts" | "chat_empty" => StatusCode::CONFLICT,
+                    code if code.starts_with("history_") => StatusCode::CONFLICT,
                     _ => StatusCode::BAD_REQUEST,
                 };
-                (status, error.kind.code(), error.to_string())
+                (status, error.code(), error.to_string())
             }
             Self::Unfit(error) => {
                 let status = match error {

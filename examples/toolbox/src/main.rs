@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use office_tools as _;
 use tool_runtime::ToolCatalog;
 use tool_runtime::catalog::CatalogError;
-use tool_runtime::runner::search_tools;
+use tool_runtime::registration::DynamicTool;
 use tool_runtime_cli::App;
 
 use commands::{Hydrate, Replay, Wire};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 
 /// The linked tools, and the one that searches them.
 fn catalog() -> Result<ToolCatalog, CatalogError> {
-    let catalog = ToolCatalog::builder().collect().dynamic(search_tools());
+    let catalog = ToolCatalog::builder().collect().dynamic(DynamicTool::search_tools());
     #[cfg(feature = "code-mode")]
     let catalog = catalog.dynamic(scripts());
     catalog.build()

@@ -18,7 +18,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::wire::history::{Part, ProviderState};
-use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message, WireErrorKind};
+use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message};
 
 use self::same::same;
 
@@ -113,7 +113,7 @@ pub fn a_frame_is_json_or_malformed(text: &str) {
     for (format, frame) in [(Format::OpenAiChat, format!("data: {text}\n\n")), (Format::Ollama, format!("{text}\n"))] {
         let mut decoder = format.decoder(DecodeOptions::default());
         decoder.push(frame.as_bytes());
-        let malformed = decoder.finish().error.is_some_and(|error| error.kind == WireErrorKind::MalformedFrame);
+        let malformed = decoder.finish().error.is_some_and(|error| error.code() == "malformed_frame");
         assert!(malformed || is_json, "{format} took a frame that is no JSON");
         assert!(!malformed || !is_strict, "{format} refused an object without a fault");
     }

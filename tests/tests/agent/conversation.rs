@@ -12,13 +12,13 @@ use tests::DecideShown as _;
 use tests::grace;
 use tests::world::{self, Heard};
 use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
-    StopReason, TurnOutcome,
+    Agent, ClientAnswer, Conversation, ModelError, Prices, SavedConversation, ScriptedModel, ScriptedTurn, StopReason,
+    TurnOutcome,
 };
 use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
-use tool_runtime::wire::{Finish, Format, Message, history};
+use tool_runtime::wire::{Finish, Format, Message};
 use tool_runtime::{Event, Outcome, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Takes its time.
@@ -115,7 +115,7 @@ fn results(history: &[Message]) -> Vec<(String, String, bool)> {
 #[track_caller]
 fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
-    assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
+    assert_eq!(Message::repair(&history, |_| true), history);
     for format in Format::ALL {
         assert!(!format.encode_messages(&history, None).body.is_empty());
     }
@@ -361,7 +361,7 @@ async fn nothing_runs_from_an_unclean_end() {
 
 #[tokio::test]
 async fn a_model_that_fails_leaves_what_was_said() {
-    let rig = rig([ScriptedTurn::fails(ModelErrorKind::Status(401)), ScriptedTurn::text("Back again.")]);
+    let rig = rig([ScriptedTurn::fails(ModelError::refused(401, "scripted")), ScriptedTurn::text("Back again.")]);
     let mut conversation = rig.converse();
     let reason = stopped(conversation.send("Hello?").await);
     assert_eq!(reason.code(), "model_unauthorised");

@@ -21,10 +21,8 @@ use tests::server::{Reply, Server};
 use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
-use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelErrorKind, TurnOutcome};
-use tool_runtime::wire::{
-    CallStatus, Decoded, Effort, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind,
-};
+use tool_runtime::agent::{Agent, ModelClient, ModelError, TurnOutcome};
+use tool_runtime::wire::{CallStatus, Decoded, Effort, Finish, Format, Message, RequestSettings, ToolChoice};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 /// The limit of a server that answers, however busy the machine is.
@@ -51,8 +49,13 @@ async fn answer(format: Format, reply: Reply) -> Result<Decoded, ModelError> {
     ask(&client(format, &server).build().unwrap()).await
 }
 
-fn kind(result: Result<Decoded, ModelError>) -> ModelErrorKind {
-    result.expect_err("an error").kind()
+/// The status with which the provider refused, or the code.
+fn kind(result: Result<Decoded, ModelError>) -> Result<u16, &'static str> {
+    kind_of(&result.expect_err("an error"))
+}
+
+fn kind_of(error: &ModelError) -> Result<u16, &'static str> {
+    error.status().ok_or_else(|| error.code())
 }
 
 fn good() -> Turn {
@@ -126,7 +129,7 @@ async fn recorded_responses_read_the_same_over_http() {
             assert!(same(&wire::result(&got), &wire::result(&expected)), "{}", case["id"]);
         } else {
             let status = u16::try_from(case["status"].as_u64().unwrap()).unwrap();
-            assert_eq!(kind(over_http), ModelErrorKind::Status(status), "{}", case["id"]);
+            assert_eq!(kind(over_http), Ok(status), "{}", case["id"]);
         }
         seen += 1;
     }
@@ -144,10 +147,9 @@ async fn a_cut_at_every_byte_runs_nothing() {
         let mut runnable = 0;
         for cut in 0..=length {
             match ask(&model).await {
-                Err(error) => assert!(
-                    matches!(error.kind(), ModelErrorKind::Connect | ModelErrorKind::Protocol),
-                    "{format} {cut}: {error:?}"
-                ),
+                Err(error) => {
+                    assert!(matches!(error.code(), "model_unreachable" | "model_protocol"), "{format} {cut}: {error:?}")
+                }
                 Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
                     // What may run is the whole of it.
                     assert!(same(&wire::result(&decoded)["calls"], &whole["calls"]), "{format} {cut}");
@@ -165,16 +167,16 @@ async fn answers_that_are_none_are_typed_errors() {
     for &format in Format::ALL {
         let html = "content-type: text/html; charset=utf-8\r\n";
         let cases = [
-            (Reply::body("401 Unauthorized", "", b"{\"error\":\"no\"}"), ModelErrorKind::Status(401)),
-            (Reply::body("404 Not Found", html, b"<html>"), ModelErrorKind::Status(404)),
-            (Reply::body("500 Internal Server Error", "", b""), ModelErrorKind::Status(500)),
-            (Reply::body("302 Found", "location: http://127.0.0.1:1/\r\n", b""), ModelErrorKind::Redirect),
-            (Reply::body("307 Temporary Redirect", "location: /elsewhere\r\n", b""), ModelErrorKind::Redirect),
-            (Reply::body("200 OK", html, b"<html><body>Sign in</body></html>"), ModelErrorKind::Protocol),
-            (Reply::body("200 OK", "content-type: application/json\r\n", b""), ModelErrorKind::Protocol),
-            (Reply::body("204 No Content", "", b""), ModelErrorKind::Protocol),
-            (Reply::recorded(&b"garbage\r\n\r\n"[..]), ModelErrorKind::Connect),
-            (Reply::recorded(&b""[..]), ModelErrorKind::Connect),
+            (Reply::body("401 Unauthorized", "", b"{\"error\":\"no\"}"), Ok(401)),
+            (Reply::body("404 Not Found", html, b"<html>"), Ok(404)),
+            (Reply::body("500 Internal Server Error", "", b""), Ok(500)),
+            (Reply::body("302 Found", "location: http://127.0.0.1:1/\r\n", b""), Err("model_redirect")),
+            (Reply::body("307 Temporary Redirect", "location: /elsewhere\r\n", b""), Err("model_redirect")),
+            (Reply::body("200 OK", html, b"<html><body>Sign in</body></html>"), Err("model_protocol")),
+            (Reply::body("200 OK", "content-type: application/json\r\n", b""), Err("model_protocol")),
+            (Reply::body("204 No Content", "", b""), Err("model_protocol")),
+            (Reply::recorded(&b"garbage\r\n\r\n"[..]), Err("model_unreachable")),
+            (Reply::recorded(&b""[..]), Err("model_unreachable")),
         ];
         for (at, (reply, expected)) in cases.into_iter().enumerate() {
             assert_eq!(kind(answer(format, reply).await), expected, "{format} {at}");
@@ -192,7 +194,7 @@ async fn an_unreachable_endpoint_is_a_typed_error() {
     let url = Server::start([]).unwrap().url();
     let model = HttpModel::builder(Format::OpenAiChat, url, "m").retries(1).build().unwrap();
     let error = ask(&model).await.expect_err("nobody listens");
-    assert_eq!(error.kind(), ModelErrorKind::Connect);
+    assert_eq!(kind_of(&error), Err("model_unreachable"));
     assert!(!error.to_string().contains("127.0.0.1"));
 }
 
@@ -217,13 +219,13 @@ async fn gzip_is_read_within_the_limit() {
         let broken = Reply::body("200 OK", headers, b"\x1f\x8b\x08 this is not gzip");
         assert!(answer(format, broken).await.is_err(), "{format}");
         let other = Reply::body("200 OK", "content-encoding: br\r\n", b"?");
-        assert_eq!(kind(answer(format, other).await), ModelErrorKind::Protocol, "{format}");
+        assert_eq!(kind(answer(format, other).await), Err("model_protocol"), "{format}");
         // 64 MiB of comments in 64 KiB.
         let bomb = gzip(&vec![b':'; 64 << 20]);
         let server = Server::start([Reply::body("200 OK", headers, &bomb)]).unwrap();
         let model = client(format, &server).max_response_bytes(1 << 20).build().unwrap();
         let decoded = ask(&model).await.unwrap();
-        assert_eq!(decoded.error.unwrap().kind, WireErrorKind::LimitExceeded, "{format}");
+        assert_eq!(decoded.error.unwrap().code(), "limit_exceeded", "{format}");
     }
 }
 
@@ -238,7 +240,7 @@ async fn a_stream_without_end_ends() {
     // One frame of 16 MB: twice what a frame may be.
     let frame = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(16 << 20));
     let decoded = answer(Format::OpenAiChat, Reply::stream(&frame)).await.unwrap();
-    assert_eq!(decoded.error.unwrap().kind, WireErrorKind::LimitExceeded);
+    assert_eq!(decoded.error.unwrap().code(), "limit_exceeded");
 }
 
 #[tokio::test]

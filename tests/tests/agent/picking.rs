@@ -14,7 +14,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::catalog::{CatalogBuilder, PickOptions, Scorer};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{Failure, search_tools};
+use tool_runtime::runner::Failure;
 use tool_runtime::wire::{Decoded, EncodeOptions, Format, Message};
 use tool_runtime::{
     Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, ToolSpec,
@@ -45,7 +45,7 @@ fn tool(name: &str, text: &str) -> DynamicTool {
 /// The tools, and the one that looks for tools.
 fn catalog(tools: impl IntoIterator<Item = DynamicTool>) -> ToolCatalog {
     let tools = tools.into_iter().fold(ToolCatalog::builder(), CatalogBuilder::dynamic);
-    tools.dynamic(search_tools()).build().unwrap()
+    tools.dynamic(DynamicTool::search_tools()).build().unwrap()
 }
 
 fn runner(allowed: &[&str], failures: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> ToolRunner {

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::tree::{Fields, Seen, Tree};
 use tool_runtime::agent::{
-    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel,
-    ScriptedTurn,
+    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, RequestSettings};
@@ -295,7 +294,7 @@ async fn failures_have_their_code() {
         has(&tool.fields, &[("otel.status_code", "ERROR")]);
     }
 
-    let script = [ScriptedTurn::fails(ModelErrorKind::Status(429))];
+    let script = [ScriptedTurn::fails(ModelError::refused(429, "scripted"))];
     converse(ScriptedModel::new(script)).send("Hello.").await;
     for operation in ["chat", "invoke_agent"] {
         has(&tree.spans(operation)[0].fields, &[("error.type", "model_overloaded"), ("otel.status_code", "ERROR")]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tool_runtime::catalog::{CatalogError, CatalogProblemKind};
+use tool_runtime::catalog::CatalogError;
 use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Another crate's tool has this name.
@@ -41,7 +41,7 @@ fn problems() -> CatalogError {
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
-    let codes: Vec<_> = error.problems().iter().map(|problem| problem.kind.as_str()).collect();
+    let codes: Vec<_> = error.problems().iter().map(|problem| problem.code()).collect();
     assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
     let text = error.to_string();
     for (line, what) in
@@ -54,7 +54,7 @@ fn all_problems_come_together_with_their_places() {
 #[test]
 fn a_collision_names_both_files_and_lines() {
     let error = problems();
-    for problem in error.problems().iter().filter(|problem| problem.kind == CatalogProblemKind::Collision) {
+    for problem in error.problems().iter().filter(|problem| problem.code() == "collision") {
         let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
         assert_eq!(places.len(), 2, "{problem}");
         for file in ["tests/tests/catalog/linked.rs:", "tests/consumer/src/lib.rs:"] {

@@ -10,7 +10,7 @@ use tests::Shown as _;
 use tests::world::{Heard, HookedStore, Processes, Then, World};
 use tool_runtime::call::{CallId, Cause, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Key, RecordFilter, Store, StoreError, sweep};
+use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
 use tool_runtime::{Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool};
 
 /// An outside system that knows the keys of calls.
@@ -181,7 +181,7 @@ async fn an_idempotent_call_whose_owner_is_gone_runs_again() {
     let stale = rig.stuck(rig.run().exec(again_call("c"))).await;
     rig.clock.advance(Duration::from_secs(30));
     // Another process sweeps: the run may be continued, so its call stays open.
-    sweep(&*rig.store).await.expect("it sweeps");
+    (&*rig.store as &dyn Store).sweep().await.expect("it sweeps");
     let other = rig.run().exec(again_call("c"));
     let running = rig.stuck(other).await;
     rig.open(2);
@@ -404,7 +404,7 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
         std::mem::forget(rig.stuck(rig.run().exec(call())).await);
         rig.clock.advance(Duration::from_secs(30));
         // Another process sweeps, and the tool is asked all the same.
-        sweep(&*rig.store).await.expect("it sweeps");
+        (&*rig.store as &dyn Store).sweep().await.expect("it sweeps");
         let result = rig.run().exec(call()).await;
         assert_eq!((result.outcome(), result.executed(), rig.effects()), (outcome, executed, 1), "{number}");
         assert!(!result.to_model().contains("CANARY"));

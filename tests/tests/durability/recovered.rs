@@ -240,6 +240,11 @@ struct Rig {
 }
 
 impl Rig {
+    /// The store, for the methods of `dyn Store`.
+    fn dyn_store(&self) -> &dyn Store {
+        &*self.store
+    }
+
     /// The process of the first call of this tool dies.
     fn new(tool: &'static str, dies: Dies) -> Self {
         let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));

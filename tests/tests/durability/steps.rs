@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tests::world::{self, Effects, Heard};
 use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, Input, ModelErrorKind, SavedConversation, ScriptedModel, ScriptedTurn, Step,
+    Agent, ClientAnswer, Conversation, Input, ModelError, SavedConversation, ScriptedModel, ScriptedTurn, Step,
 };
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
@@ -133,7 +133,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "a model that fails",
-        script: || vec![ScriptedTurn::fails(ModelErrorKind::Timeout), ScriptedTurn::text("Yes.")],
+        script: || vec![ScriptedTurn::fails(ModelError::timeout("scripted")), ScriptedTurn::text("Yes.")],
         requests: || vec![Input::from("Go."), Input::new()],
     },
     Scenario {
@@ -270,7 +270,7 @@ async fn an_end_is_told_again() {
     let runner = ToolRunner::builder(world::tools().build().expect("a catalog"), ToolPolicy::deny_all());
     let runner = runner.build().expect("a runner");
     let script =
-        [ScriptedTurn::fails(ModelErrorKind::Timeout), ScriptedTurn::text("Yes."), ScriptedTurn::text("Well.")];
+        [ScriptedTurn::fails(ModelError::timeout("scripted")), ScriptedTurn::text("Yes."), ScriptedTurn::text("Well.")];
     let heard = Heard::default();
     let mut conversation =
         Agent::new(ScriptedModel::new(script)).converse(runner.run(RunOptions::new().events(heard.clone())));

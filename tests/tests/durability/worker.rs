@@ -16,7 +16,7 @@ use serde_json::json;
 use tests::stored::{document, json_of};
 use tests::world::{self, Effects, HookedStore, Then};
 use tool_runtime::agent::{
-    Agent, DisplayFn, Input, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Worker,
+    Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, QueueError, RunQueue, Worker,
 };
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
@@ -85,7 +85,7 @@ impl ModelClient for Plan {
             _ => None,
         });
         match (text.as_deref(), said) {
-            (Some("Fail."), _) => Err(ModelError::new(ModelErrorKind::Connect, "nobody is there")),
+            (Some("Fail."), _) => Err(ModelError::connect("nobody is there")),
             (Some("Go."), 0) => {
                 let parts = [
                     call("r1", "rig__double", r#"{"n":1}"#),
@@ -193,7 +193,7 @@ impl World {
     async fn anchored(&self) -> Option<(u64, Hash)> {
         let last = self.store.read(&[Key::last_anchor()]).await.expect("it reads").pop().flatten();
         let anchor: Anchor = serde_json::from_value(json_of(&last?)["last_anchor"].clone()).expect("an anchor");
-        anchor.heads.iter().find(|head| *head.run_id == *self.run_id).map(|head| (head.sequence, head.hash))
+        anchor.heads().find(|(run, ..)| ***run == *self.run_id).map(|(_, sequence, hash)| (sequence, hash))
     }
 
     /// The outcomes of all calls, and how often each took effect.

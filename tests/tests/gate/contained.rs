@@ -322,7 +322,7 @@ async fn unknown_names_in_run_options_are_reported() {
         .role("admin")
         .label("strange");
     let run = runner.run(options);
-    let codes: Vec<_> = run.problems().iter().map(tool_runtime::runner::RunProblem::code).collect();
+    let codes: Vec<_> = run.problems().iter().map(tool_runtime::error::ParseError::code).collect();
     assert_eq!(codes, ["unknown_tool", "unknown_connection", "unknown_role", "unknown_label"]);
     assert!(run.problems()[0].to_string().ends_with("did you mean `contained__next`?"));
     assert!(runner.run(RunOptions::new().tools(["contained__next"])).problems().is_empty());

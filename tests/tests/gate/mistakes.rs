@@ -10,7 +10,7 @@ use tool_runtime::call::Violation;
 use tool_runtime::mcp::serve::{McpServer, Peer};
 use tool_runtime::runner::Run;
 use tool_runtime::wire::ui::{Protocol, UiEncoder};
-use tool_runtime::wire::{Format, Message, history};
+use tool_runtime::wire::{Format, Message};
 use tool_runtime::{Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Lists trains.
@@ -293,7 +293,7 @@ fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &Heard) {
     let messages = conversation.history();
     assert_eq!(messages.iter().filter(|message| message.text() == *text).count(), 1);
     assert!(matches!(messages.last(), Some(message @ Message::Assistant(_)) if message.text() == *text));
-    assert_eq!(history::repair(&messages, |_| history::Missing::OutcomeUnknown), messages);
+    assert_eq!(Message::repair(&messages, |_| true), messages);
     for format in Format::ALL {
         let body = serde_json::to_string(&format.encode_messages(&messages, None).body).unwrap();
         assert!(body.contains("an even number"), "{format}");

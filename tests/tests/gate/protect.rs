@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::call::Violation;
-use tool_runtime::catalog::{CatalogError, ValidatorMode};
+use tool_runtime::catalog::CatalogError;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema::SchemaProblem;
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
@@ -276,10 +276,10 @@ async fn each_runner_has_its_own_validator() {
         assert_eq!(provenance.tool.as_ref().unwrap().as_str(), "t__a");
         assert_eq!(provenance.definition_hash, catalog.get("t__a").map(|spec| spec.definition_hash));
         let used = provenance.validator.unwrap();
-        (used.label(), used.mode)
+        (used.label(), used.is_lazy)
     };
-    assert_eq!(used(&strict), ("refuses 9".to_owned(), ValidatorMode::Lazy));
-    assert_eq!(used(&plain), (format!("jsonschema {}", JsonSchemaValidator.version()), ValidatorMode::Eager));
+    assert_eq!(used(&strict), ("refuses 9".to_owned(), true));
+    assert_eq!(used(&plain), (format!("jsonschema {}", JsonSchemaValidator.version()), false));
     let panics = ToolRunner::builder(catalog, policy).validator(Panics).build().unwrap();
     assert_eq!(panics.run(RunOptions::new()).exec(call()).await.outcome(), Outcome::InstantiateFailed);
 }

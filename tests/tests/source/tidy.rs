@@ -314,15 +314,9 @@ fn adapters_are_beside_the_library() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The most public items that the library may have; one more needs a reason to change this line.
-/// The last five: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
-/// the token of an account at another server, and a script as a tool. One more is `JsonText`: a `RawValue` cannot be made
-/// of known JSON without parsing it. Seventeen more: the question of a decision and what becomes of it, keyed digests and
-/// their key, a person's part in a result, items left out, callers and ends of grants, calls without an end, runs held
-/// back after a restore, and why a tool cannot run. One more is `EngineLease`, the right of an attempt of an engine to a
-/// run; the nine of the adapters are in packages of their own. Seven that a service needs as its command line does: a
-/// leased run, a balance, three of verification, an index for picking, and the preview of a hydration.
-const MOST_ITEMS: usize = 281;
+/// The most public items that the library may have. The goal is 200, so the number only gets smaller; one more needs a
+/// reason to change this line.
+const MOST_ITEMS: usize = 246;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

@@ -55,7 +55,7 @@ fn read(messages: &[Value]) -> ChatRequest {
 #[track_caller]
 fn refused(body: &[u8], code: &str, path: &str) {
     let error = reader().read(body).unwrap_err();
-    assert_eq!((error.kind.code(), error.path.as_str()), (code, path), "{error}");
+    assert_eq!((error.code(), error.path.as_str()), (code, path), "{error}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn bodies_are_bounded() {
     let body = post(&[user("Hi.")]);
     assert!(reader().with_max_bytes(body.len()).read(&body).is_ok());
     let error = reader().with_max_bytes(body.len() - 1).read(&body).unwrap_err();
-    assert_eq!(error.kind.code(), "chat_too_large");
+    assert_eq!(error.code(), "chat_too_large");
     refused(&post(&[user(&"a".repeat(1 << 20))]), "chat_too_large", "");
     refused(&post(&[user(&"a".repeat(40 << 10))]), "history_too_large", "/messages");
     refused(&post(&vec![user("Hi."); 2049]), "history_too_large", "/messages");

@@ -49,7 +49,7 @@ fn read(messages: &[Value], resume: &Value) -> ChatRequest {
 #[track_caller]
 fn refused(body: &Value, code: &str, path: &str) {
     let error = reader().read_ag_ui(body.to_string().as_bytes()).unwrap_err();
-    assert_eq!((error.kind.code(), error.path.as_str()), (code, path), "{error}");
+    assert_eq!((error.code(), error.path.as_str()), (code, path), "{error}");
 }
 
 fn yes() -> Value {
@@ -160,7 +160,7 @@ fn an_answer_that_was_given_is_not_given_again() {
     let resume = json!([{ "interruptId": "done", "status": "resolved", "payload": { "approved": true } }]);
     let read =
         |messages: &[Value]| ChatReader::new(&history, []).read_ag_ui(body(messages, &resume).to_string().as_bytes());
-    assert_eq!(read(&[calls(&["done"])]).unwrap_err().kind.code(), "chat_empty");
+    assert_eq!(read(&[calls(&["done"])]).unwrap_err().code(), "chat_empty");
     assert_eq!(read(&[user("Hi.")]).unwrap().answers, []);
 }
 
@@ -192,7 +192,7 @@ fn other_shapes_are_refused() {
     refused(&body(&many, &yes()), "history_too_large", "/messages");
     refused(&body(&[user(&"a".repeat(40 << 10))], &yes()), "history_too_large", "/messages");
     refused(&body(&[user(&"a".repeat(1 << 20))], &yes()), "chat_too_large", "");
-    assert_eq!(reader().read_ag_ui(b"{").unwrap_err().kind.code(), "chat_malformed");
+    assert_eq!(reader().read_ag_ui(b"{").unwrap_err().code(), "chat_malformed");
 }
 
 /// One pixel.

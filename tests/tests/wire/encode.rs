@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
-use tool_runtime::wire::history::{
-    self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Message, Missing, ResultMessage,
-};
-use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool};
+use tool_runtime::wire::history::{Answer, CallMessage, HistoryLimits, Message, ResultMessage};
+use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, SentSchema, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -142,7 +140,6 @@ fn answer(id: &str) -> Message {
 
 #[test]
 fn client_history_is_checked() {
-    use HistoryErrorKind::{Duplicate, Forged, Orphan};
     let given = Answer::Given(ResultMessage::new("s", "result of s"));
     let issued: BTreeMap<CallId, (CallMessage, Answer)> =
         [("c", Answer::Client), ("d", Answer::Client), ("s", given), ("p", Answer::Pending)]
@@ -157,19 +154,19 @@ fn client_history_is_checked() {
         (vec![user(), turn(&["c", "s"]), answer("s"), answer("c"), user()], None),
         (vec![reordered, answer("c")], None),
         (vec![turn(&["c", "d"]), answer("c")], None),
-        (vec![answer("c")], Some((Orphan, "c"))),
-        (vec![turn(&["c"]), user(), answer("c")], Some((Orphan, "c"))),
-        (vec![turn(&["c"]), turn(&["d"]), answer("c")], Some((Orphan, "c"))),
-        (vec![turn(&["c"]), answer("c"), answer("c")], Some((Duplicate, "c"))),
-        (vec![turn(&["c"]), answer("c"), turn(&["c"])], Some((Duplicate, "c"))),
-        (vec![turn(&["c", "c"])], Some((Duplicate, "c"))),
-        (vec![turn(&["x"]), answer("x")], Some((Forged, "x"))),
-        (vec![other, answer("c")], Some((Forged, "c"))),
-        (vec![turn(&["p"]), answer("p")], Some((Forged, "p"))),
-        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some((Forged, "s"))),
+        (vec![answer("c")], Some(("history_orphan", "c"))),
+        (vec![turn(&["c"]), user(), answer("c")], Some(("history_orphan", "c"))),
+        (vec![turn(&["c"]), turn(&["d"]), answer("c")], Some(("history_orphan", "c"))),
+        (vec![turn(&["c"]), answer("c"), answer("c")], Some(("history_duplicate", "c"))),
+        (vec![turn(&["c"]), answer("c"), turn(&["c"])], Some(("history_duplicate", "c"))),
+        (vec![turn(&["c", "c"])], Some(("history_duplicate", "c"))),
+        (vec![turn(&["x"]), answer("x")], Some(("history_forged", "x"))),
+        (vec![other, answer("c")], Some(("history_forged", "c"))),
+        (vec![turn(&["p"]), answer("p")], Some(("history_forged", "p"))),
+        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some(("history_forged", "s"))),
     ] {
-        let got = history::check(&history, &issued, &HistoryLimits::default()).err();
-        let got = got.as_ref().map(|error| (error.kind, error.id.as_ref().unwrap().as_str()));
+        let got = HistoryLimits::default().check(&history, &issued).err();
+        let got = got.as_ref().map(|error| (error.code(), error.id.as_ref().unwrap().as_str()));
         assert_eq!(got, expected, "{history:?}");
     }
 }
@@ -177,20 +174,20 @@ fn client_history_is_checked() {
 #[test]
 fn client_history_has_limits() {
     let check = |history: &[Message]| {
-        history::check(history, &BTreeMap::new(), &HistoryLimits::default()).map_err(|error| (error.kind, error.id))
+        HistoryLimits::default().check(history, &BTreeMap::new()).map_err(|error| (error.code(), error.id))
     };
     let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
-    assert_eq!(check(&[long((32 << 10) + 1)]), Err((HistoryErrorKind::TooLarge, None)));
+    assert_eq!(check(&[long((32 << 10) + 1)]), Err(("history_too_large", None)));
     let thinks: Message =
         serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat(32 << 10) } }] })).unwrap();
     assert_eq!(check(std::slice::from_ref(&thinks)), Ok(()));
     let thinks: Message =
         serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat((32 << 10) + 1) } }] }))
             .unwrap();
-    assert_eq!(check(&[thinks]), Err((HistoryErrorKind::TooLarge, None)));
+    assert_eq!(check(&[thinks]), Err(("history_too_large", None)));
     assert_eq!(check(&vec![long(1); 2048]), Ok(()));
-    assert_eq!(check(&vec![long(1); 2049]), Err((HistoryErrorKind::TooLarge, None)));
+    assert_eq!(check(&vec![long(1); 2049]), Err(("history_too_large", None)));
 }
 
 #[test]
@@ -198,13 +195,13 @@ fn own_history_is_repaired() {
     let user = Message::user("hello");
     let history =
         [answer("x"), turn(&["a", "b", "c"]), user.clone(), answer("c"), answer("a"), answer("a"), turn(&["d"])];
-    let missing = |id: &CallId| if id.as_str() == "d" { Missing::OutcomeUnknown } else { Missing::Cancelled };
-    let repaired = history::repair(&history, missing);
-    let filled = |id: &str, missing| Message::Result(ResultMessage::missing(CallId::new(id), missing));
-    let (cancelled, unknown) = (filled("b", Missing::Cancelled), filled("d", Missing::OutcomeUnknown));
+    let missing = |id: &CallId| id.as_str() == "d";
+    let repaired = Message::repair(&history, missing);
+    let cancelled = Message::Result(ResultMessage::cancelled("b"));
+    let unknown = Message::Result(ResultMessage::outcome_unknown("d"));
     let expected = vec![turn(&["a", "b", "c"]), answer("a"), cancelled, answer("c"), user, turn(&["d"]), unknown];
     assert_eq!(repaired, expected);
-    assert_eq!(history::repair(&repaired, missing), repaired);
+    assert_eq!(Message::repair(&repaired, missing), repaired);
     // Every format writes every call with one result, arguments as they were written.
     let body = serde_json::to_value(Format::OpenAiChat.encode_messages(&history, None).body).unwrap();
     let messages = body["messages"].as_array().unwrap();
@@ -243,7 +240,7 @@ fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
     let error = Format::Anthropic.encode_tools(tools(), &EncodeOptions::default()).unwrap_err();
     let expected = json!({ "error": { "kind": "unsupported_schema", "tool": "a__bad", "path": "/properties/ok/properties/bad name" } });
     assert_eq!(error.to_json(), expected);
-    let options = EncodeOptions::default().with_on_unsupported(OnUnsupported::LeaveOut);
+    let options = EncodeOptions::default().with_leave_out_unsupported(true);
     let encoded = Format::Anthropic.encode_tools(tools(), &options).unwrap();
     assert_eq!(encoded.tools.keys().collect::<Vec<_>>(), ["a__good"]);
     let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, Message, OnUnsupported, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
 
 /// Texts shorter than this are words of a format, such as types.
 const SHORT: usize = 12;
@@ -188,7 +188,7 @@ fn offer(
 
 #[test]
 fn a_description_that_openai_refuses_is_cut_and_reported() {
-    let leave_out = EncodeOptions::default().with_on_unsupported(OnUnsupported::LeaveOut);
+    let leave_out = EncodeOptions::default().with_leave_out_unsupported(true);
     for (text, kept) in [
         ("ä".repeat(1024), 1024),
         ("ä".repeat(1025), 1024),
@@ -223,8 +223,8 @@ fn a_description_that_openai_refuses_is_cut_and_reported() {
 fn more_tools_than_a_provider_takes_are_refused() {
     for &format in Format::ALL {
         let has_limit = !matches!(format, Format::Anthropic | Format::Ollama);
-        for on_unsupported in [OnUnsupported::Refuse, OnUnsupported::LeaveOut] {
-            let options = EncodeOptions::default().with_on_unsupported(on_unsupported);
+        for leave_out in [false, true] {
+            let options = EncodeOptions::default().with_leave_out_unsupported(leave_out);
             assert_eq!(offer(format, &tools(128, ""), &options).unwrap().tools.len(), 128, "{format}");
             match offer(format, &tools(129, ""), &options) {
                 Err(error) => {
@@ -248,7 +248,7 @@ fn ollama_offers_no_tools_where_none_may_be_called() {
         let options = options(choice);
         let refused = offer(Format::Ollama, &tools(2, ""), &options).unwrap_err();
         assert_eq!(refused.code(), "unsupported_tool_choice");
-        let left_out = offer(Format::Ollama, &tools(2, ""), &options.with_on_unsupported(OnUnsupported::LeaveOut));
+        let left_out = offer(Format::Ollama, &tools(2, ""), &options.with_leave_out_unsupported(true));
         let left_out = left_out.unwrap();
         assert_eq!((left_out.tools.len(), left_out.losses[0].path.as_str()), (2, "tool_choice"));
     }

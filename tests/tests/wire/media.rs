@@ -5,9 +5,7 @@ use std::{env, fs};
 
 use serde_json::{Value, json};
 use tool_runtime::media::{Media, MediaError};
-use tool_runtime::wire::history::{
-    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Part, ResultMessage, check,
-};
+use tool_runtime::wire::history::{Answer, CallMessage, Content, HistoryLimits, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Format, Message};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -133,11 +131,11 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let error = |answer, result: &ResultMessage| {
         let issued = [("c".into(), (call.clone(), answer))].into_iter().collect();
         let history = [turn.clone(), Message::Result(result.clone())];
-        check(&history, &issued, &HistoryLimits::default()).map_err(|error| error.kind)
+        HistoryLimits::default().check(&history, &issued).map_err(|error| error.code())
     };
     for answer in [Answer::Client, Answer::Ended, Answer::Given(given.clone())] {
         assert_eq!(error(answer.clone(), &given), Ok(()));
-        assert_eq!(error(answer, &forged), Err(HistoryErrorKind::Forged));
+        assert_eq!(error(answer, &forged), Err("history_forged"));
     }
     given.media.push(png());
     assert_eq!(error(Answer::Given(given.clone()), &given), Ok(()));
@@ -145,9 +143,9 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let large = Media::bytes("text/plain", "a".repeat(11 << 20).as_bytes()).unwrap();
     let message = Message::User(vec![Content::Media(large)]);
     let checked =
-        |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
+        |history: &[Message]| HistoryLimits::default().check(history, &[].into()).map_err(|error| error.code());
     assert_eq!(checked(std::slice::from_ref(&message)), Ok(()));
-    assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
+    assert_eq!(checked(&[message.clone(), message]), Err("history_too_large"));
 }
 
 fn image(mib: usize) -> Media {

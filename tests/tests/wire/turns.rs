@@ -11,7 +11,7 @@ mod openai_responses;
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage, TextPart};
-use tool_runtime::wire::{Format, Message, WireErrorKind};
+use tool_runtime::wire::{Format, Message};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
     serde_json::to_value(format.encode_messages(history, model).body).unwrap()
@@ -119,6 +119,6 @@ fn a_turn_has_a_bounded_number_of_parts() {
     };
     let (fits, too_many) = (decoded(8192), decoded(8193));
     assert!(fits.error.is_none() && fits.parts().len() == 8192, "{fits:?}");
-    assert_eq!(too_many.error.as_ref().map(|error| error.kind), Some(WireErrorKind::LimitExceeded));
+    assert_eq!(too_many.error.as_ref().map(|error| error.code()), Some("limit_exceeded"));
     assert!(too_many.parts().is_empty(), "of an answer that is too large only text and calls are kept");
 }

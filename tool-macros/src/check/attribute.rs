@@ -84,7 +84,10 @@ pub(super) fn name_reserved(tool: &Tool, errors: &mut Errors) {
                 .at(name, "the namespace `mcp` is reserved for tools discovered from MCP servers; choose another one");
         }
         if text == "tools__search" {
-            errors.at(name, "the name is reserved for the tool that `runner::search_tools` makes; choose another one");
+            errors.at(
+                name,
+                "the name is reserved for the tool that `DynamicTool::search_tools` makes; choose another one",
+            );
         }
     });
 }

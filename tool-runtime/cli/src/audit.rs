@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tool_runtime::call::Outcome;
 use tool_runtime::store::{
-    Anchor, AuditKind, AuditRecord, DecisionKind, DocumentKind, Query, RecordFilter, SealedRecord, Store, anchor, pages,
+    Anchor, AuditKind, AuditRecord, DecisionKind, DocumentKind, Query, RecordFilter, SealedRecord, Store,
 };
 
 use crate::audit::lines::lines;
@@ -158,7 +158,7 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
                 Ok(line) => terminal::line(&line),
                 Err(failure) => printed = Err(failure),
             };
-            let made = anchor(&*store, print).await?;
+            let made = store.anchor(print).await?;
             printed?;
             if made == 0 {
                 terminal::note("nothing was recorded since the last anchor");
@@ -271,8 +271,8 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
 
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let store = store(cli).await?;
-    let mut pages = pages(&*store, Query { limit: 16, ..Query::new(DocumentKind::Anchor) });
-    while let Some(page) = pages.next().await? {
+    let mut anchors = Query { limit: 16, ..Query::new(DocumentKind::Anchor) };
+    while let Some(page) = anchors.next_page(&*store).await? {
         for listed in &page {
             if let Some(anchor) = listed.as_anchor() {
                 terminal::line(&json(anchor)?);

@@ -73,7 +73,7 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
     Row {
         name,
         effect: policy.effect_of(name, spec.effect).as_str(),
-        execution: spec.execution.as_str(),
+        execution: if spec.is_client() { "client" } else { "server" },
         decision: decision.verdict.as_str(),
         rule: decision.rule.into_owned(),
         unready: catalog.unready(policy, name).as_ref().map(Unready::code),

@@ -56,7 +56,7 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
     if let Some(graph) = &call.graph {
         lines.push(format!("   {}", terminal::safe(&graph.path)));
     }
-    let arguments = if unmask && call.graph.is_none() { call.arguments.as_str() } else { arguments };
+    let arguments = if unmask && call.graph.is_none() { call.arguments() } else { arguments };
     lines.extend(fields(arguments, Room::of_message(LINES)));
     lines.extend(changes.iter().map(|change| format!("   {}", terminal::safe(&change.to_string()))));
     lines.extend(names.iter().map(|named| format!("   {}", terminal::safe(&named.to_string()))));

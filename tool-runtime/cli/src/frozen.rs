@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_runtime::call::Violation;
-use tool_runtime::hydrate::preview;
+use tool_runtime::hydrate::HydrationResult;
 use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
@@ -18,7 +18,7 @@ pub(super) struct Frozen {
 
 /// Freezes arguments of a tool of the catalog. Every id in them counts as evidence.
 pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, text: &str) -> Result<Frozen, Failure> {
-    let result = preview(catalog, policy, ToolCall::text("explain", tool, text));
+    let result = HydrationResult::preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {
         Ok(hydrated) => {
             let text = result.provenance.validated.unwrap_or_else(|| text.into());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tool_runtime::call::Verdict;
-use tool_runtime::store::{GrantCaller, GrantScope, Store, StoredGrant};
+use tool_runtime::store::{GrantScope, Store, StoredGrant};
 
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Who};
@@ -85,7 +85,8 @@ struct Row<'a> {
     scope: &'a GrantScope,
     principal: Option<&'a str>,
     tenant: Option<&'a str>,
-    caller: &'a GrantCaller,
+    /// `direct`, or the graph.
+    caller: serde_json::Value,
     labels: &'a [Arc<str>],
     /// The remaining uses. `None` if their number is not limited.
     uses: Option<u32>,
@@ -104,7 +105,7 @@ impl<'a> Row<'a> {
             scope: &grant.scope,
             principal: grant.principal.as_deref(),
             tenant: grant.tenant.as_deref(),
-            caller: &grant.caller,
+            caller: grant.graph().map_or(serde_json::json!("direct"), |graph| serde_json::json!({ "graph": graph })),
             labels: &grant.labels,
             uses: grant.uses,
             expires_at: grant.expires_at.map(|end| format!("{end:.0}")),

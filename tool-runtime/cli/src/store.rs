@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde_json::json;
 use tokio::time::Instant;
-use tool_runtime::store::{MemoryStore, RunBehind, Store, StoreError, hold_back, release_run};
+use tool_runtime::store::{MemoryStore, RunBehind, Store, StoreError};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -121,7 +121,7 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
         StoreAction::Release { run } => {
             let store = open(cli, url, Missing::Refused).await?;
-            if release_run(&*store, run).await? {
+            if store.release_run(run).await? {
                 return Ok(Exit::Done);
             }
             Err(Failure::usage(format!("the store has no run `{}`", terminal::safe(run))).code("not_found"))
@@ -138,7 +138,7 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
         return Err(Failure::usage(text).code("unreadable_input"));
     }
     let store = open(cli, url, Missing::Refused).await?;
-    let behind = hold_back(&*store, &anchors).await?;
+    let behind = store.hold_back(&anchors).await?;
     for RunBehind { run_id, anchored, found, held_back, .. } in &behind {
         terminal::line(&if cli.settings.json {
             json!({"run": **run_id, "anchored": anchored, "found": found, "held_back": held_back}).to_string()

@@ -16,11 +16,11 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage
 pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
-/// panic ends the turn as [`ModelErrorKind::Panicked`](crate::agent::ModelErrorKind::Panicked).
+/// panic ends the turn as `model_panicked`.
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, DisplayFn};
+/// use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, DisplayFn};
 /// use tool_runtime::wire::{DecodeOptions, Decoded, Format};
 ///
 /// /// Replays one recorded response.

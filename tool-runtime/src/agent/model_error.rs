@@ -10,10 +10,10 @@ use crate::text::cut;
 /// [`ModelError::detail`].
 ///
 /// ```
-/// use tool_runtime::agent::{ModelError, ModelErrorKind};
+/// use tool_runtime::agent::ModelError;
 ///
-/// let error = ModelError::new(ModelErrorKind::Status(429), "quota of project 7 exceeded");
-/// assert_eq!(error.code(), "model_overloaded");
+/// let error = ModelError::refused(429, "quota of project 7 exceeded");
+/// assert_eq!((error.code(), error.status()), ("model_overloaded", Some(429)));
 /// assert!(!error.to_string().contains("project 7"));
 /// ```
 pub struct ModelError {
@@ -25,8 +25,7 @@ pub struct ModelError {
 
 /// The kinds of [`ModelError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModelErrorKind {
+pub(crate) enum ModelErrorKind {
     /// The request cannot be written in the provider's format.
     Encode,
     /// There was no connection, or it broke before an answer began.
@@ -48,10 +47,45 @@ pub enum ModelErrorKind {
 }
 
 impl ModelError {
-    /// Creates an error. `detail` is for operators and may contain anything.
-    #[must_use]
-    pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), wait: None, source: None }
+    }
+
+    /// Creates the error of a request that cannot be written in the provider's format. As in all constructors, `detail`
+    /// is for operators and may contain anything.
+    #[must_use]
+    pub fn encode(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Encode, detail)
+    }
+
+    /// Creates the error of a connection that could not be opened, or that broke before an answer began.
+    #[must_use]
+    pub fn connect(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Connect, detail)
+    }
+
+    /// Creates the error of an answer that did not begin in time.
+    #[must_use]
+    pub fn timeout(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Timeout, detail)
+    }
+
+    /// Creates the error of a provider that answered with an HTTP status other than success.
+    #[must_use]
+    pub fn refused(status: u16, detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Status(status), detail)
+    }
+
+    /// Creates the error of an answer that is larger than allowed.
+    #[must_use]
+    pub fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::TooLarge, detail)
+    }
+
+    /// Creates the error of an answer that is not in the expected format.
+    #[must_use]
+    pub fn protocol(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Protocol, detail)
     }
 
     /// Sets the wait that the provider requests before the next request.
@@ -74,13 +108,23 @@ impl ModelError {
         self
     }
 
-    /// Returns the kind of the error.
+    /// Returns the HTTP status with which the provider refused the request; `None` for every other error.
     #[must_use]
-    pub const fn kind(&self) -> ModelErrorKind {
+    pub const fn status(&self) -> Option<u16> {
+        match self.kind {
+            ModelErrorKind::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) const fn kind(&self) -> ModelErrorKind {
         self.kind
     }
 
-    /// Returns the stable code.
+    /// Returns the stable code: `model_request_invalid`, `model_unreachable`, `model_timeout`, `model_unauthorised`,
+    /// `model_overloaded`, `model_refused`, `model_redirect`, `model_answer_too_large`, `model_protocol`, `model_script`
+    /// or `model_panicked`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self.kind {

@@ -13,6 +13,20 @@ use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{Finish, WireError};
 
 /// The end of a request to a conversation. Every provider accepts the history in each case.
+///
+/// ```
+/// use tool_runtime::agent::TurnOutcome;
+///
+/// fn describe(ended: &TurnOutcome) -> String {
+///     match ended {
+///         TurnOutcome::Answered { text } => text.clone(),
+///         TurnOutcome::Waiting { calls } => format!("{} calls wait for a person or a client", calls.len()),
+///         TurnOutcome::Stopped { reason, .. } => format!("stopped: {reason}"),
+///         _ => String::new(),
+///     }
+/// }
+/// assert_eq!(describe(&TurnOutcome::Answered { text: "Hello.".to_owned() }), "Hello.");
+/// ```
 #[non_exhaustive]
 pub enum TurnOutcome {
     /// The model answered.

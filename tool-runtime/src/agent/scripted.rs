@@ -74,8 +74,8 @@ impl ScriptedTurn {
     }
 
     /// Creates a turn that fails with this error.
-    pub fn fails(kind: ModelErrorKind) -> Self {
-        Self { error: Some(ModelError::new(kind, "as the script says")), ..Self::new(Finish::Error) }
+    pub fn fails(error: ModelError) -> Self {
+        Self { error: Some(error), ..Self::new(Finish::Error) }
     }
 
     /// Creates a turn that never ends.

@@ -26,6 +26,29 @@ const FULL: usize = 4 * BACKLOG;
 /// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
 /// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status. The
 /// end of each call, the end of the turn, and a final `error` that reports an omission are always written.
+///
+/// ```
+/// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::wire::ui::Protocol;
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
+/// let mut conversation = agent.converse(runner.run(RunOptions::new()));
+/// let mut stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
+/// conversation.send("Hi!").await;
+/// drop(conversation);
+///
+/// let mut body = String::new();
+/// while let Some(bytes) = stream.chunk().await {
+///     body.push_str(std::str::from_utf8(&bytes)?);
+/// }
+/// assert!(body.contains("Hello."));
+/// # Ok(()) })
+/// # }
+/// ```
 pub struct UiStream {
     shared: Arc<Mutex<Shared>>,
     /// The future that the end waits for.

@@ -17,15 +17,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use decide::Delivery;
 pub use leased::LeasedRun;
 pub use queue::{QueueError, RunQueue};
 
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
-    anchor, runs,
+    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction, runs,
 };
 use lease::Renewed;
 use queue::transact;
@@ -45,6 +43,20 @@ type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 /// any of its calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its
 /// own transaction, so a worker that was stopped for longer than its lease writes nothing; a call that it had begun is
 /// reconciled, repeated or `outcome_unknown`, depending on its tool.
+///
+/// ```no_run
+/// use tool_runtime::agent::{Agent, ModelClient, Worker};
+/// use tool_runtime::ToolRunner;
+/// use tool_runtime::store::StoreError;
+///
+/// /// Works until the process is asked to end. A run that it holds then is saved, and another worker takes it.
+/// async fn work(model: impl ModelClient + 'static, runner: ToolRunner) -> Result<(), StoreError> {
+///     let ended = async { std::future::pending::<()>().await };
+///     Worker::new(Agent::new(model), runner).name("worker-1").concurrency(8).run(ended).await
+/// }
+/// ```
+///
+/// [`RunQueue`] has an example with both sides.
 #[must_use]
 pub struct Worker {
     agent: Agent,
@@ -189,7 +201,7 @@ async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
 }
 
 async fn anchor_now(store: &dyn Store) {
-    if let Err(error) = anchor(store, |_| {}).await {
+    if let Err(error) = store.anchor(|_| {}).await {
         tracing::warn!(error = error.code(), "the chains of the runs could not be anchored");
     }
 }

@@ -11,8 +11,7 @@ use crate::call::JsonText;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ArgumentChange {
-    /// Why it changed.
-    pub kind: ArgumentChangeKind,
+    pub(crate) kind: ArgumentChangeKind,
     /// The place, as a JSON Pointer. Empty for a repair, which is about the text as a whole.
     pub pointer: String,
     /// The value before; `None` if it was absent.
@@ -26,8 +25,7 @@ pub struct ArgumentChange {
 /// Why an argument is not as the model wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ArgumentChangeKind {
+pub(crate) enum ArgumentChangeKind {
     /// The text could not be read, and a repairer rewrote it. The change shows the piece of the text that differs; both
     /// sides are [`None`] for a tool with sensitive arguments.
     Repaired,
@@ -40,9 +38,7 @@ pub enum ArgumentChangeKind {
 }
 
 impl ArgumentChangeKind {
-    /// Returns the word in documents: `repaired`, `trimmed`, `defaulted` or `edited`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Repaired => "repaired",
             Self::Trimmed => "trimmed",
@@ -60,6 +56,13 @@ impl ArgumentChange {
         after: Option<JsonText>,
     ) -> Self {
         Self { kind, pointer, before, after }
+    }
+
+    /// Returns the reason as the word in documents: `repaired`, `trimmed`, `defaulted` or `edited`. A repair shows the
+    /// piece of the text that differs; `before` and `after` are [`None`] for a tool with sensitive arguments.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        self.kind.as_str()
     }
 
     /// The kind and the place, without values, for a record.

@@ -14,6 +14,23 @@ use crate::tool::level::ReadOnly;
 use crate::tool::{Digested, Hash, ToolName};
 
 /// The context of a call: ids, deadline, cancellation, idempotency key.
+///
+/// A function tool borrows it, and a struct tool derefs to it from its [`Call`](crate::Call):
+///
+/// ```
+/// use tool_runtime::{ToolContext, ToolError, tool};
+///
+/// /// Sends a mail.
+/// #[tool(name = "mail__send", effect = external_side_effect, redact = ["$"])]
+/// async fn send(
+///     context: &ToolContext,
+///     /// The address.
+///     to: String,
+/// ) -> Result<String, ToolError> {
+///     // The key is the same if the call is repeated, so the mail server sends the mail once.
+///     Ok(format!("{to}: {}", context.idempotency_key()))
+/// }
+/// ```
 pub struct ToolContext(ContextFields);
 
 /// The hydrated call, its deadline and its cancellation. Fields of its own would cost every call an allocation and more

@@ -38,11 +38,17 @@ pub struct ArgumentDigest {
 }
 
 impl ArgumentDigest {
+    /// Returns a hash without a key, for the caller that has the arguments anyway.
+    pub(crate) const fn plain(digest: Hash) -> Self {
+        Self { key: None, digest }
+    }
+
     /// The placeholder in an incomplete record.
     pub(crate) const NONE: Self = Self { key: None, digest: Hash([0; 32]) };
 
     /// Returns the id of the key, eight hexadecimal digits that do not reveal the key. `None` for a plain hash in a
-    /// record that was written before digests had keys.
+    /// record that was written before digests had keys, and in a
+    /// [`Provenance`](crate::hydrate::Provenance).
     #[must_use]
     pub fn key_id(&self) -> Option<String> {
         self.key.map(|id| KeyId(id).to_string())

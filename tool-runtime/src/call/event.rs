@@ -12,6 +12,18 @@ use crate::call::usage::{is_false, is_zero};
 use crate::call::{ArgumentChange, CallId, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 
 /// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
+///
+/// ```
+/// use tool_runtime::{Event, RunOptions};
+///
+/// let options = RunOptions::new().events(|event: Event| match event {
+///     Event::ToolCallStart { name, .. } => println!("{name} begins"),
+///     Event::ToolCallResult { name, outcome, .. } => println!("{name} ended as {outcome}"),
+///     Event::ToolCallSuspended { name, summary, .. } => println!("{name} waits: {}", summary.unwrap_or_default()),
+///     _ => {}
+/// });
+/// # drop(options);
+/// ```
 #[derive(Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

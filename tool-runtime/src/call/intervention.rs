@@ -15,20 +15,9 @@ const VALUE: usize = 512;
 /// A person's change to a call that continued. Without it, the model would take the arguments for its own, or the value
 /// for the tool's. The call in the history stays as the model wrote it, because providers sign it; the result states
 /// the difference.
-///
-/// ```
-/// use tool_runtime::call::{Intervention, ToolExecResult};
-///
-/// let read = r#"{"toolCallId":"c1","ok":true,"outcome":"ok","value":3,"executed":false,"intervention":"answered"}"#;
-/// let result: ToolExecResult = serde_json::from_str(read)?;
-/// assert!(matches!(result.intervention(), Some(Intervention::Answered)));
-/// assert_eq!(result.to_model(), "3\n\nThe tool did not run: a person gave this result in its place.");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Intervention {
+pub(crate) enum Intervention {
     /// The tool got other arguments than the model wrote: these places differ. Sensitive values are masked. At most 64
     /// are listed.
     Edited(Vec<ArgumentChange>),
@@ -37,6 +26,14 @@ pub enum Intervention {
 }
 
 impl Intervention {
+    /// The places that a person edited; empty for an answer.
+    pub(super) fn edits(&self) -> &[ArgumentChange] {
+        match self {
+            Self::Edited(changes) => changes,
+            Self::Answered => &[],
+        }
+    }
+
     /// The sentence that the model reads with the result.
     pub(super) fn sentence(&self) -> String {
         let Self::Edited(changes) = self else {

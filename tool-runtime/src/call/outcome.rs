@@ -7,6 +7,40 @@ use serde::{Deserialize, Serialize};
 /// How a call ended, or why it waits.
 ///
 /// The codes ([`Outcome::code`]) are stable: records, models, policies and exit codes use them.
+///
+/// | code | outcome | meaning |
+/// | --- | --- | --- |
+/// | `ok` | [`Ok`](Self::Ok) | The tool ran and its projected value was returned. |
+/// | `invalid_json` | [`InvalidJson`](Self::InvalidJson) | The arguments are not one JSON object. |
+/// | `validation_error` | [`ValidationError`](Self::ValidationError) | The arguments break the schema or a semantic rule. |
+/// | `instantiate_failed` | [`InstantiateFailed`](Self::InstantiateFailed) | The type refused arguments that the schema took: a defect of the tool. |
+/// | `limit_exceeded` | [`LimitExceeded`](Self::LimitExceeded) | The arguments exceed a size or depth limit of hydration. |
+/// | `incomplete_call` | [`IncompleteCall`](Self::IncompleteCall) | The model's turn was cut off or failed, so no call of it runs. |
+/// | `unavailable` | [`Unavailable`](Self::Unavailable) | There is no such tool in this run. |
+/// | `policy_denied` | [`PolicyDenied`](Self::PolicyDenied) | The policy does not allow it. |
+/// | `approval_required` | [`ApprovalRequired`](Self::ApprovalRequired) | Suspended: a person has to decide. |
+/// | `approval_denied` | [`ApprovalDenied`](Self::ApprovalDenied) | A person refused it. |
+/// | `approval_mismatch` | [`ApprovalMismatch`](Self::ApprovalMismatch) | The approval, or the client's result, does not fit the call: the run, the policy or the tool changed. |
+/// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The approval came too late. |
+/// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute it. |
+/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget or the loop guard stopped it. |
+/// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to someone else. |
+/// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker failed: whether the account is connected is not known. |
+/// | `timeout` | [`Timeout`](Self::Timeout) | A read-only tool took too long. |
+/// | `outcome_unknown` | [`OutcomeUnknown`](Self::OutcomeUnknown) | A tool with effects was interrupted; it is unknown whether it took effect. |
+/// | `cancelled` | [`Cancelled`](Self::Cancelled) | A read-only tool was cancelled, or any tool before it began. |
+/// | `execution_error` | [`ExecutionError`](Self::ExecutionError) | The tool returned an error. |
+/// | `panicked` | [`Panicked`](Self::Panicked) | A read-only tool panicked. |
+/// | `output_invalid` | [`OutputInvalid`](Self::OutputInvalid) | The tool ran, but its output breaks its own schema. |
+/// | `redaction_failed` | [`RedactionFailed`](Self::RedactionFailed) | The output cannot be redacted; nothing is shown. |
+/// | `result_too_large` | [`ResultTooLarge`](Self::ResultTooLarge) | The tool ran, but its result is too large to return. |
+///
+/// ```
+/// use tool_runtime::Outcome;
+///
+/// assert_eq!(Outcome::PolicyDenied.code(), "policy_denied");
+/// assert!(Outcome::ApprovalRequired.is_suspension());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -162,5 +196,17 @@ impl Cause {
             (crate::tool::ToolEffect::ReadOnly, Self::Panicked) => Outcome::Panicked,
             _ => Outcome::OutcomeUnknown,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome;
+
+    #[test]
+    fn the_table_of_codes_is_the_enum() {
+        let rows =
+            include_str!("outcome.rs").lines().filter_map(|line| line.strip_prefix("/// | `")?.split('`').next());
+        assert_eq!(rows.collect::<Vec<_>>(), Outcome::ALL.iter().map(|outcome| outcome.code()).collect::<Vec<_>>());
     }
 }

@@ -80,10 +80,25 @@ pub struct ToolInvocationRecord {
     pub repair: Option<Box<RecordedRepair>>,
     /// A person's change to the call; `None` if it continued as the model made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intervention: Option<Box<Intervention>>,
+    pub(crate) intervention: Option<Box<Intervention>>,
     /// The grant that would have let it run if its decider could still decide; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub void_grant: Option<Box<VoidGrant>>,
+}
+
+impl ToolInvocationRecord {
+    /// Returns the arguments that a person changed before the tool ran, without their values; empty if the tool got what
+    /// the model wrote.
+    #[must_use]
+    pub fn edits(&self) -> &[ArgumentChange] {
+        self.intervention.as_deref().map_or(&[], Intervention::edits)
+    }
+
+    /// Whether a person supplied the value in the tool's place.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        matches!(self.intervention.as_deref(), Some(Intervention::Answered))
+    }
 }
 
 /// A grant that covered a call but did not count, because its decider may no longer decide on such calls.
@@ -142,16 +157,21 @@ pub struct RecordedRepair {
     pub after: ArgumentDigest,
 }
 
-/// The one repair of a call's arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct RepairUse {
-    /// The repairer.
-    pub repairer: String,
+/// The one repair of a call's arguments, before its digests have a key.
+#[derive(Debug, Clone)]
+pub(crate) struct RepairUse {
+    pub(crate) repairer: String,
     /// SHA-256 of the text before.
-    pub before: Hash,
+    pub(crate) before: Hash,
     /// SHA-256 of the text after.
-    pub after: Hash,
+    pub(crate) after: Hash,
+}
+
+impl From<&RepairUse> for RecordedRepair {
+    fn from(repair: &RepairUse) -> Self {
+        let [before, after] = [repair.before, repair.after].map(ArgumentDigest::plain);
+        Self { repairer: repair.repairer.clone(), before, after }
+    }
 }
 
 /// The arguments of a record.

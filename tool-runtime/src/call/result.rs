@@ -5,7 +5,7 @@ mod document;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{CallId, Intervention, JsonText, Outcome, Question, SafeError};
+use crate::call::{ArgumentChange, CallId, Intervention, JsonText, Outcome, Question, SafeError};
 use crate::media::{Attachments, LeftOut, Media};
 
 /// The result of one call: a projected value or a safe error, never anything else.
@@ -144,17 +144,34 @@ impl ToolExecResult {
         self.executed
     }
 
-    /// Returns a person's change to the call: edited arguments, or an answer in the tool's place. The model reads it
-    /// with the result. `None` if the call continued as the model made it.
+    /// Returns the arguments that a person changed before the tool ran; at most 64 are listed, and sensitive values are
+    /// masked. Empty if the tool got what the model wrote. The model reads the changes with the result, because the call
+    /// in the history stays as the model wrote it: providers sign it.
     #[must_use]
-    pub fn intervention(&self) -> Option<&Intervention> {
-        self.intervention.as_deref()
+    pub fn edits(&self) -> &[ArgumentChange] {
+        self.intervention.as_deref().map_or(&[], Intervention::edits)
+    }
+
+    /// Whether a person supplied the value in the tool's place. The model reads this with the result.
+    ///
+    /// ```
+    /// use tool_runtime::ToolExecResult;
+    ///
+    /// let read = r#"{"toolCallId":"c1","ok":true,"outcome":"ok","value":3,"executed":false,"intervention":"answered"}"#;
+    /// let result: ToolExecResult = serde_json::from_str(read)?;
+    /// assert!(result.is_answered() && result.edits().is_empty());
+    /// assert_eq!(result.to_model(), "3\n\nThe tool did not run: a person gave this result in its place.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
 
     /// Returns a person's change as the model reads it. `None` for a call that did not run: the change had no effect.
     #[inline]
     pub(crate) fn remark(&self) -> Option<String> {
-        self.intervention().filter(|_| self.is_ok() || self.executed).map(Intervention::sentence)
+        self.intervention.as_deref().filter(|_| self.is_ok() || self.executed).map(Intervention::sentence)
     }
 
     /// Returns the projected value as JSON, for UIs, telemetry and records. For a suspended client call this is the

@@ -12,6 +12,25 @@ use crate::text::nearest;
 use crate::tool::is_discovered;
 
 /// Gathers tools; [`build`](Self::build) checks them.
+///
+/// ```
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Rolls a die.
+/// #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// fn roll() -> Result<u32, ToolError> {
+///     Ok(4)
+/// }
+/// use tool_runtime::registration::DynamicTool;
+///
+/// let catalog = ToolCatalog::builder().tool::<roll>().dynamic(DynamicTool::search_tools()).build()?;
+/// assert_eq!(catalog.specs().count(), 2);
+///
+/// // Two tools of one name are an error that names both places.
+/// let twice = ToolCatalog::builder().tool::<roll>().tool::<roll>().build();
+/// assert_eq!(twice.unwrap_err().code(), "collision");
+/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// ```
 #[derive(Default)]
 #[must_use]
 pub struct CatalogBuilder {

@@ -16,8 +16,7 @@ use crate::tool::Schema;
 
 /// When a schema was compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ValidatorMode {
+pub(crate) enum ValidatorMode {
     /// Ahead of any call, by [`ToolRunner::warm`](crate::ToolRunner::warm).
     Eager,
     /// By the first call that needed it.

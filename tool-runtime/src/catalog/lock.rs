@@ -4,7 +4,6 @@
 
 mod changes;
 mod definition;
-mod error;
 mod locked;
 #[cfg(feature = "mcp-client")]
 mod published;
@@ -12,8 +11,8 @@ mod report;
 mod shape;
 mod text;
 
-pub use changes::{LockChange, LockMark, LockVerdict, ToolChanges};
-pub use error::LockError;
+pub(crate) use changes::LockMark;
+pub use changes::{LockChange, LockVerdict, ToolChanges};
 #[cfg(feature = "mcp-client")]
 pub(crate) use published::compare_published;
 pub use report::LockReport;
@@ -21,6 +20,7 @@ pub use report::LockReport;
 use std::fmt;
 
 use crate::catalog::ToolCatalog;
+use crate::error::ParseError;
 use locked::Locked;
 
 /// The version of the document.
@@ -69,8 +69,9 @@ impl ToolLock {
     /// Reads a lock. An unreadable entry does not affect the others: [`compare`](Self::compare) reports it.
     ///
     /// # Errors
-    /// The text is not a lock of this version, has marks of a merge, or is longer than 32 MiB.
-    pub fn parse(text: &str) -> Result<Self, LockError> {
+    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), has marks of a merge
+    /// (`lock_merge`), or is longer than 32 MiB (`lock_too_large`).
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         text::read(text).map(|tools| Self { tools })
     }
 

@@ -10,7 +10,6 @@ mod scorer;
 mod tests;
 mod words;
 
-pub use fields::PickField;
 pub use index::PickIndex;
 pub use rank::PickReason;
 pub use scorer::Scorer;

@@ -9,8 +9,7 @@ use crate::tool::Location;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CatalogProblem {
-    /// The kind of the problem.
-    pub kind: CatalogProblemKind,
+    pub(crate) kind: CatalogProblemKind,
     /// The problem, and what to write instead.
     pub message: String,
     /// The places: both sites of a collision; empty for dynamic tools.
@@ -19,8 +18,7 @@ pub struct CatalogProblem {
 
 /// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CatalogProblemKind {
+pub(crate) enum CatalogProblemKind {
     /// No tool was collected, or none of a crate that a filter names.
     Empty,
     /// A name is not legal.
@@ -48,9 +46,7 @@ pub enum CatalogProblemKind {
 }
 
 impl CatalogProblemKind {
-    /// A stable word for each kind.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "empty",
             Self::Name => "name",
@@ -71,6 +67,13 @@ impl CatalogProblemKind {
 impl CatalogProblem {
     pub(crate) fn new(kind: CatalogProblemKind, message: impl Into<String>, location: Option<Location>) -> Self {
         Self { kind, message: message.into(), locations: location.into_iter().collect() }
+    }
+
+    /// Returns the stable word for the kind of the problem: `empty`, `name`, `collision`, `schema`, `redaction`, `effect`,
+    /// `description`, `argument`, `summary`, `evidence`, `execution` or `graph`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.as_str()
     }
 }
 
@@ -125,7 +128,7 @@ impl CatalogError {
     /// The stable word for the kind of the first problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.problems.first().map_or("catalog", |problem| problem.kind.as_str())
+        self.problems.first().map_or("catalog", CatalogProblem::code)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{CallId, JsonText, Origin, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{CallId, JsonText, Origin, Outcome, RecordedRepair, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
@@ -35,8 +35,7 @@ impl fmt::Debug for HydrationResult {
 
 /// The stage at which hydration stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FailedStage {
+pub(crate) enum FailedStage {
     /// No tool of this name, or not in this run.
     Resolve,
     /// Not one JSON object within the limits.
@@ -51,8 +50,7 @@ pub enum FailedStage {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HydrationError {
-    /// The stage that failed.
-    pub stage: FailedStage,
+    pub(crate) stage: FailedStage,
     /// The outcome that the call will have.
     pub outcome: Outcome,
     /// A sentence, where the outcome's own is not enough.
@@ -66,6 +64,17 @@ pub struct HydrationError {
 }
 
 impl HydrationError {
+    /// Returns the stage that failed: `resolve`, `parse`, `validate` or `instantiate`.
+    #[must_use]
+    pub const fn stage(&self) -> &'static str {
+        match self.stage {
+            FailedStage::Resolve => "resolve",
+            FailedStage::Parse => "parse",
+            FailedStage::Validate => "validate",
+            FailedStage::Instantiate => "instantiate",
+        }
+    }
+
     #[cold]
     pub(super) fn parse(outcome: Outcome, message: String) -> Self {
         Self {
@@ -165,8 +174,8 @@ pub struct Provenance {
     pub validated: Option<Arc<str>>,
     /// The validator that checked them.
     pub validator: Option<ValidatorUse>,
-    /// The repair that changed them.
-    pub repair: Option<RepairUse>,
+    /// The repair that changed them. Its digests are plain hashes, without a key.
+    pub repair: Option<RecordedRepair>,
 }
 
 impl Provenance {
@@ -207,15 +216,21 @@ pub struct ValidatorUse {
     pub name: Arc<str>,
     /// Its version.
     pub version: Arc<str>,
-    /// When the schema was compiled.
-    pub mode: ValidatorMode,
+    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done so
+    /// ahead of any call.
+    pub is_lazy: bool,
     /// Its duration, including the compilation of the schema if this was the tool's first call in lazy mode.
     pub took: Duration,
 }
 
 impl ValidatorUse {
     pub(super) fn new(compiled: &CompiledCatalog, mode: ValidatorMode, took: Duration) -> Self {
-        Self { name: Arc::clone(&compiled.name), version: Arc::clone(&compiled.version), mode, took }
+        Self {
+            name: Arc::clone(&compiled.name),
+            version: Arc::clone(&compiled.version),
+            is_lazy: mode == ValidatorMode::Lazy,
+            took,
+        }
     }
 
     /// Name and version, as records have them.

@@ -100,7 +100,18 @@ const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A server of a runner's tools. Cheap to clone; all clones are the same server.
 ///
-/// Made by [`McpServer::builder`]. The [module](self) has an example.
+/// Made by [`McpServer::builder`].
+///
+/// ```no_run
+/// use tool_runtime::mcp::serve::{McpServer, McpServerError, Peer};
+/// use tool_runtime::{RunOptions, ToolRunner};
+///
+/// /// Serves a runner's tools to the program that started this one.
+/// async fn serve(runner: ToolRunner) -> Result<(), McpServerError> {
+///     let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("ada"))).build()?;
+///     server.stdio().await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct McpServer(Arc<Served>);
 

@@ -28,7 +28,5 @@ mod tasks;
 mod tool;
 
 pub use config::RemoteServer;
-pub use definition::Rejection;
-pub use error::SourceError;
 pub use servers::ToolSource;
 pub use tool::{McpTool, McpToolState};

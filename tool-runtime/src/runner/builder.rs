@@ -27,6 +27,23 @@ use crate::store::{Clock, MemoryStore, Store, StoreClock, SystemClock, Timed};
 use crate::tool::is_discovered;
 
 /// Collects the parts of a runner, most of which have a default. Made by [`ToolRunner::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use tool_runtime::store::MemoryStore;
+/// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all())
+///     .store(MemoryStore::new())
+///     .approval_ttl(Duration::from_secs(3600))
+///     .build()?;
+///
+/// // A policy that names an unknown tool is an error when the runner is built, not at the first call.
+/// let misspelt = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::allow(["games__rol"])).build();
+/// assert!(misspelt.is_err());
+/// # drop(runner);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct RunnerBuilder {
     catalog: Arc<ToolCatalog>,

@@ -26,6 +26,7 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Decider, DecisionError, Event, EventSink, RunFields, RunSummary, Violation};
 use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
 use crate::contain::discard;
+use crate::error::ParseError;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
 use crate::policy::{Allowance, BudgetExceeded, Decided, LoopGuard, PolicyContext, RunPolicy, Spend, Spending};
@@ -34,7 +35,6 @@ use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::Contained;
 use crate::runner::report::failure::Failure;
 use crate::runner::run::listener::Listener;
-use crate::runner::run::problem::RunProblem;
 use crate::runner::run::state::{Remembered, RunState};
 use crate::runner::shared::Shared;
 use crate::runner::waiting::decision_lock::DecisionLocks;
@@ -82,7 +82,7 @@ struct RunInner {
     fields: Arc<RunFields>,
     view: Arc<CatalogView>,
     policy: RunPolicy,
-    problems: Vec<RunProblem>,
+    problems: Vec<ParseError>,
     events: Option<Contained<dyn EventSink>>,
     spending: Spending,
     accounts: Accounts,
@@ -121,7 +121,7 @@ impl Run {
             options,
             shared,
         }));
-        run.problems().iter().for_each(|problem| problem.log(run.id()));
+        run.problems().iter().for_each(|problem| problem::log(problem, run.id()));
         run
     }
 
@@ -140,7 +140,7 @@ impl Run {
     /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
     /// one without; each was logged when the run started.
     #[must_use]
-    pub fn problems(&self) -> &[RunProblem] {
+    pub fn problems(&self) -> &[ParseError] {
         &self.0.problems
     }
 

@@ -31,14 +31,13 @@ const MOST_RACES: usize = 64;
 /// The end of a run's chain when an anchor was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct AnchoredHead {
+pub(crate) struct AnchoredHead {
     /// The run.
-    pub run_id: Arc<str>,
+    pub(crate) run_id: Arc<str>,
     /// The place of its last record.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
     /// The hash of its last record.
-    pub hash: Hash,
+    pub(crate) hash: Hash,
 }
 
 /// The heads of the chains of runs, in the chain of all anchors.
@@ -55,8 +54,7 @@ pub struct Anchor {
     pub at: Timestamp,
     /// The position of the last record that was read for it.
     pub position: u64,
-    /// The heads of the runs that got records since the previous anchor.
-    pub heads: Vec<AnchoredHead>,
+    pub(crate) heads: Vec<AnchoredHead>,
     /// The hash of the anchor before it; zeros for the first.
     pub previous: Hash,
     /// SHA-256 over the canonical JSON of all other members.
@@ -71,6 +69,12 @@ impl Anchor {
         Ok(anchor)
     }
 
+    /// Returns the heads of the runs that got records since the previous anchor: the run, the place of its last record,
+    /// and the hash of that record.
+    pub fn heads(&self) -> impl Iterator<Item = (&Arc<str>, u64, Hash)> {
+        self.heads.iter().map(|head| (&head.run_id, head.sequence, head.hash))
+    }
+
     /// Whether the hash matches all other members.
     pub(super) fn is_whole(&self) -> bool {
         self.computed().is_ok_and(|hash| hash == self.hash)
@@ -82,58 +86,61 @@ impl Anchor {
     }
 }
 
-/// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new records.
-/// `made` receives each anchor once it is stored.
-///
-/// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process
-/// or in several. Records after the last anchor can be cut off without a trace, so a shorter interval protects more of
-/// them.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, anchor};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let store = MemoryStore::new();
-/// let mut exported = Vec::new();
-/// let count = anchor(&store, |anchor| exported.extend(serde_json::to_string(anchor))).await?;
-/// assert_eq!((count, exported.len()), (0, 0), "nothing was recorded");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// The store cannot be reached, its contents cannot be read, or other processes anchor in an endless loop
-/// ([`StoreError::Busy`]). Anchors made before the error stay.
-pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {
-    let mut count = 0;
-    'race: for _ in 0..MOST_RACES {
-        let mut window = Window::read(store).await?;
-        loop {
-            let filter = RecordFilter { after: window.after, limit: Some(PAGE), ..RecordFilter::default() };
-            let page = store.records(&filter).await?;
-            let Some(end) = page.last().map(|last| last.position) else { return Ok(count) };
-            // The records of a run come in order, so the last one collected is its head.
-            let heads: BTreeMap<_, _> =
-                page.iter().map(|sealed| (sealed.record.run_id(), (sealed.sequence, sealed.hash))).collect();
-            let heads = heads.into_iter().map(|(run, (sequence, hash))| AnchoredHead {
-                run_id: Arc::clone(run),
-                sequence,
-                hash,
-            });
-            let heads: Vec<_> = heads.filter(|head| window.is_new(head)).collect();
-            window.after = end;
-            if heads.is_empty() {
-                continue;
+impl dyn Store + '_ {
+    /// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new records.
+    /// `made` receives each anchor once it is stored.
+    ///
+    /// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process
+    /// or in several. Records after the last anchor can be cut off without a trace, so a shorter interval protects more of
+    /// them.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let mut exported = Vec::new();
+    /// let count = store.anchor(|anchor| exported.extend(serde_json::to_string(anchor))).await?;
+    /// assert_eq!((count, exported.len()), (0, 0), "nothing was recorded");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached, its contents cannot be read, or other processes anchor in an endless loop
+    /// ([`StoreError::Busy`]). Anchors made before the error stay.
+    pub async fn anchor(&self, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {
+        let mut count = 0;
+        'race: for _ in 0..MOST_RACES {
+            let mut window = Window::read(self).await?;
+            loop {
+                let filter = RecordFilter { after: window.after, limit: Some(PAGE), ..RecordFilter::default() };
+                let page = self.records(&filter).await?;
+                let Some(end) = page.last().map(|last| last.position) else { return Ok(count) };
+                // The records of a run come in order, so the last one collected is its head.
+                let heads: BTreeMap<_, _> =
+                    page.iter().map(|sealed| (sealed.record.run_id(), (sealed.sequence, sealed.hash))).collect();
+                let heads = heads.into_iter().map(|(run, (sequence, hash))| AnchoredHead {
+                    run_id: Arc::clone(run),
+                    sequence,
+                    hash,
+                });
+                let heads: Vec<_> = heads.filter(|head| window.is_new(head)).collect();
+                window.after = end;
+                if heads.is_empty() {
+                    continue;
+                }
+                let Some(anchor) = write(self, window.last.clone(), end, heads).await? else { continue 'race };
+                made(&anchor);
+                count += 1;
+                window.add(&anchor);
+                window.last = Some(anchor);
             }
-            let Some(anchor) = write(store, window.last.clone(), end, heads).await? else { continue 'race };
-            made(&anchor);
-            count += 1;
-            window.add(&anchor);
-            window.last = Some(anchor);
         }
+        Err(StoreError::Busy)
     }
-    Err(StoreError::Busy)
 }
 
 /// The recent anchors' state: how far records are anchored, and by which heads.

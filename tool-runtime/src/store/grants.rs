@@ -41,7 +41,7 @@ pub struct StoredGrant {
     /// The principal of the run. Only the scope [`GrantScope::Tenant`] includes runs of other principals.
     pub principal: Option<Arc<str>>,
     /// The caller of the reviewed call.
-    pub caller: GrantCaller,
+    pub(crate) caller: GrantCaller,
     /// The labels that the run had when the call was reviewed.
     pub labels: Vec<Arc<str>>,
     /// The decision. Never [`Verdict::RequireApproval`].
@@ -75,8 +75,7 @@ pub enum GrantScope {
 /// The caller whose calls an allowance covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum GrantCaller {
+pub(crate) enum GrantCaller {
     /// The agent loop or the application.
     Direct,
     /// The graph of this name.
@@ -119,6 +118,16 @@ pub(crate) struct Asked<'a> {
 }
 
 impl StoredGrant {
+    /// Returns the name of the graph whose calls it covers; `None` if it covers calls of the agent loop and the
+    /// application.
+    #[must_use]
+    pub fn graph(&self) -> Option<&str> {
+        match &self.caller {
+            GrantCaller::Direct => None,
+            GrantCaller::Graph(name) => Some(name),
+        }
+    }
+
     /// Returns the grants of a tenant that are in force, oldest first.
     ///
     /// # Errors

@@ -21,6 +21,21 @@ use crate::store::{
 ///
 /// Records are sealed when they are first read, not when they are appended: a hash costs more than a small tool. The
 /// chain of a run continues as long as one of its records is present.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).store(store.clone()).build()?;
+/// runner.run(RunOptions::new().run_id("run-1")).exec(ToolCall::text("call_1", "games__roll", "{}")).await;
+/// let records = store.calls(&RecordFilter::run("run-1")).await?;
+/// assert_eq!(records[0].outcome.code(), "unavailable");
+/// # Ok(()) })
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 

@@ -4,29 +4,43 @@ use crate::store::{Query, Store, StoreError, StoredDocument};
 
 /// The documents that a query lists, page by page. [`pages`] makes it.
 #[derive(Debug)]
-pub struct Pages<'s, S: ?Sized> {
+pub(crate) struct Pages<'s, S: ?Sized> {
     store: &'s S,
     rest: Rest,
 }
 
+impl Query {
+    /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end. A
+    /// page has [`limit`](Self::limit) documents at most.
+    ///
+    /// ```
+    /// use tool_runtime::store::{DocumentKind, MemoryStore, Query};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store = MemoryStore::new();
+    /// let mut grants = Query::new(DocumentKind::Grant);
+    /// while let Some(page) = grants.next_page(&store).await? {
+    ///     for grant in page.iter().filter_map(|document| document.as_grant()) {
+    ///         println!("{}", grant.id);
+    ///     }
+    /// }
+    /// # Ok::<(), tool_runtime::store::StoreError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its contents cannot be read. The next call requests the same page again.
+    pub async fn next_page<S: Store + ?Sized>(&mut self, store: &S) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let page = store.list(self).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.after = last.position;
+        Ok(Some(page))
+    }
+}
+
 /// Pages through the documents that a query lists, oldest first, with [`Query::limit`] documents a page.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, Query, DocumentKind, pages};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let store = MemoryStore::new();
-/// let mut grants = pages(&store, Query::new(DocumentKind::Grant));
-/// while let Some(page) = grants.next().await? {
-///     for grant in page.iter().filter_map(|document| document.as_grant()) {
-///         println!("{}", grant.id);
-///     }
-/// }
-/// # Ok::<(), tool_runtime::store::StoreError>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub const fn pages<S: Store + ?Sized>(store: &S, query: Query) -> Pages<'_, S> {
+pub(crate) const fn pages<S: Store + ?Sized>(store: &S, query: Query) -> Pages<'_, S> {
     Pages { store, rest: Rest::of(query) }
 }
 
@@ -35,7 +49,7 @@ impl<S: Store + ?Sized> Pages<'_, S> {
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read. The next call requests the same page again.
-    pub async fn next(&mut self) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let Some(query) = self.rest.query() else { return Ok(None) };
         let page = self.store.list(query).await?;
         Ok(self.rest.after(page))

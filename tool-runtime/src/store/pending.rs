@@ -28,8 +28,7 @@ pub struct PendingCall {
     pub tool: ToolName,
     /// The definition that the model saw.
     pub definition_hash: Hash,
-    /// The exact arguments that the tool would receive.
-    pub arguments: FrozenArguments,
+    pub(crate) arguments: FrozenArguments,
     /// SHA-256 of the frozen arguments. A decision is bound to it; it never appears in a record.
     pub argument_digest: Hash,
     /// The digest of the frozen arguments for records and lists. `None` if the call was suspended before digests had
@@ -90,6 +89,13 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
+    /// Returns the exact arguments that the tool would receive, as canonical JSON text, which keeps every digit. They can
+    /// be sensitive.
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        self.arguments.as_str()
+    }
+
     /// The version of the document that this library writes, and the only one that it reads.
     pub const VERSION: u32 = 1;
 
@@ -150,18 +156,15 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 /// Frozen arguments as canonical JSON text, which keeps every digit. `Debug` is blank, because they can be sensitive.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct FrozenArguments(Arc<str>);
+pub(crate) struct FrozenArguments(Arc<str>);
 
 impl FrozenArguments {
     /// Wraps canonical text.
-    #[must_use]
-    pub fn new(canonical: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn new(canonical: impl Into<Arc<str>>) -> Self {
         Self(canonical.into())
     }
 
-    /// Returns the text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

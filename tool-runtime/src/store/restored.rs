@@ -32,71 +32,78 @@ struct Expected {
     found: u64,
 }
 
-/// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
-/// behind: no worker continues it before [`release_run`]. Call it before workers start.
-///
-/// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query the
-/// model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no anchor
-/// cannot be found, so a shorter interval between anchors finds more of them.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, anchor, hold_back};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let store = MemoryStore::new();
-/// let mut exported = Vec::new();
-/// anchor(&store, |anchor| exported.push(anchor.clone())).await?;
-/// assert!(hold_back(&store, &exported).await?.is_empty(), "nothing is behind");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its documents
-/// cannot be read. Runs that were held back before the error stay held back.
-pub async fn hold_back(store: &dyn Store, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
-    let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
-    for anchor in anchors {
-        if !anchor.is_whole() {
-            return Err(StoreError::Corrupt(format!("anchor {} was changed after it was made", anchor.number).into()));
-        }
-        for head in &anchor.heads {
-            let entry = expected.entry(Arc::clone(&head.run_id));
-            let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
-            // A run can be in several anchors; its last head decides.
-            if head.sequence >= last.sequence {
-                (last.sequence, last.hash) = (head.sequence, head.hash);
+impl dyn Store + '_ {
+    /// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
+    /// behind: no worker continues it before [`release_run`](Self::release_run). Call it before workers start.
+    ///
+    /// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query the
+    /// model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no anchor
+    /// cannot be found, so a shorter interval between anchors finds more of them.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let mut exported = Vec::new();
+    /// store.anchor(|anchor| exported.push(anchor.clone())).await?;
+    /// assert!(store.hold_back(&exported).await?.is_empty(), "nothing is behind");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its documents
+    /// cannot be read. Runs that were held back before the error stay held back.
+    pub async fn hold_back(&self, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
+        let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
+        for anchor in anchors {
+            if !anchor.is_whole() {
+                return Err(StoreError::Corrupt(
+                    format!("anchor {} was changed after it was made", anchor.number).into(),
+                ));
+            }
+            for head in &anchor.heads {
+                let entry = expected.entry(Arc::clone(&head.run_id));
+                let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
+                // A run can be in several anchors; its last head decides.
+                if head.sequence >= last.sequence {
+                    (last.sequence, last.hash) = (head.sequence, head.hash);
+                }
             }
         }
-    }
-    let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
-    loop {
-        let page = store.records(&filter).await?;
-        for sealed in &page {
-            if let Some(expected) = expected.get_mut(&**sealed.record.run_id()) {
-                expected.found += 1;
-                expected.is_there |= sealed.sequence == expected.sequence && sealed.hash == expected.hash;
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
+        loop {
+            let page = self.records(&filter).await?;
+            for sealed in &page {
+                if let Some(expected) = expected.get_mut(&**sealed.record.run_id()) {
+                    expected.found += 1;
+                    expected.is_there |= sealed.sequence == expected.sequence && sealed.hash == expected.hash;
+                }
             }
+            let Some(last) = page.last() else { break };
+            filter.after = last.position;
         }
-        let Some(last) = page.last() else { break };
-        filter.after = last.position;
+        let mut behind = Vec::new();
+        for (run_id, Expected { sequence, found, .. }) in
+            expected.into_iter().filter(|(_, expected)| !expected.is_there)
+        {
+            let held_back = mark(self, &run_id, true).await?;
+            behind.push(RunBehind { run_id, anchored: sequence + 1, found, held_back });
+        }
+        Ok(behind)
     }
-    let mut behind = Vec::new();
-    for (run_id, Expected { sequence, found, .. }) in expected.into_iter().filter(|(_, expected)| !expected.is_there) {
-        let held_back = mark(store, &run_id, true).await?;
-        behind.push(RunBehind { run_id, anchored: sequence + 1, found, held_back });
-    }
-    Ok(behind)
-}
 
-/// Lets workers continue a run that [`hold_back`] held back, once a person has checked its effects since the backup.
-/// Returns whether the store has the run.
-///
-/// # Errors
-/// The store cannot be reached, or its documents cannot be read.
-pub async fn release_run(store: &dyn Store, run_id: &str) -> Result<bool, StoreError> {
-    mark(store, run_id, false).await
+    /// Lets workers continue a run that [`hold_back`](Self::hold_back) held back, once a person has checked its effects since the backup.
+    /// Returns whether the store has the run.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn release_run(&self, run_id: &str) -> Result<bool, StoreError> {
+        mark(self, run_id, false).await
+    }
 }
 
 async fn mark(store: &dyn Store, run_id: &str, held_back: bool) -> Result<bool, StoreError> {

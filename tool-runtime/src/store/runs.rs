@@ -99,7 +99,7 @@ impl StoredRun {
     }
 
     /// Whether the store was restored from a backup that lacks records of the run. No worker takes it until
-    /// [`release_run`](crate::store::release_run).
+    /// [`release_run`](trait@crate::store::Store#method.release_run).
     #[must_use]
     pub const fn is_held_back(&self) -> bool {
         self.held_back

@@ -1,4 +1,4 @@
-//! [`sweep`]: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
+//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
 //! had.
 
 use std::sync::Arc;
@@ -40,52 +40,56 @@ pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -
     Ok(closed)
 }
 
-/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
-/// would have expired a week ago. Returns how many it removed.
-///
-/// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
-/// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
-/// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has
-/// the tool. A run whose conversation the store keeps becomes due instead, so that the worker that takes it lets the
-/// tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that restores its
-/// runs itself must do so before their leases end, or before it calls this.
-/// [`unfinished_calls`](crate::store::unfinished_calls) lists the calls that are still open.
-///
-/// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process or
-/// in several. It removes up to 64 documents in a transaction and checks each again there. Everything else stays:
-/// records and anchors are the history, calls of the ledger must not begin again, and suspended calls and runs belong
-/// to their owners.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, sweep};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let removed = sweep(&MemoryStore::new()).await?;
-/// assert_eq!(removed, 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
-pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
-    let now = store.now().await?;
-    close_deserted(store, |_| true).await?;
-    // Documents of these kinds are due from the moment at which they lose their meaning.
-    let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
-    let mut removed = 0;
-    for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
-        let mut pages = pages(store, Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
-        while let Some(page) = pages.next().await? {
-            let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
-            let named = keys.clone();
-            let (change, returned) = returning(move |transaction| forget(transaction, &named));
-            store.update(keys, change).await?;
-            removed += returned()?;
+impl dyn Store + '_ {
+    /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
+    /// would have expired a week ago. Returns how many it removed.
+    ///
+    /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
+    /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
+    /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has
+    /// the tool. A run whose conversation the store keeps becomes due instead, so that the worker that takes it lets the
+    /// tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that restores its
+    /// runs itself must do so before their leases end, or before it calls this.
+    /// [`unfinished_calls`](Self::unfinished_calls) lists the calls that are still open.
+    ///
+    /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process or
+    /// in several. It removes up to 64 documents in a transaction and checks each again there. Everything else stays:
+    /// records and anchors are the history, calls of the ledger must not begin again, and suspended calls and runs belong
+    /// to their owners.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let removed = store.sweep().await?;
+    /// assert_eq!(removed, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
+    pub async fn sweep(&self) -> Result<u64, StoreError> {
+        let now = self.now().await?;
+        close_deserted(self, |_| true).await?;
+        // Documents of these kinds are due from the moment at which they lose their meaning.
+        let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+        let mut removed = 0;
+        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
+            let mut pages = pages(self, Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
+            while let Some(page) = pages.next().await? {
+                let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
+                let named = keys.clone();
+                let (change, returned) = returning(move |transaction| forget(transaction, &named));
+                self.update(keys, change).await?;
+                removed += returned()?;
+            }
         }
+        Ok(removed)
     }
-    Ok(removed)
 }
 
 /// Removes the documents among `keys` that lost their meaning long enough ago. Returns how many.

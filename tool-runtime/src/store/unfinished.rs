@@ -1,4 +1,4 @@
-//! [`unfinished_calls`]: the calls that began and have not ended.
+//! [`UnfinishedCall`]: the calls that began and have not ended.
 
 use std::sync::Arc;
 
@@ -32,50 +32,54 @@ pub struct UnfinishedCall {
     pub is_abandoned: bool,
 }
 
-/// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
-/// times of arrival and limit apply. A suspended call has not begun.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, RecordFilter, unfinished_calls};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let open = unfinished_calls(&MemoryStore::new(), &RecordFilter::run("run-1")).await?;
-/// assert!(open.is_empty());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// The store cannot be reached, or its documents cannot be read.
-pub async fn unfinished_calls(store: &dyn Store, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
-    let now = store.now().await?;
-    // Only calls that have not ended have a due time, so this query finds just those.
-    let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
-    let mut pages = pages(store, query);
-    let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
-    while let Some(page) = pages.next().await? {
-        let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
-            Document::Call(entry) => Some(entry),
-            _ => None,
-        });
-        for entry in open {
-            let Some(record) = entry.unseen().filter(|record| filter.matches_call(record)) else { continue };
-            if found.len() >= most {
-                return Ok(found);
-            }
-            found.push(UnfinishedCall {
-                call_id: record.tool_call_id.clone(),
-                tool: Arc::clone(&record.name),
-                run_id: Arc::clone(&record.run_id),
-                principal: record.principal.clone(),
-                tenant: record.tenant.clone(),
-                since: record.started_at,
-                owner: Arc::clone(&entry.owner),
-                until: entry.until,
-                is_abandoned: entry.until <= now,
+impl dyn Store + '_ {
+    /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
+    /// times of arrival and limit apply. A suspended call has not begun.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let open = store.unfinished_calls(&RecordFilter::run("run-1")).await?;
+    /// assert!(open.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn unfinished_calls(&self, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
+        let now = self.now().await?;
+        // Only calls that have not ended have a due time, so this query finds just those.
+        let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
+        let mut pages = pages(self, query);
+        let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
+        while let Some(page) = pages.next().await? {
+            let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
+                Document::Call(entry) => Some(entry),
+                _ => None,
             });
+            for entry in open {
+                let Some(record) = entry.unseen().filter(|record| filter.matches_call(record)) else { continue };
+                if found.len() >= most {
+                    return Ok(found);
+                }
+                found.push(UnfinishedCall {
+                    call_id: record.tool_call_id.clone(),
+                    tool: Arc::clone(&record.name),
+                    run_id: Arc::clone(&record.run_id),
+                    principal: record.principal.clone(),
+                    tenant: record.tenant.clone(),
+                    since: record.started_at,
+                    owner: Arc::clone(&entry.owner),
+                    until: entry.until,
+                    is_abandoned: entry.until <= now,
+                });
+            }
         }
+        Ok(found)
     }
-    Ok(found)
 }

@@ -26,7 +26,7 @@ pub(crate) const GRAPH: ParseError =
     ParseError::new("name_reserved", "the namespace `graph` is reserved for graphs; make it with `agent::Graph::new`");
 pub(crate) const BUILT_IN: ParseError = ParseError::new(
     "name_reserved",
-    "the name `tools__search` is reserved for the tool that `runner::search_tools` makes; choose another one",
+    "the name `tools__search` is reserved for the tool that `DynamicTool::search_tools` makes; choose another one",
 );
 pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "name_discovered",

@@ -34,8 +34,7 @@ pub struct ToolSpec {
     pub effect: ToolEffect,
     /// The allowlist for outputs.
     pub redaction: Redaction,
-    /// Where the tool finishes.
-    pub execution: Execution,
+    pub(crate) execution: Execution,
     /// Words that policies and views may match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Arc<str>>,
@@ -98,6 +97,15 @@ impl fmt::Debug for Schema {
 impl Serialize for Schema {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl ToolSpec {
+    /// Whether a client finishes the calls of the tool: the server validates and prepares them, the client executes them
+    /// and sends the result back.
+    #[must_use]
+    pub fn is_client(&self) -> bool {
+        self.execution == Execution::Client
     }
 }
 

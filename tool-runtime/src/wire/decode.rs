@@ -24,7 +24,8 @@ use crate::wire::decode::turn::{Turn, Writer};
 pub use decoded::{CallStatus, Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;
-pub use wire_error::{ErrorCode, WireError, WireErrorKind};
+pub use wire_error::WireError;
+pub(crate) use wire_error::{ErrorCode, WireErrorKind};
 
 /// The part of reading a response that differs between formats: its frames.
 pub(crate) trait Dialect: Send {

@@ -48,7 +48,7 @@ impl Format {
     ///
     /// # Errors
     /// A tool's name or schema, or the choice, cannot be expressed in the format. With
-    /// [`OnUnsupported::LeaveOut`](crate::wire::OnUnsupported) such tools are reported in [`Encoded::losses`] instead.
+    /// [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported) such tools are reported in [`Encoded::losses`] instead.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
@@ -73,7 +73,7 @@ impl Format {
     ///
     /// Provider state of a turn in this format goes back unchanged and in its place, unless it came from
     /// another model than `model`; `None` keeps the data of every model. A call without a result is answered with
-    /// `outcome_unknown`; see [`repair`](crate::wire::history::repair).
+    /// `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
     #[must_use]
     pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
         encode::encode_messages(self, self.dialect(), history, model)

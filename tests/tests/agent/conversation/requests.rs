@@ -197,7 +197,7 @@ impl ModelClient for Panics {
             let _bomb = Bomb(self.0 == "drop");
             tokio::task::yield_now().await;
             self.at("poll");
-            Err(ModelError::new(ModelErrorKind::Timeout, "late"))
+            Err(ModelError::timeout("late"))
         })
     }
 }
@@ -321,7 +321,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     let script = [
         ScriptedTurn::call("a", "rig__fail", "{}"),
         ScriptedTurn::text("It failed."),
-        ScriptedTurn::fails(ModelErrorKind::Status(401)),
+        ScriptedTurn::fails(ModelError::refused(401, "scripted")),
     ];
     let rig = rig(script);
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();

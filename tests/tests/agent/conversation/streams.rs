@@ -296,7 +296,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     assert!(first.contains(&interrupt) && !first.contains("1234"), "{first}");
 
     let again = conversation.chat_reader().read_ag_ui(&body("r2", user.clone(), serde_json::json!([])));
-    assert_eq!(again.expect_err("unanswered").kind.code(), "chat_interrupts");
+    assert_eq!(again.expect_err("unanswered").code(), "chat_interrupts");
     let resume = serde_json::json!([{"interruptId": asked, "status": "resolved", "payload": {"approved": true}}]);
     let request = conversation.chat_reader().read_ag_ui(&body("r2", serde_json::json!([]), resume)).expect("a run");
     let second = conversation.ui_stream(Protocol::AgUi, "r2").for_run(&request.chat_id, "r2");

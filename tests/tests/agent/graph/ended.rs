@@ -7,7 +7,7 @@ use tool_runtime::store::ManualClock;
 #[tokio::test]
 async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {
     let cases: [(&str, Vec<ScriptedTurn>, &str); 3] = [
-        ("its model", vec![ScriptedTurn::fails(tool_runtime::agent::ModelErrorKind::Connect)], ""),
+        ("its model", vec![ScriptedTurn::fails(ModelError::connect("scripted"))], ""),
         ("its answers", vec![ScriptedTurn::text("CANARY"), ScriptedTurn::text("CANARY")], "invalid_answer"),
         ("nothing", vec![ScriptedTurn::text("")], ""),
     ];

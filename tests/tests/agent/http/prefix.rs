@@ -2,7 +2,6 @@
 
 use tool_runtime::agent::{Agent, SavedConversation};
 use tool_runtime::catalog::PickOptions;
-use tool_runtime::runner::search_tools;
 
 use super::*;
 
@@ -86,7 +85,8 @@ fn pieces(format: Format, body: &str) -> [String; 3] {
 async fn picked_tools_are_appended_and_nothing_before_them_changes() {
     let runner = || {
         let allowed = ["rig__double", "rig__fail", "rig__cursor", "tools__search"];
-        let catalog = tests::world::tools().dynamic(search_tools()).build().unwrap();
+        let search = tool_runtime::registration::DynamicTool::search_tools();
+        let catalog = tests::world::tools().dynamic(search).build().unwrap();
         ToolRunner::builder(catalog, ToolPolicy::allow(allowed)).build().unwrap()
     };
     for &format in Format::ALL {

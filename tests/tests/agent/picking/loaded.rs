@@ -2,7 +2,6 @@
 
 use tool_runtime::agent::{Agent, Conversation, Input, ModelTurn, ScriptedTurn};
 use tool_runtime::catalog::PickOptions;
-use tool_runtime::runner::search_tools;
 use tool_runtime::wire::{Message, RequestSettings, ToolChoice};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolEffect, ToolPolicy, ToolRunner};
 
@@ -131,7 +130,8 @@ fn the_name_of_the_search_is_its_own() {
     assert!(own.build().is_err_and(|error| error.to_string().contains("reserved")));
     let odd = ToolCatalog::builder().dynamic(tool("Tools__Search", "Finds tools of my own."));
     assert!(odd.build().is_err());
-    let catalog = ToolCatalog::builder().dynamic(search_tools()).build().unwrap();
+    let catalog =
+        ToolCatalog::builder().dynamic(tool_runtime::registration::DynamicTool::search_tools()).build().unwrap();
     assert_eq!(catalog.get(SEARCH).map(|spec| spec.effect), Some(ToolEffect::ReadOnly));
     assert!(ToolRunner::builder(catalog, ToolPolicy::allow([SEARCH])).build().is_ok());
 }

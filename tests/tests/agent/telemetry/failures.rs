@@ -70,7 +70,7 @@ impl ModelClient for Model {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        Err(ModelError::new(ModelErrorKind::Connect, format!("{CANARY}-detail")).with_source(chained()))
+        Err(ModelError::connect(format!("{CANARY}-detail")).with_source(chained()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A decision that comes twice is refused and recorded, wherever the call is known, and never without a bound.
 
-use tool_runtime::agent::{ClientAnswer, Delivery, Input, RunQueue};
+use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
 use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::store::DecisionRecord;
 
@@ -71,7 +71,7 @@ async fn a_queue_records_it_for_a_call_that_it_carried_out() {
     let question = asked(&suspended(&runner, ada()).await).await;
     let queue = RunQueue::new(&runner);
     let decide = || queue.decide("run-1", &question, ApprovalDecision::Approve, &DECIDER);
-    assert!(matches!(decide().await, Ok(Delivery::Done(_))));
+    assert!(matches!(decide().await, Ok(Some(_))));
     assert_eq!(decide().await.expect_err("it has ended").code(), "not_pending");
     assert_eq!(late(&store).await.len(), 1);
 }

@@ -164,7 +164,7 @@ async fn a_sensitive_argument_is_in_nothing_that_a_person_reads() {
     assert_eq!(lines, expected);
     assert_eq!(call.summary.as_deref(), Some("Books “a room” 2 times"));
     // What would run is in the document, and nowhere else.
-    assert!(call.arguments.as_str().contains("CANARY-1"));
+    assert!(call.arguments().contains("CANARY-1"));
     let mut document = serde_json::to_value(&call).expect("a document");
     document["arguments"] = Value::Null;
     let edited = ApprovalDecision::ApproveEdited(r#"{"what":"a hall","code":"CANARY-2"}"#.to_owned());

@@ -5,7 +5,7 @@ use tests::Shown as _;
 
 use tool_runtime::call::DecisionError;
 use tool_runtime::runner::{Grant, GrantError};
-use tool_runtime::store::{Clock, DecisionKind, GrantCaller, GrantScope, Key, ManualClock, PendingFilter};
+use tool_runtime::store::{Clock, DecisionKind, GrantScope, Key, ManualClock, PendingFilter};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
@@ -220,11 +220,11 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     let rig = rig();
     let given = Grant::allow(GrantScope::Tenant).uses(9).expires_in(WEEK);
     let grant = remembered(&rig, given.clone()).await.expect("a grant");
-    assert_eq!(grant.caller, GrantCaller::Direct);
+    assert_eq!(grant.graph(), None);
     let helper = rig.runner.run(conversation().run_id("run-2").caller(graph("helper")));
     assert_eq!(posts(&helper, "a", "ada", 1).await, Outcome::ApprovalRequired);
     let grant = helper.remember_shown("a", given, &grace()).await.expect("a grant");
-    assert_eq!(grant.caller, GrantCaller::Graph("helper".into()));
+    assert_eq!(grant.graph(), Some("helper"));
     assert_eq!(posts(&helper, "b", "ada", 1).await, Outcome::Ok);
     assert!(rig.runner.revoke(&rig.runner.grants(Some("acme")).await.expect("grants")[0]).await.expect("a store"));
     let other = rig.runner.run(conversation().run_id("run-3").caller(graph("other")));

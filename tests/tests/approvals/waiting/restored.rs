@@ -162,7 +162,7 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     // A misspelt attribute decides nothing, and is said to.
     let misspelt = runner.run(ada().attribute("statsu", "suspended"));
     assert_eq!(
-        misspelt.problems().iter().map(tool_runtime::runner::RunProblem::code).collect::<Vec<_>>(),
+        misspelt.problems().iter().map(tool_runtime::error::ParseError::code).collect::<Vec<_>>(),
         ["unknown_attribute"]
     );
     assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);

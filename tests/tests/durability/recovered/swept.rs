@@ -4,12 +4,12 @@ use jiff::SignedDuration;
 use tests::Shown as _;
 use tool_runtime::ToolCall;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Clock as _, sweep, unfinished_calls};
+use tool_runtime::store::Clock as _;
 
 use super::*;
 
 async fn open(rig: &Rig) -> Vec<(String, bool)> {
-    let open = unfinished_calls(&*rig.store, &RecordFilter::default()).await.expect("a store");
+    let open = rig.dyn_store().unfinished_calls(&RecordFilter::default()).await.expect("a store");
     open.into_iter().map(|call| (call.call_id.to_string(), call.is_abandoned)).collect()
 }
 
@@ -32,15 +32,15 @@ fn a_call_of_no_run_is_closed_when_its_lease_is_over() {
     for tool in TOOLS {
         let rig = died(tool, Dies::After);
         runtime().block_on(async {
-            sweep(&*rig.store).await.expect("swept");
+            rig.dyn_store().sweep().await.expect("swept");
             rig.runner().sweep().await.expect("swept");
             assert_eq!(open(&rig).await, [("c".to_owned(), false)], "it may still run");
             rig.clock.advance(LEASE);
             assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
-            sweep(&*rig.store).await.expect("swept");
+            rig.dyn_store().sweep().await.expect("swept");
             assert_eq!(open(&rig).await.is_empty(), tool == "plain", "{tool}");
             rig.clock.advance(7 * 24 * 60 * 60 * Duration::from_secs(1));
-            sweep(&*rig.store).await.expect("swept");
+            rig.dyn_store().sweep().await.expect("swept");
             assert!(open(&rig).await.is_empty());
         });
         assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None), "{tool}");
@@ -146,7 +146,7 @@ fn an_approved_call_of_no_run_is_reconciled_or_repeated() {
 fn an_approved_call_is_left_where_its_tool_is_not() {
     let rig = deserted("keyed", Dies::After);
     rig.later(async {
-        sweep(&*rig.store).await.expect("swept");
+        rig.dyn_store().sweep().await.expect("swept");
         assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
         rig.runner().sweep().await.expect("swept");
     });
@@ -166,7 +166,7 @@ fn a_call_of_a_run_in_the_queue_is_left_to_a_worker() {
         rig.dies(async move { drop(worker.run(std::future::pending()).await) });
         rig.later(async {
             rig.runner().sweep().await.expect("swept");
-            sweep(&*rig.store).await.expect("swept");
+            rig.dyn_store().sweep().await.expect("swept");
             assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
             rig.worked().await;
         });

@@ -94,7 +94,7 @@ async fn what_is_approved_is_canonical_and_trimmed() {
     let rig = rig(wide());
     rig.exec("c", "written__keep", r#"{ "note_id": " n1 " }"#).await;
     let pending = rig.store.pending_calls(&tool_runtime::store::PendingFilter::default()).await.expect("it reads");
-    assert_eq!(pending[0].arguments.as_str(), r#"{"note_id":"n1"}"#);
+    assert_eq!(pending[0].arguments(), r#"{"note_id":"n1"}"#);
     assert_eq!(pending[0].shown_arguments.get(), r#"{"note_id":"n1"}"#);
     rig.run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(shown(&rig.records().await[0].arguments), r#"{"note_id":"n1"}"#);
@@ -124,11 +124,8 @@ async fn a_record_names_what_was_read_differently() {
         rig.exec(id, name, written).await;
         let records = rig.records().await;
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
-        let found: Vec<_> = record
-            .changes
-            .iter()
-            .map(|one| format!("{} {}", one.kind.as_str(), one.pointer).trim().to_owned())
-            .collect();
+        let found: Vec<_> =
+            record.changes.iter().map(|one| format!("{} {}", one.kind(), one.pointer).trim().to_owned()).collect();
         assert_eq!(found, expected, "{id}");
         let document = serde_json::to_value(record).expect("JSON");
         assert!(!document.to_string().contains("canary"), "{document}");

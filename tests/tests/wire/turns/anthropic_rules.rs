@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::ResultMessage;
-use tool_runtime::wire::{DecodeOptions, Finish, Format, Message, WireErrorKind};
+use tool_runtime::wire::{DecodeOptions, Finish, Format, Message};
 
 use super::anthropic::{CUTS, history, message, sent, stream, whole};
 use super::{body, losses};
@@ -200,7 +200,7 @@ fn what_another_model_sealed_is_left_out() {
 fn bad_blocks_are_refused() {
     let start = r#"{"type":"message_start","message":{"id":"m","content":[]}}"#;
     let kind = |body: &str| {
-        let errors = CUTS.map(|cut| decode(Format::Anthropic, body.as_bytes(), cut).error.map(|error| error.kind));
+        let errors = CUTS.map(|cut| decode(Format::Anthropic, body.as_bytes(), cut).error.map(|error| error.code()));
         assert!(errors.iter().all(|error| *error == errors[0]));
         errors[0]
     };
@@ -208,9 +208,9 @@ fn bad_blocks_are_refused() {
         let event = format!(
             "data: {start}\n\ndata: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{block}}}\n\n"
         );
-        assert_eq!(kind(&event), Some(WireErrorKind::ProtocolViolation), "{block}");
+        assert_eq!(kind(&event), Some("protocol_violation"), "{block}");
         let body = format!(r#"{{"type":"message","content":[{block}],"stop_reason":"end_turn"}}"#);
-        assert_eq!(kind(&body), Some(WireErrorKind::ProtocolViolation), "{block}");
+        assert_eq!(kind(&body), Some("protocol_violation"), "{block}");
     }
     // Indexes may leave gaps, but a second call under one index could be the first one again.
     let used = |id: &str, index: i64| json!({ "type": "content_block_start", "index": index, "content_block": { "type": "tool_use", "id": id, "name": "a", "input": {} } });
@@ -218,14 +218,14 @@ fn bad_blocks_are_refused() {
     let begin: Value = serde_json::from_str(start).unwrap();
     let reason = json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } });
     let twice = stream(&[begin.clone(), used("t", 7), used("u", 7), reason.clone()]);
-    assert_eq!(kind(&twice), Some(WireErrorKind::ProtocolViolation));
+    assert_eq!(kind(&twice), Some("protocol_violation"));
     assert_eq!(kind(&stream(&[begin.clone(), used("t", 7), ended, used("u", 7), used("v", -4), reason])), None);
     // The provider state was put together at the end of its block.
     let thinking = json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "thinking" } });
     let stop = json!({ "type": "content_block_stop", "index": 0 });
     let late =
         json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "signature_delta", "signature": "s" } });
-    assert_eq!(kind(&stream(&[begin, thinking, stop, late])), Some(WireErrorKind::ProtocolViolation));
+    assert_eq!(kind(&stream(&[begin, thinking, stop, late])), Some("protocol_violation"));
 }
 
 #[test]
@@ -246,6 +246,6 @@ fn what_is_carried_is_bounded() {
     for body in [whole(&json!([result]), "end_turn"), streamed] {
         let mut decoder = Format::Anthropic.decoder(DecodeOptions::default().with_max_frame_bytes(16 << 20));
         decoder.push(body.as_bytes());
-        assert_eq!(decoder.finish().error.unwrap().kind, WireErrorKind::LimitExceeded);
+        assert_eq!(decoder.finish().error.unwrap().code(), "limit_exceeded");
     }
 }

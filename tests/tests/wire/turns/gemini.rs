@@ -218,7 +218,7 @@ fn what_is_carried_is_bounded() {
         let mut decoder = Format::Gemini.decoder(options);
         stream.as_bytes().chunks(cut).for_each(|piece| drop(decoder.push(piece)));
         let error = decoder.finish().error.unwrap();
-        assert_eq!(error.kind, tool_runtime::wire::WireErrorKind::LimitExceeded);
+        assert_eq!(error.code(), "limit_exceeded");
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message, WireErrorKind};
+use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message};
 
 use super::{body, losses};
 
@@ -304,7 +304,7 @@ fn messages_are_never_empty_and_what_is_carried_is_bounded() {
     let sealed = json!([{ "type": "reasoning.encrypted", "data": "x".repeat(9 << 20) }]);
     let message = json!({ "role": "assistant", "tool_calls": [call()], "reasoning_details": sealed });
     let decoded = decode(FORMAT, &whole(&message), 1 << 16);
-    assert_eq!(decoded.error.as_ref().unwrap().kind, WireErrorKind::LimitExceeded);
+    assert_eq!(decoded.error.as_ref().unwrap().code(), "limit_exceeded");
     assert!(!decoded.calls[0].is_executable());
 }
 

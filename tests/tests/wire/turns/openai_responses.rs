@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message, WireErrorKind};
+use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
 use super::{body, losses};
 
@@ -283,7 +283,7 @@ fn items_that_wait_for_the_client_end_no_turn_well() {
         let decoded = decode(FORMAT, &completed(&json!([reasoning("rs_1"), item])), usize::MAX);
         assert!(!decoded.ended_well(), "{kind}");
         let error = decoded.error.as_ref().unwrap();
-        assert_eq!((error.kind, error.message.as_deref()), (WireErrorKind::UnsupportedItem, Some(kind)));
+        assert_eq!((error.code(), error.message.as_deref()), ("unsupported_item", Some(kind)));
         // Nobody answers the item, so it does not go back, and the reasoning before it does not either.
         assert_eq!(input(&[Message::user("Hi"), Message::Assistant(decoded.parts())]).as_array().unwrap().len(), 1);
     }
@@ -324,7 +324,7 @@ fn what_is_carried_is_bounded_and_ends_are_not_invented() {
     let mut large = reasoning("rs_1");
     large["encrypted_content"] = "x".repeat(9 << 20).into();
     let decoded = decode(FORMAT, &completed(&json!([large, function_call("fc_1", "call_1")])), 1 << 16);
-    assert_eq!(decoded.error.as_ref().unwrap().kind, WireErrorKind::LimitExceeded);
+    assert_eq!(decoded.error.as_ref().unwrap().code(), "limit_exceeded");
     assert!(!decoded.calls[0].is_executable());
 
     // Reasoning that began and never ended goes back to nobody.

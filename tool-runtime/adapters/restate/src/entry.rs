@@ -2,7 +2,7 @@
 
 use restate_sdk::errors::{HandlerError, TerminalError};
 use serde::{Deserialize, Serialize};
-use tool_runtime::agent::{ModelError, ModelErrorKind, StepError};
+use tool_runtime::agent::{ModelError, StepError};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
@@ -39,12 +39,8 @@ impl Entry {
 }
 
 /// Whether the same request may succeed later.
-const fn may_pass(error: &ModelError) -> bool {
-    match error.kind() {
-        ModelErrorKind::Connect | ModelErrorKind::Timeout => true,
-        ModelErrorKind::Status(status) => matches!(status, 408 | 429 | 500..),
-        _ => false,
-    }
+fn may_pass(error: &ModelError) -> bool {
+    matches!(error.code(), "model_unreachable" | "model_timeout") || matches!(error.status(), Some(408 | 429 | 500..))
 }
 
 /// Converts a store's error: terminal for damage and mistakes of the program, otherwise retried.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{ClientAnswer, Delivery, Input, QueueError, RunQueue};
+use tool_runtime::agent::{ClientAnswer, Input, QueueError, RunQueue};
 use tool_runtime::call::{CallId, DecisionError, Outcome, Question, RecordedViolation, ToolExecResult};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
 use tool_runtime::store::{
@@ -77,10 +77,10 @@ pub(super) async fn decide(
                 .code("not_shared"),
                 error => refused(id, error),
             })?;
-            (DecisionKind::ClientResult, Delivery::Posted)
+            (DecisionKind::ClientResult, None)
         }
     };
-    if let Delivery::Done(result) = delivery {
+    if let Some(result) = delivery {
         return done(cli, kind == DecisionKind::Denied, &result);
     }
     let look = Look { store: &*store, call, question, records: RecordFilter { after: seen, ..of_call } };

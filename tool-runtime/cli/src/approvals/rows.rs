@@ -138,7 +138,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     });
     if cli.settings.json {
         let mut row = Row::of(&found);
-        if unmask && let Ok(whole) = RawValue::from_string(call.arguments.as_str().to_owned()) {
+        if unmask && let Ok(whole) = RawValue::from_string(call.arguments().to_owned()) {
             row.arguments = Some(whole.into());
         }
         let (Asked { changes, names, .. }, labels) = (Asked::of(call), &*call.labels);

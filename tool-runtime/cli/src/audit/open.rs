@@ -1,6 +1,6 @@
 //! `audit open`: calls that began and have no record of their end.
 
-use tool_runtime::store::{RecordFilter, UnfinishedCall, unfinished_calls};
+use tool_runtime::store::{RecordFilter, UnfinishedCall};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -13,7 +13,7 @@ pub(super) async fn open(cli: &Cli<'_>, run: Option<String>) -> Result<Exit, Fai
     let party = |name: &Option<String>| name.as_deref().map(Into::into);
     let (principal, tenant) = (party(&named.principal), party(&named.tenant));
     let filter = RecordFilter { run_id: run.map(Into::into), principal, tenant, ..RecordFilter::default() };
-    let calls = unfinished_calls(&*super::store(cli).await?, &filter).await?;
+    let calls = super::store(cli).await?.unfinished_calls(&filter).await?;
     if cli.settings.json {
         for call in &calls {
             terminal::line(&json(call)?);

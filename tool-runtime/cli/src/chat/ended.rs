@@ -1,6 +1,6 @@
 //! The end of a turn, as an exit code and as a text.
 
-use tool_runtime::agent::{ModelErrorKind, StopReason, TurnOutcome};
+use tool_runtime::agent::{StopReason, TurnOutcome};
 use tool_runtime::call::Suspension;
 use tool_runtime::runner::{RestoreError, ResumeError};
 
@@ -28,7 +28,7 @@ pub(super) fn report(reason: &StopReason) {
     terminal::message(&format!("{} {reason}", terminal::tone(terminal::Tone::Bad, "error:")));
     if let StopReason::Model(error) = reason {
         terminal::message(&format!("  {}", terminal::safe(error.detail())));
-        if error.kind() == ModelErrorKind::Connect {
+        if error.code() == "model_unreachable" {
             terminal::note("  does the server run, and is the URL (`--model-url`) right?");
         }
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelErrorKind, ModelRequest};
+use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest};
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::wire::{Decoded, Format};
 
@@ -73,6 +73,6 @@ impl ModelClient for Offline {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        Err(ModelError::new(ModelErrorKind::Connect, "no model was named"))
+        Err(ModelError::connect("no model was named"))
     }
 }

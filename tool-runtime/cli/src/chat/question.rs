@@ -35,7 +35,7 @@ pub(super) async fn ask(
                 return Some(ApprovalDecision::Deny(reason));
             }
             "e" | "edit" => {
-                let edited = keyboard.edit("arguments: ", call.arguments.as_str()).await;
+                let edited = keyboard.edit("arguments: ", call.arguments()).await;
                 if let Some(text) = json(edited) {
                     return Some(ApprovalDecision::ApproveEdited(text));
                 }

@@ -141,7 +141,7 @@ impl HttpModelBuilder {
     ///
     /// # Errors
     /// A URL, header or certificate cannot be used, or the model's name cannot be a part of Gemini's URL. The kind is
-    /// [`ModelErrorKind::Encode`], and [`ModelError::detail`] names the value to correct.
+    /// `model_request_invalid`, and [`ModelError::detail`] names the value to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
         let settings = self.settings;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, OnUnsupported, event_error};
+use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, event_error};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -90,7 +90,7 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
 pub(super) fn options(settings: &Settings) -> EncodeOptions {
     EncodeOptions::default()
         .with_strict(settings.strict)
-        .with_on_unsupported(OnUnsupported::LeaveOut)
+        .with_leave_out_unsupported(true)
         .with_provider_limits(settings.provider_limits)
 }
 
@@ -170,9 +170,9 @@ pub(super) fn message(body: &str) -> String {
     // Gemini writes an array with one error in place of a stream.
     let read = read.map(|read| if let Value::Array(mut all) = read { all.pop().unwrap_or_default() } else { read });
     let error = read.map(|read| event_error(&read.to_string(), CodeIn::CodeOrType));
-    match error
-        .and_then(|error| error.message.filter(|message| !message.is_empty()).map(|message| (message, error.code)))
-    {
+    match error.and_then(|error| {
+        error.message.filter(|message| !message.is_empty()).map(|message| (message, error.provider_code))
+    }) {
         Some((message, Some(ErrorCode::Text(code)))) => format!("{message} ({code})"),
         Some((message, Some(ErrorCode::Number(code)))) => format!("{message} ({code})"),
         Some((message, None)) => message,

@@ -68,7 +68,7 @@ impl Hidden {
         decoded.provider_finish = decoded.provider_finish.map(|word| self.mask(word));
         decoded.error = decoded.error.map(|error| WireError {
             message: error.message.map(|text| self.mask(text)),
-            code: error.code.map(|code| match code {
+            provider_code: error.provider_code.map(|code| match code {
                 ErrorCode::Text(text) => ErrorCode::Text(self.mask(text)),
                 number @ ErrorCode::Number(_) => number,
             }),

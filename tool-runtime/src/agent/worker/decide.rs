@@ -11,34 +11,13 @@ use crate::call::{CallId, Decider, Question, ToolExecResult};
 use crate::runner::{ApprovalDecision, Grant, GrantError, ResumeError, Run, RunSnapshot};
 use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
 
-/// The delivery of a decision.
-///
-/// ```
-/// use tool_runtime::agent::Delivery;
-///
-/// fn tell(delivery: &Delivery) -> String {
-///     match delivery {
-///         Delivery::Posted => "The process that has the run carries it out.".to_owned(),
-///         Delivery::Done(result) => format!("The call ended as {}.", result.outcome()),
-///         _ => String::new(),
-///     }
-/// }
-/// assert!(tell(&Delivery::Posted).contains("carries it out"));
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Delivery {
-    /// The decision was posted to the run: the worker or the server that has the run, or takes it next, carries it out.
-    Posted,
-    /// The decision was carried out here, because no other process continues the run. The result can also be a mismatch
-    /// of the decision; the call then still waits.
-    Done(Box<ToolExecResult>),
-}
-
 impl RunQueue {
     /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
     /// carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)). The command
     /// line's `approvals` calls it.
+    ///
+    /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then still
+    /// waits. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it out.
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider is of another tenant
@@ -50,7 +29,7 @@ impl RunQueue {
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Delivery, QueueError> {
+    ) -> Result<Option<ToolExecResult>, QueueError> {
         let (run, stored) = match self.asking_run(run_id, question).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
@@ -62,11 +41,11 @@ impl RunQueue {
             Some(stored) if stored.is_driven() => Err(QueueError::Engine),
             Some(stored) => {
                 let input = Input::new().decide(question, decision, decider);
-                self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| Delivery::Posted)
+                self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
             }
             None => {
                 let result = Box::pin(run.resume(question, decision, decider)).await?;
-                Ok(Delivery::Done(Box::new(result)))
+                Ok(Some(result))
             }
         }
     }

@@ -223,7 +223,7 @@ pub enum QueueError {
     /// Another process, such as a worker, has the run.
     Held,
     /// Records of the run are missing since the store was restored from a backup, see
-    /// [`release_run`](crate::store::release_run).
+    /// [`release_run`](trait@crate::store::Store#method.release_run).
     HeldBack,
     /// An engine for durable execution drives the run: pass the decision to it.
     Engine,

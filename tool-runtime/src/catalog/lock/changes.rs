@@ -36,8 +36,7 @@ impl LockVerdict {
 /// The people who should look at a change, whatever its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LockMark {
+pub(crate) enum LockMark {
     /// A model, or the person who decides on calls, reads other words than before.
     Visible,
     /// The tool reaches further, shows more or is protected less, or the change cannot be judged: a person must look.
@@ -52,9 +51,8 @@ pub struct LockChange {
     pub pointer: String,
     /// The verdict by semantic versioning.
     pub verdict: LockVerdict,
-    /// The people who should look at it; `None` if it need not be looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark: Option<LockMark>,
+    pub(crate) mark: Option<LockMark>,
     /// The difference, before and after; at most a few hundred characters.
     pub message: String,
 }
@@ -68,6 +66,19 @@ impl LockChange {
     ) -> Self {
         Self { pointer: pointer.into(), verdict, mark: mark.into(), message: message.into() }
     }
+
+    /// Whether a model, or the person who decides on calls, reads other words than before.
+    #[must_use]
+    pub const fn is_visible(&self) -> bool {
+        matches!(self.mark, Some(LockMark::Visible))
+    }
+
+    /// Whether a person must look at it, whatever its verdict: the tool reaches further, shows more or is protected
+    /// less, or the change cannot be judged.
+    #[must_use]
+    pub const fn needs_review(&self) -> bool {
+        matches!(self.mark, Some(LockMark::Review))
+    }
 }
 
 /// All differences of one tool.
@@ -78,9 +89,9 @@ pub struct ToolChanges {
     pub name: String,
     /// The gravest verdict of all changes.
     pub verdict: LockVerdict,
-    /// Whether some change is marked [`LockMark::Visible`].
+    /// Whether some change [is visible](LockChange::is_visible).
     pub visible: bool,
-    /// Whether some change is marked [`LockMark::Review`].
+    /// Whether some change [needs a review](LockChange::needs_review).
     pub review: bool,
     /// The changes, the gravest first; at most 100.
     pub changes: Vec<LockChange>,

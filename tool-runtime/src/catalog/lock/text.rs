@@ -6,7 +6,8 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::catalog::lock::locked::Locked;
-use crate::catalog::lock::{LockError, MAX_BYTES, VERSION};
+use crate::catalog::lock::{MAX_BYTES, VERSION};
+use crate::error::ParseError;
 use crate::json::{Limits, MAX_DEPTH, Tree, canonical, parse_value};
 use crate::text::sentence;
 
@@ -65,28 +66,40 @@ fn pretty(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Entries, LockError> {
+pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
     if text.len() > MAX_BYTES {
-        return Err(LockError::TooLarge);
+        let message = format!("the lock is longer than {} MiB", MAX_BYTES >> 20);
+        return Err(ParseError::formatted("lock_too_large", message));
     }
     for (at, line) in text.lines().enumerate() {
         if let Some(mark) = MARKS.into_iter().find(|mark| line.starts_with(mark)) {
-            return Err(LockError::Merge { line: at + 1, mark });
+            let line = at + 1;
+            let message = format!(
+                "line {line} begins with `{mark}`, which a merge left; take either side, then write the lock anew"
+            );
+            return Err(ParseError::formatted("lock_merge", message));
         }
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let tree = parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH })
-        .map_err(|error| LockError::Malformed { line: error.line, message: error.to_string() })?;
-    let shape = |message: &str| LockError::Shape(message.to_owned());
+    let tree = parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH }).map_err(|error| {
+        let message = format!("{error}; restore the lock, or remove it and write it anew");
+        ParseError::formatted("lock_malformed", message)
+    })?;
+    let shape = |message: &str| ParseError::formatted("lock_shape", format!("this is not a lock: {message}"));
     let Tree::Object(members) = &tree else { return Err(shape("it is not an object")) };
     let member = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     match member("version").and_then(|version| version.to_value().as_u64()) {
         Some(VERSION) => {}
-        Some(found) => return Err(LockError::Version { found }),
+        Some(found) => {
+            let message = format!(
+                "the lock has version {found}, this library reads version {VERSION}; remove the lock and write it anew"
+            );
+            return Err(ParseError::formatted("lock_version", message));
+        }
         None => return Err(shape("`version` is missing, or is not a positive whole number")),
     }
     if let Some((name, _)) = members.iter().find(|(name, _)| !matches!(&**name, "tools" | "version")) {
-        return Err(LockError::Shape(format!("the member `{}` is not known", sentence(name, 64).escape_debug())));
+        return Err(shape(&format!("the member `{}` is not known", sentence(name, 64).escape_debug())));
     }
     let Some(Tree::Object(tools)) = member("tools") else {
         return Err(shape("`tools` is missing, or is not an object"));

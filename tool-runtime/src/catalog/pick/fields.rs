@@ -8,8 +8,7 @@ use crate::tool::{ToolSpec, is_discovered};
 /// A part of a definition that is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum PickField {
+pub(crate) enum PickField {
     /// The part of the name after the namespace.
     Name,
     /// The title and the description.

@@ -26,10 +26,25 @@ const MAX_WORDS: usize = 256;
 pub struct PickReason {
     /// The word of the query, without case and accents; two words where they were found side by side.
     pub word: String,
-    /// The field in which it was found.
-    pub field: PickField,
+    pub(super) field: PickField,
     /// Its share of the score, from 0 to 1.
     pub share: f64,
+}
+
+impl PickReason {
+    /// Returns the part of the definition in which it was found: `name`, `description`, `argument`,
+    /// `argument_description`, `argument_value` or `namespace`.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        match self.field {
+            PickField::Name => "name",
+            PickField::Description => "description",
+            PickField::Argument => "argument",
+            PickField::ArgumentDescription => "argument_description",
+            PickField::ArgumentValue => "argument_value",
+            PickField::Namespace => "namespace",
+        }
+    }
 }
 
 pub(super) struct Ranked {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::ToolContext;
+use crate::catalog::pick::fields::PickField;
 use crate::catalog::{CatalogBuilder, ToolCatalog};
 use crate::error::ToolError;
 use crate::registration::{DynamicHandler, DynamicTool};

@@ -35,6 +35,20 @@ const WINDOW: Duration = Duration::from_secs(60 * 60);
 const MAX_TASKS_EACH: usize = 64;
 
 /// Collects the parts of a server. Made by [`McpServer::builder`].
+///
+/// ```
+/// use tool_runtime::mcp::serve::{McpServer, Peer};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("ada")))
+///     .name("office", "1.0.0")
+///     .instructions("Tasks and calendars of the office.")
+///     .max_calls(64)
+///     .build()?;
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct McpServerBuilder {
     runner: ToolRunner,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::capability::Secret;
-use crate::mcp::source::SourceError;
+use crate::error::ParseError;
 
 /// The revision without a handshake: each request describes its client.
 pub(super) const STATELESS: &str = "2026-07-28";
@@ -164,14 +164,21 @@ impl RemoteServer {
     }
 
     /// Checks the id.
-    pub(super) fn check(&self) -> Result<(), SourceError> {
+    pub(super) fn check(&self) -> Result<(), ParseError> {
         let word = |word: &str| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
         if self.id.len() <= MAX_ID_BYTES && self.id.split(['_', '-']).all(word) {
             return Ok(());
         }
-        Err(SourceError::ServerId(self.id.clone()))
+        Err(ParseError::formatted(
+            "server_id",
+            format!(
+                "`{}` cannot be the id of a server; write lower-case letters and digits in words that `_` or `-` joins, at \
+                 most 20 bytes",
+                self.id.escape_debug()
+            ),
+        ))
     }
 }
 

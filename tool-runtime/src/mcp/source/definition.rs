@@ -1,13 +1,13 @@
 //! [`Listed`]: one entry of a server's list, read on its own, so that a bad entry does not spoil the others.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::look_alike;
+use crate::error::ParseError;
 use crate::json::{self, Limits};
 use crate::mcp::source::message;
 use crate::mcp::source::result::plain;
@@ -25,31 +25,9 @@ const MAX_DEPTH: usize = 110;
 /// The longest name of a tool that is displayed, in bytes.
 const MAX_SHOWN_NAME: usize = 128;
 
-/// Why a tool of a server is rejected, regardless of the policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    code: &'static str,
-    message: String,
-}
-
-impl Rejection {
-    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
-    }
-
-    /// Returns a stable code: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
-    /// `input_schema`,
-    /// `output_schema`, `unsupported_execution`, `unsupported_header`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.code
-    }
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
+/// Makes the reason for which a tool of a server is rejected, regardless of the policy.
+fn rejection(code: &'static str, message: impl Into<String>) -> ParseError {
+    ParseError::formatted(code, message.into())
 }
 
 /// One entry of a list.
@@ -58,7 +36,7 @@ pub(super) struct Listed {
     /// The server's own name of the tool; empty if the name cannot be read.
     pub(super) raw: String,
     /// The definition, or the reason of its rejection.
-    pub(super) admitted: Result<Definition, Rejection>,
+    pub(super) admitted: Result<Definition, ParseError>,
 }
 
 /// A definition that a catalog can take.
@@ -94,17 +72,17 @@ impl Listed {
     }
 }
 
-fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Rejection> {
-    let malformed = |message: &str| Rejection::new("malformed", message);
+fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseError> {
+    let malformed = |message: &str| rejection("malformed", message);
     if text.len() > MAX_BYTES {
-        return Err(Rejection::new("too_large", format!("the definition is longer than {MAX_BYTES} bytes")));
+        return Err(rejection("too_large", format!("the definition is longer than {MAX_BYTES} bytes")));
     }
     let tree = json::parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH })
-        .map_err(|error| Rejection::new("malformed", format!("the definition cannot be read: {error}")))?;
+        .map_err(|error| rejection("malformed", format!("the definition cannot be read: {error}")))?;
     let published = tree.to_value();
     let Value::Object(members) = &published else { return Err(malformed("the definition is not an object")) };
     let raw = members.get("name").and_then(Value::as_str).ok_or_else(|| malformed("`name` is not text"))?;
-    let name = slug::name(server, raw).map_err(|message| Rejection::new("illegal_name", message))?;
+    let name = slug::name(server, raw).map_err(|message| rejection("illegal_name", message))?;
     let text_of = |value: Option<&Value>, key: &str| match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -122,22 +100,22 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Rejectio
     let description = text_of(members.get("description"), "description")?.unwrap_or_default();
     let input = members.get("inputSchema").ok_or_else(|| malformed("`inputSchema` is missing"))?.clone();
     if input.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(Rejection::new("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
+        return Err(rejection("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
     }
     checked("input_schema", &input)?;
     let output = members.get("outputSchema").filter(|schema| !schema.is_null()).cloned();
     if let Some(output) = &output {
         if !output.is_object() {
-            return Err(Rejection::new("output_schema", "`outputSchema` is not an object"));
+            return Err(rejection("output_schema", "`outputSchema` is not an object"));
         }
         checked("output_schema", output)?;
     }
     let support = members.get("execution").and_then(|execution| execution.get("taskSupport"));
     if support.and_then(Value::as_str) == Some("required") {
-        return Err(Rejection::new("unsupported_execution", "the server runs it as a task only"));
+        return Err(rejection("unsupported_execution", "the server runs it as a task only"));
     }
     if is_http && wants_headers(&input) {
-        return Err(Rejection::new("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
+        return Err(rejection("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
     }
     let description = match description.trim() {
         "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
@@ -178,10 +156,10 @@ fn describe(schema: &mut Value) {
     }
 }
 
-fn checked(code: &'static str, schema: &Value) -> Result<(), Rejection> {
+fn checked(code: &'static str, schema: &Value) -> Result<(), ParseError> {
     schema::check_foreign(schema).map(drop).map_err(|problems| {
         let shown: Vec<_> = problems.iter().take(3).map(SchemaProblem::to_string).collect();
-        Rejection::new(code, sentence(&shown.join("; "), 512))
+        rejection(code, sentence(&shown.join("; "), 512))
     })
 }
 
@@ -210,12 +188,12 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
         .map(|one| {
             let definition = one.admitted.as_ref().ok()?;
             if raws.get(one.raw.as_str()).is_some_and(|count| *count > 1) {
-                return Some(Rejection::new("duplicate_name", "the server lists several tools of this name"));
+                return Some(rejection("duplicate_name", "the server lists several tools of this name"));
             }
             let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
             alike.then(|| {
                 let message = format!("another tool of the server is called `{}` too, or nearly so", definition.name);
-                Rejection::new("colliding_name", message)
+                rejection("colliding_name", message)
             })
         })
         .collect();

@@ -1,44 +1,6 @@
-//! Errors: [`SourceError`], a mistake in the configuration, and [`Failure`], which servers cause.
+//! [`Failure`]: why a request to a server has no result.
 
 use std::fmt;
-
-/// A configuration of servers that cannot be used. Mistakes of servers are not errors but reported by
-/// [`ToolSource::tools`](crate::mcp::source::ToolSource::tools) and
-/// [`ToolSource::notes`](crate::mcp::source::ToolSource::notes).
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SourceError {
-    /// The id of a server is invalid.
-    ServerId(String),
-    /// Two servers have the same id, or ids that differ only in `-` and `_`.
-    DuplicateServer(String),
-    /// The URL or a header of this server cannot be used.
-    Url {
-        /// The id of the server.
-        server: String,
-        /// The mistake, without the URL, which can contain a password.
-        message: String,
-    },
-}
-
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ServerId(id) => write!(
-                f,
-                "`{}` cannot be the id of a server; write lower-case letters and digits in words that `_` or `-` joins, \
-                 at most 20 bytes",
-                id.escape_debug()
-            ),
-            Self::DuplicateServer(id) => {
-                write!(f, "two servers are called `{id}`, or differ from it only in `-` and `_`; rename one")
-            }
-            Self::Url { server, message } => write!(f, "the server `{server}`: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for SourceError {}
 
 /// Why a request has no result. The text is for operators and contains no text of the server, except the message of
 /// [`Refused`](Self::Refused), which is not displayed.

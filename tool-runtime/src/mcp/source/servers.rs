@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::catalog::{CatalogBuilder, CatalogError, Gathered, ToolCatalog, look_alike};
+use crate::error::ParseError;
 use crate::mcp::source::awaited::Awaited;
 use crate::mcp::source::config::{Reach, RemoteServer};
-use crate::mcp::source::error::SourceError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::server::{Need, Server};
@@ -53,7 +53,7 @@ impl ToolSource {
     ///
     /// # Errors
     /// An invalid id, an id that two servers have, or a URL or header that cannot be used.
-    pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
+    pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, ParseError> {
         let servers = Self::start(servers)?;
         servers.wait_for_all().await;
         Ok(servers)
@@ -81,12 +81,16 @@ impl ToolSource {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub fn start(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
+    pub fn start(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, ParseError> {
         let (mut ids, mut states) = (BTreeSet::new(), Vec::new());
         for server in servers {
             server.check()?;
             if !ids.insert(look_alike(&server.id)) {
-                return Err(SourceError::DuplicateServer(server.id));
+                let message = format!(
+                    "two servers are called `{}`, or differ from it only in `-` and `_`; rename one",
+                    server.id
+                );
+                return Err(ParseError::formatted("duplicate_server", message));
             }
             states.push(state(server)?);
         }
@@ -178,13 +182,13 @@ impl ToolSource {
     }
 }
 
-fn state(server: RemoteServer) -> Result<State, SourceError> {
+fn state(server: RemoteServer) -> Result<State, ParseError> {
     let hints = Arc::<Hints>::default();
     let RemoteServer { id, reach, limits } = server;
     let http = match &reach {
         Reach::Url { url, headers, .. } => {
             let http = Http::new(url, headers, limits.message, limits.connect, Arc::clone(&hints));
-            Some(http.map_err(|message| SourceError::Url { server: id.clone(), message })?)
+            Some(http.map_err(|message| ParseError::formatted("server_url", format!("the server `{id}`: {message}")))?)
         }
         Reach::Command { .. } => None,
     };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::catalog::{ToolChanges, compare_published};
-use crate::mcp::source::definition::{Listed, Rejection};
+use crate::error::ParseError;
+use crate::mcp::source::definition::Listed;
 use crate::mcp::source::result;
 use crate::policy::{ToolPolicy, Unready};
 use crate::schema;
@@ -26,8 +27,9 @@ pub struct McpTool {
 pub enum McpToolState {
     /// No policy pins it, so it is denied.
     Discovered,
-    /// It is rejected, regardless of the policy.
-    Quarantined(Rejection),
+    /// It is rejected, regardless of the policy. The code is `malformed`, `too_large`, `illegal_name`, `duplicate_name`,
+    /// `colliding_name`, `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`.
+    Quarantined(ParseError),
     /// The policy allows it and pins this definition, and calls can run.
     Enabled,
     /// The policy allows it and pins this definition, but no call can run, for this reason.

@@ -23,7 +23,7 @@ use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Rest;
 use crate::store::{
     AuditRecord, Document, DocumentKind, Key, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
-    StoredDocument, Transaction, ledger, sweep,
+    StoredDocument, Transaction, ledger,
 };
 
 /// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another
@@ -211,7 +211,7 @@ pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &Cancellatio
             }
         }
     }
-    sweep(&**runner.store()).await
+    runner.store().sweep().await
 }
 
 /// Returns the options of the run that made the call.

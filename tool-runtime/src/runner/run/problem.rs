@@ -1,56 +1,30 @@
-//! [`RunProblem`]: a name in a run's options that its runner does not know.
+//! The names in a run's options that its runner does not know.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
+use crate::error::ParseError;
 use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
 
-/// A name in a run's options that its runner does not know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunProblem {
-    code: &'static str,
-    message: String,
-}
-
-impl RunProblem {
-    /// Returns the stable code: `unknown_tool`, `unknown_connection`, `unknown_role`, `unknown_attribute` or
-    /// `unknown_label`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.code
-    }
-
-    /// Logs the problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only
-    /// unknown tools and connections are warnings.
-    pub(in crate::runner) fn log(&self, run: &str) {
-        let code = self.code;
-        match code {
-            "unknown_role" | "unknown_attribute" | "unknown_label" => tracing::debug!(run, code, "{self}"),
-            _ => tracing::warn!(run, code, "{self}"),
-        }
+/// Logs a problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only unknown
+/// tools and connections are warnings.
+pub(in crate::runner) fn log(problem: &ParseError, run: &str) {
+    let code = problem.code();
+    match code {
+        "unknown_role" | "unknown_attribute" | "unknown_label" => tracing::debug!(run, code, "{problem}"),
+        _ => tracing::warn!(run, code, "{problem}"),
     }
 }
-
-impl fmt::Display for RunProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for RunProblem {}
 
 /// Compares the names in the options with the catalog and the policy.
-pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
+pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<ParseError> {
     let mut problems = Vec::new();
     let mut unknown = |code, method: &str, name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
         let suggestion = nearest(name, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let name = name.escape_debug();
-        problems.push(RunProblem {
-            code,
-            message: format!("`RunOptions::{method}` names `{name}`, but {what}{suggestion}"),
-        });
+        let message = format!("`RunOptions::{method}` names `{name}`, but {what}{suggestion}");
+        problems.push(ParseError::formatted(code, message));
     };
     if let Some(tools) = &options.tools {
         for name in tools.names().into_iter().filter(|name| shared.catalog.entry(name).is_none()) {

@@ -24,46 +24,49 @@ const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: 
 /// The maximum length of a returned description, in bytes: the whole definition comes with the next request.
 const MAX_DESCRIPTION_BYTES: usize = 300;
 
-/// Returns `tools__search`, a `read_only` tool with which a model searches for tools that an agent did not pick
-/// ([`Agent::pick`](crate::agent::Agent::pick)). Its results are offered from the next request of the run on.
-///
-/// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
-/// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not offer
-/// it.
-///
-/// ```
-/// use tool_runtime::runner::search_tools;
-/// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
-///
-/// let catalog = ToolCatalog::builder().dynamic(search_tools()).build()?;
-/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["tools__search"])).build()?;
-/// # let _ = runner;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn search_tools() -> DynamicTool {
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "minLength": 1, "maxLength": 1000,
-                "description": "What the tool has to do, in the words of its task, for example `send an invoice`."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5,
-                "description": "How many tools to load at most."},
-        },
-        "required": ["query"],
-        "additionalProperties": false,
-    });
-    let output = json!({
-        "type": "object",
-        "properties": {"tools": {"type": "array", "items": {
+impl DynamicTool {
+    /// Returns `tools__search`, a `read_only` tool with which a model searches for tools that an agent did not pick
+    /// ([`Agent::pick`](crate::agent::Agent::pick)). Its results are offered from the next request of the run on.
+    ///
+    /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
+    /// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not offer
+    /// it.
+    ///
+    /// ```
+    /// use tool_runtime::registration::DynamicTool;
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// let catalog = ToolCatalog::builder().dynamic(DynamicTool::search_tools()).build()?;
+    /// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["tools__search"])).build()?;
+    /// # let _ = runner;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn search_tools() -> Self {
+        let input = json!({
             "type": "object",
-            "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
-            "required": ["name", "description"],
-        }}},
-        "required": ["tools"],
-    });
-    DynamicTool::built_in(SEARCH, DESCRIPTION, input, ToolEffect::ReadOnly, Arc::new(Searches))
-        .output_schema(output)
-        .redact(["tools.name", "tools.description"])
+            "properties": {
+                "query": {"type": "string", "minLength": 1, "maxLength": 1000,
+                    "description": "What the tool has to do, in the words of its task, for example `send an invoice`."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5,
+                    "description": "How many tools to load at most."},
+            },
+            "required": ["query"],
+            "additionalProperties": false,
+        });
+        let output = json!({
+            "type": "object",
+            "properties": {"tools": {"type": "array", "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
+                "required": ["name", "description"],
+            }}},
+            "required": ["tools"],
+        });
+        Self::built_in(SEARCH, DESCRIPTION, input, ToolEffect::ReadOnly, Arc::new(Searches))
+            .output_schema(output)
+            .redact(["tools.name", "tools.description"])
+    }
 }
 
 struct Searches;

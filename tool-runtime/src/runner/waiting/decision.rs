@@ -7,6 +7,20 @@ use serde::{Deserialize, Serialize};
 use crate::store::DecisionKind;
 
 /// A person's decision on a waiting call.
+///
+/// ```
+/// use tool_runtime::Run;
+/// use tool_runtime::call::{Decider, Question};
+/// use tool_runtime::runner::{ApprovalDecision, ResumeError};
+///
+/// /// Answers the question that Grace was shown.
+/// async fn refuse(run: &Run, question: &Question) -> Result<(), ResumeError> {
+///     let decision = ApprovalDecision::Deny(Some("Not before Monday.".to_owned()));
+///     let result = run.resume(question, decision, &Decider::new("grace")).await?;
+///     assert_eq!(result.outcome().code(), "approval_denied");
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

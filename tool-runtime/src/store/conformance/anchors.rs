@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::store::conformance::record;
-use crate::store::{Anchor, Document, DocumentKind, Query, Store, Verification, Verifier, anchor};
+use crate::store::{Anchor, Document, DocumentKind, Query, Store, Verification, Verifier};
 
 async fn put(store: &dyn Store, run: &str, call: &str) {
     store.append(record(run, call).into()).await.expect("it keeps records");
@@ -12,7 +12,7 @@ async fn put(store: &dyn Store, run: &str, call: &str) {
 /// Makes anchors, and returns them.
 async fn made(store: &dyn Store) -> Vec<Anchor> {
     let mut made = Vec::new();
-    let count = anchor(store, |anchor| made.push(anchor.clone())).await.expect("it anchors");
+    let count = store.anchor(|anchor| made.push(anchor.clone())).await.expect("it anchors");
     assert_eq!(count, made.len() as u64, "each anchor is told");
     made
 }
@@ -63,7 +63,7 @@ pub(super) async fn anchors_are_made_by_several(store: Arc<dyn Store>) {
             let mut count = 0;
             for turn in 0..8 {
                 put(&*store, &format!("run-{task}"), &turn.to_string()).await;
-                count += anchor(&*store, |_| {}).await.expect("it anchors");
+                count += store.anchor(|_| {}).await.expect("it anchors");
             }
             count
         }));

@@ -10,7 +10,7 @@ use crate::policy::{Holder, Spend, Window};
 use crate::store::conformance::grants::{grant, keep};
 use crate::store::conformance::{at, read, record, run, update, waiting};
 use crate::store::{
-    Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Store, StoredAccount, SystemClock, Transaction, sweep,
+    Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Store, StoredAccount, SystemClock, Transaction,
 };
 
 /// More documents than one transaction removes.
@@ -57,9 +57,9 @@ pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
     update(store, &others, write).await.expect("it writes");
     stays.extend(others);
 
-    let removed = sweep(store).await.expect("it sweeps");
+    let removed = store.sweep().await.expect("it sweeps");
     assert_eq!(removed, MANY as u64 + 1, "what was over for a week is removed");
-    assert_eq!(sweep(store).await.expect("it sweeps"), 0, "once");
+    assert_eq!(store.sweep().await.expect("it sweeps"), 0, "once");
     for key in &stays {
         assert!(read(store, key).await.is_some(), "{key:?} still means something");
     }

@@ -9,7 +9,7 @@ use crate::store::conformance::record;
 use crate::store::runs;
 use crate::store::{
     Clock, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RunLease, Store, StoreError, StoredRun,
-    Transaction, Verifier, anchor,
+    Transaction, Verifier,
 };
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -65,8 +65,8 @@ async fn anchors_follow_each_other_whatever_the_clock_says() {
         clock.set(at(second));
         assert_eq!(clock.now(), at(second));
         store.append(record(&format!("run_{}", number % 2), &number.to_string()).into()).await.unwrap();
-        assert_eq!(anchor(&store, |_| ()).await.unwrap(), 1, "{second}");
-        assert_eq!(anchor(&store, |_| ()).await.unwrap(), 0, "{second}: nothing is anchored twice");
+        assert_eq!((&store as &dyn Store).anchor(|_| ()).await.unwrap(), 1, "{second}");
+        assert_eq!((&store as &dyn Store).anchor(|_| ()).await.unwrap(), 0, "{second}: nothing is anchored twice");
     }
     let anchors = store.list(&Query::new(DocumentKind::Anchor)).await.unwrap();
     let heads = anchors.iter().filter_map(|listed| match &listed.document {

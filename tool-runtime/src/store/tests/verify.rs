@@ -7,7 +7,6 @@ use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::{
     Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, SealedRecord, Store, Transaction, Verifier,
-    anchor,
 };
 
 /// Returns a store with two runs of four records each, interleaved, with an anchor after half of them and one after
@@ -19,7 +18,7 @@ async fn history() -> (MemoryStore, Vec<Anchor>) {
             store.append(record(run, &format!("call_{number}")).into()).await.unwrap();
         }
         if number % 2 == 1 {
-            anchor(&store, |anchor| anchors.push(anchor.clone())).await.unwrap();
+            (&store as &dyn Store).anchor(|anchor| anchors.push(anchor.clone())).await.unwrap();
         }
     }
     (store, anchors)
@@ -189,7 +188,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     for run in ["one", "two"] {
         forged.append(record(run, "another").into()).await.unwrap();
     }
-    anchor(&forged, |_| {}).await.unwrap();
+    (&forged as &dyn Store).anchor(|_| {}).await.unwrap();
     assert_eq!(verified(&forged, &[]).await, Ok(1));
     let found = verified(&forged, &exported).await.unwrap_err();
     assert!(found.starts_with("run \"one\", record 1: it is missing, and what anchor 0 holds"), "{found}");
@@ -198,7 +197,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     for key in [Key::anchor(0), Key::anchor(1), Key::last_anchor()] {
         tamper(&anew, key, |_| None).await;
     }
-    anchor(&anew, |_| {}).await.unwrap();
+    (&anew as &dyn Store).anchor(|_| {}).await.unwrap();
     let found = verified(&anew, &exported).await.unwrap_err();
     assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were made anew");
 }
@@ -227,7 +226,7 @@ async fn a_lost_tail_is_named_by_its_first_record() {
         assert!(found.starts_with(first), "{records}: {found}");
         // The store continues, and new anchors are made.
         kept.append(record("three", "call_0").into()).await.unwrap();
-        anchor(&kept, |_| {}).await.unwrap();
+        (&kept as &dyn Store).anchor(|_| {}).await.unwrap();
         let found = verified(&kept, &exported).await.unwrap_err();
         assert!(found.starts_with(first), "{records}, continued: {found}");
     }
@@ -239,7 +238,7 @@ async fn an_anchor_never_replaces_another() {
     let first = anchors[0].clone();
     tamper(&store, Key::last_anchor(), move |_| Some(Document::LastAnchor(Box::new(first.clone())))).await;
     store.append(record("one", "more").into()).await.unwrap();
-    assert_eq!(anchor(&store, |_| {}).await.unwrap_err().code(), "store_corrupt");
+    assert_eq!((&store as &dyn Store).anchor(|_| {}).await.unwrap_err().code(), "store_corrupt");
     assert_eq!(only(&store, Key::anchor(1)).await.unwrap(), Some(anchors[1].clone()));
     assert!(verified(&store, &[]).await.unwrap_err().starts_with("anchor 1: the end of the anchors"));
 }

@@ -1,5 +1,6 @@
 //! [`WireError`]: why a response failed.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -10,14 +11,12 @@ use crate::text::cut;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WireError {
-    /// The kind of failure.
-    pub kind: WireErrorKind,
+    pub(crate) kind: WireErrorKind,
     /// The provider's text, for operators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The provider's code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<ErrorCode>,
+    #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provider_code: Option<ErrorCode>,
 }
 
 /// The most bytes of a provider's message that are kept.
@@ -25,18 +24,41 @@ const MESSAGE: usize = 16 << 10;
 
 impl WireError {
     pub(crate) const fn new(kind: WireErrorKind) -> Self {
-        Self { kind, message: None, code: None }
+        Self { kind, message: None, provider_code: None }
     }
 
     /// The provider waits for the client to act on an item that this decoder has no call for.
     pub(crate) fn unsupported_item(kind: &'static str) -> Self {
-        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), code: None }
+        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), provider_code: None }
     }
 
     pub(crate) fn provider(message: &str, code: Option<ErrorCode>) -> Self {
         let message = cut(message, MESSAGE).to_owned();
-        let code = code.filter(|code| !matches!(code, ErrorCode::Text(code) if code.len() > MESSAGE));
-        Self { kind: WireErrorKind::ProviderError, message: Some(message), code }
+        let provider_code = code.filter(|code| !matches!(code, ErrorCode::Text(code) if code.len() > MESSAGE));
+        Self { kind: WireErrorKind::ProviderError, message: Some(message), provider_code }
+    }
+
+    /// Returns the stable code: `provider_error`, `truncated_stream`, `malformed_frame`, `protocol_violation`,
+    /// `limit_exceeded` or `unsupported_item`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.kind {
+            WireErrorKind::ProviderError => "provider_error",
+            WireErrorKind::TruncatedStream => "truncated_stream",
+            WireErrorKind::MalformedFrame => "malformed_frame",
+            WireErrorKind::ProtocolViolation => "protocol_violation",
+            WireErrorKind::LimitExceeded => "limit_exceeded",
+            WireErrorKind::UnsupportedItem => "unsupported_item",
+        }
+    }
+
+    /// Returns the provider's own code, a word or a number; `None` if it sent none.
+    #[must_use]
+    pub fn provider_code(&self) -> Option<Cow<'_, str>> {
+        Some(match self.provider_code.as_ref()? {
+            ErrorCode::Text(code) => Cow::Borrowed(code.as_str()),
+            ErrorCode::Number(code) => Cow::Owned(code.to_string()),
+        })
     }
 }
 
@@ -62,8 +84,7 @@ impl std::error::Error for WireError {}
 /// The kinds of [`WireError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WireErrorKind {
+pub(crate) enum WireErrorKind {
     /// The provider reported an error.
     ProviderError,
     /// The bytes ended early.
@@ -82,7 +103,7 @@ pub enum WireErrorKind {
 /// A provider's error code: some write text, some a number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum ErrorCode {
+pub(crate) enum ErrorCode {
     /// A word.
     Text(String),
     /// A number.

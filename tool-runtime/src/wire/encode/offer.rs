@@ -8,7 +8,7 @@ use crate::wire::Effort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::tools::{Carries, CheckedTool, PropertyNames, narrows};
-use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool};
+use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, SentSchema, ToolChoice, WireTool};
 
 /// The checks of one request.
 pub(super) struct Offer<'o> {
@@ -69,7 +69,7 @@ impl<'o> Offer<'o> {
         let Some((limit, cut)) = limit.and_then(|limit| Some((limit, beginning(tool.description, limit)?))) else {
             return Ok(tool.description);
         };
-        if self.options.on_unsupported == OnUnsupported::Refuse {
+        if !self.options.leave_out_unsupported {
             return Err(EncodeError::new(EncodeErrorKind::DescriptionTooLong, Some(tool.name), None));
         }
         let what = format!("the provider takes {limit} characters of a description; the rest is not sent");
@@ -114,7 +114,7 @@ impl<'o> Offer<'o> {
             Ok(closed) => closed,
             Err(path) => {
                 let error = EncodeError::new(EncodeErrorKind::StrictUnsupported, Some(tool.name), Some(path));
-                if self.options.on_unsupported == OnUnsupported::Refuse {
+                if !self.options.leave_out_unsupported {
                     return Err(error);
                 }
                 self.losses.push(error.into());
@@ -172,7 +172,7 @@ impl<'o> Offer<'o> {
             }
             Some(_) if !self.carries.choice => {
                 let error = EncodeError::new(EncodeErrorKind::UnsupportedToolChoice, None, None);
-                if self.options.on_unsupported == OnUnsupported::Refuse {
+                if !self.options.leave_out_unsupported {
                     return Err(error);
                 }
                 self.losses.push(Loss { path: "tool_choice".to_owned(), ..error.into() });

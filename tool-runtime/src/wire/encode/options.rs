@@ -100,18 +100,6 @@ impl ToolChoice {
     }
 }
 
-/// The handling of a tool that the format cannot carry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnUnsupported {
-    /// The encoding fails with an [`EncodeError`](crate::wire::EncodeError) that names the tool.
-    #[default]
-    Refuse,
-    /// The other tools are offered; the [`Loss`](crate::wire::Loss) names the tool. A schema that cannot be closed is
-    /// sent as it is, and a description that is too long is cut.
-    LeaveOut,
-}
-
 /// How tools are offered.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -120,8 +108,11 @@ pub struct EncodeOptions {
     pub settings: RequestSettings,
     /// Sends closed copies of the schemas that bind the model, if the format supports them.
     pub strict: bool,
-    /// The handling of a tool that the format cannot carry.
-    pub on_unsupported: OnUnsupported,
+    /// Whether a tool that the format cannot carry is left out. `false` by default: the encoding fails with an
+    /// [`EncodeError`](crate::wire::EncodeError) that names the tool. `true` offers the other tools, and a
+    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent as it is, and a description that
+    /// is too long is cut.
+    pub leave_out_unsupported: bool,
     /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of
     /// one request (OpenAI, Gemini); more are the error `too_many_tools`. `true` by default; compatible servers may
     /// take more.
@@ -133,7 +124,7 @@ impl Default for EncodeOptions {
         Self {
             settings: RequestSettings::default(),
             strict: false,
-            on_unsupported: OnUnsupported::default(),
+            leave_out_unsupported: false,
             provider_limits: true,
         }
     }
@@ -163,8 +154,8 @@ impl EncodeOptions {
 
     /// Sets the handling of a tool that the format cannot carry.
     #[must_use]
-    pub const fn with_on_unsupported(mut self, on_unsupported: OnUnsupported) -> Self {
-        self.on_unsupported = on_unsupported;
+    pub const fn with_leave_out_unsupported(mut self, leave_out: bool) -> Self {
+        self.leave_out_unsupported = leave_out;
         self
     }
 }

@@ -8,8 +8,7 @@ use crate::wire::RequestSettings;
 use crate::wire::encode::offer::Offer;
 use crate::wire::encode::strict::{Closing, Room};
 use crate::wire::encode::{
-    Dialect, EncodeError, EncodeOptions, Encoded, Fields, Loss, OnUnsupported, SentSchema, ToolChoice, Vocabulary,
-    WireTool,
+    Dialect, EncodeError, EncodeOptions, Encoded, Fields, Loss, SentSchema, ToolChoice, Vocabulary, WireTool,
 };
 
 /// The abilities of a format.
@@ -126,7 +125,7 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
                 sent.insert(tool.name.to_owned(), tool.sent);
                 take(dialect.tool(tool));
             }
-            Err(error) if options.on_unsupported == OnUnsupported::Refuse => return Err(error),
+            Err(error) if !options.leave_out_unsupported => return Err(error),
             Err(error) => offer.losses.push(error.into()),
         }
     }

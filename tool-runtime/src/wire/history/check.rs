@@ -43,16 +43,14 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryError {
-    /// The kind of the mistake.
-    pub kind: HistoryErrorKind,
+    pub(crate) kind: HistoryErrorKind,
     /// The call it concerns; `None` if it concerns a whole message.
     pub id: Option<CallId>,
 }
 
 /// The kinds of [`HistoryError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HistoryErrorKind {
+pub(crate) enum HistoryErrorKind {
     /// A result that does not follow its call.
     Orphan,
     /// A second call or a second result of one id.
@@ -65,15 +63,21 @@ pub enum HistoryErrorKind {
 }
 
 impl HistoryErrorKind {
-    /// A stable word for each case.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Orphan => "history_orphan",
             Self::Duplicate => "history_duplicate",
             Self::Forged => "history_forged",
             Self::TooLarge => "history_too_large",
         }
+    }
+}
+
+impl HistoryError {
+    /// Returns the stable code: `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
     }
 }
 
@@ -90,68 +94,71 @@ impl fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-/// Checks a history that a client sent against the calls that this side issued, each with the party that answers it. A
-/// missing result is not an error; [`repair`](crate::wire::history::repair) fills it in.
-///
-/// # Errors
-/// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
-/// given here.
-pub fn check(
-    history: &[Message],
-    issued: &BTreeMap<CallId, (CallMessage, Answer)>,
-    limits: &HistoryLimits,
-) -> Result<(), HistoryError> {
-    let error = |kind, id: &CallId| Err(HistoryError { kind, id: Some(id.clone()) });
-    if history.len() > limits.messages {
-        return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
-    }
-    let mut called = BTreeSet::new();
-    let mut answered = BTreeSet::new();
-    let mut open = BTreeSet::new();
-    let mut media_bytes = 0_usize;
-    for message in history {
-        if texts(message).any(|text| text.len() > limits.content_bytes) {
+impl HistoryLimits {
+    /// Checks a history that a client sent against the calls that this side issued, each with the party that answers it. A
+    /// missing result is not an error; [`Message::repair`] fills it in.
+    ///
+    /// # Errors
+    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
+    /// given here.
+    pub fn check(
+        &self,
+        history: &[Message],
+        issued: &BTreeMap<CallId, (CallMessage, Answer)>,
+    ) -> Result<(), HistoryError> {
+        let error = |kind, id: &CallId| Err(HistoryError { kind, id: Some(id.clone()) });
+        if history.len() > self.messages {
             return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
         }
-        media_bytes = media(message).fold(media_bytes, |bytes, media| bytes.saturating_add(media.size()));
-        if media_bytes > limits.media_bytes {
-            return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
-        }
-        match message {
-            Message::System(_) | Message::User(_) => open.clear(),
-            Message::Assistant(parts) => {
-                open.clear();
-                // ProviderState data never leaves this side, so a client cannot bring it back.
-                if parts.iter().any(|part| part.provider_state().is_some()) {
-                    return Err(HistoryError { kind: HistoryErrorKind::Forged, id: None });
+        let mut called = BTreeSet::new();
+        let mut answered = BTreeSet::new();
+        let mut open = BTreeSet::new();
+        let mut media_bytes = 0_usize;
+        for message in history {
+            if texts(message).any(|text| text.len() > self.content_bytes) {
+                return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
+            }
+            media_bytes = media(message).fold(media_bytes, |bytes, media| bytes.saturating_add(media.size()));
+            if media_bytes > self.media_bytes {
+                return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
+            }
+            match message {
+                Message::System(_) | Message::User(_) => open.clear(),
+                Message::Assistant(parts) => {
+                    open.clear();
+                    // ProviderState data never leaves this side, so a client cannot bring it back.
+                    if parts.iter().any(|part| part.provider_state().is_some()) {
+                        return Err(HistoryError { kind: HistoryErrorKind::Forged, id: None });
+                    }
+                    for call in message.calls() {
+                        if !called.insert(&call.id) {
+                            return error(HistoryErrorKind::Duplicate, &call.id);
+                        }
+                        if !issued.get(&call.id).is_some_and(|(issued, _)| issued.means(call)) {
+                            return error(HistoryErrorKind::Forged, &call.id);
+                        }
+                        open.insert(&call.id);
+                    }
                 }
-                for call in message.calls() {
-                    if !called.insert(&call.id) {
-                        return error(HistoryErrorKind::Duplicate, &call.id);
+                Message::Result(result) => {
+                    if !answered.insert(&result.id) {
+                        return error(HistoryErrorKind::Duplicate, &result.id);
                     }
-                    if !issued.get(&call.id).is_some_and(|(issued, _)| issued.means(call)) {
-                        return error(HistoryErrorKind::Forged, &call.id);
+                    if !open.contains(&result.id) {
+                        return error(HistoryErrorKind::Orphan, &result.id);
                     }
-                    open.insert(&call.id);
+                    match issued.get(&result.id).map(|(_, answer)| answer) {
+                        // Files come from tools of this side only.
+                        Some(Answer::Client | Answer::Ended) if result.media.is_empty() => {}
+                        Some(Answer::Given(given))
+                            if given.content == result.content && given.media == result.media => {}
+                        _ => return error(HistoryErrorKind::Forged, &result.id),
+                    }
                 }
             }
-            Message::Result(result) => {
-                if !answered.insert(&result.id) {
-                    return error(HistoryErrorKind::Duplicate, &result.id);
-                }
-                if !open.contains(&result.id) {
-                    return error(HistoryErrorKind::Orphan, &result.id);
-                }
-                match issued.get(&result.id).map(|(_, answer)| answer) {
-                    // Files come from tools of this side only.
-                    Some(Answer::Client | Answer::Ended) if result.media.is_empty() => {}
-                    Some(Answer::Given(given)) if given.content == result.content && given.media == result.media => {}
-                    _ => return error(HistoryErrorKind::Forged, &result.id),
-                }
-            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The texts of a message.

@@ -1,4 +1,4 @@
-//! [`repair`]: every call of a history gets its one result.
+//! [`Message::repair`]: every call of a history gets its one result.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,27 +8,36 @@ use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
 /// The substitute for the missing result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Missing {
+pub(crate) enum Missing {
     /// The call did not begin, or had no effect: the model may call again.
     Cancelled,
     /// The call may have begun and may have taken effect: the model must check first.
     OutcomeUnknown,
 }
 
-/// Completes a history that this side kept: each call is followed by its one result, in call order. Orphans and
-/// duplicates are removed; `missing` chooses the result of each call without one.
-///
-/// ```
-/// use tool_runtime::wire::history::{CallMessage, Message, Missing, Part, repair};
-///
-/// let call = CallMessage::new("call_1", "mail__send", "{}");
-/// let history = [Message::Assistant(vec![Part::Call(call)])];
-/// let whole = repair(&history, |_| Missing::OutcomeUnknown);
-/// assert!(matches!(&whole[1], Message::Result(result) if result.content.contains("outcome_unknown")));
-/// ```
-#[must_use]
-pub fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> Vec<Message> {
+impl Message {
+    /// Completes a history that this side kept: each call is followed by its one result, in call order. Orphans and
+    /// duplicates are removed.
+    ///
+    /// A missing result is replaced by one that says `outcome_unknown` if `may_have_begun` is `true` for the call, so
+    /// that the model checks first, and otherwise by one that says `cancelled`.
+    ///
+    /// ```
+    /// use tool_runtime::wire::history::{CallMessage, Message, Part};
+    ///
+    /// let call = CallMessage::new("call_1", "mail__send", "{}");
+    /// let history = [Message::Assistant(vec![Part::Call(call)])];
+    /// let whole = Message::repair(&history, |_| true);
+    /// assert!(matches!(&whole[1], Message::Result(result) if result.content.contains("outcome_unknown")));
+    /// ```
+    #[must_use]
+    pub fn repair(history: &[Self], mut may_have_begun: impl FnMut(&CallId) -> bool) -> Vec<Self> {
+        repair(history, |id| if may_have_begun(id) { Missing::OutcomeUnknown } else { Missing::Cancelled })
+    }
+}
+
+/// [`Message::repair`], where `missing` chooses the result of each call without one.
+pub(crate) fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> Vec<Message> {
     let mut out = Vec::with_capacity(history.len());
     for (_, piece) in pieces(history, missing) {
         match piece {

@@ -36,9 +36,20 @@ impl ResultMessage {
         Self { is_error: true, ..Self::new(id, content) }
     }
 
-    /// Creates the result that takes the place of a missing one.
+    /// Creates the result of a call that did not begin or had no effect: the model may call again.
     #[must_use]
-    pub fn missing(id: CallId, missing: Missing) -> Self {
+    pub fn cancelled(id: impl Into<CallId>) -> Self {
+        Self::missing(id.into(), Missing::Cancelled)
+    }
+
+    /// Creates the result of a call that may have taken effect: the model must check first.
+    #[must_use]
+    pub fn outcome_unknown(id: impl Into<CallId>) -> Self {
+        Self::missing(id.into(), Missing::OutcomeUnknown)
+    }
+
+    /// Creates the result that takes the place of a missing one.
+    pub(crate) fn missing(id: CallId, missing: Missing) -> Self {
         let (outcome, message) = match missing {
             Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),
             Missing::OutcomeUnknown => (Outcome::OutcomeUnknown, Outcome::OutcomeUnknown.safe_message()),

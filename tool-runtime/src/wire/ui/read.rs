@@ -12,7 +12,8 @@ mod request;
 
 use std::collections::BTreeMap;
 
-pub use error::{ChatError, ChatErrorKind};
+pub use error::ChatError;
+pub(crate) use error::ChatErrorKind;
 pub use request::{ChatAnswer, ChatRequest};
 
 use crate::call::{CallId, Question, Suspension};
@@ -111,7 +112,7 @@ impl ChatReader {
     /// # Errors
     /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol wants
     /// a refused request answered with a run that failed, not with a status: [`UiEvent::Error`](super::UiEvent::Error)
-    /// with the [code](ChatErrorKind::code) alone in an encoder.
+    /// with the [code](ChatError::code) alone in an encoder.
     ///
     /// ```
     /// use tool_runtime::wire::ui::ChatReader;
@@ -157,7 +158,7 @@ impl ChatReader {
             ChatError { kind: ChatErrorKind::History(error.kind), path }
         };
         let history: Vec<_> = posted.iter().map(|(_, message)| message.clone()).collect();
-        history::check(&history, &self.issued, &HistoryLimits::default()).map_err(refused)
+        HistoryLimits::default().check(&history, &self.issued).map_err(refused)
     }
 
     fn answer(&self, id: &str) -> Option<&Answer> {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, Transaction, Verifier, anchor};
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, Transaction, Verifier};
 use tool_runtime::testing::conformance::{document, record};
 
 use crate::store::tests::{edit, kept, new, open, put};
@@ -127,7 +127,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
         put(&store, id).await.unwrap();
     }
     let mut exported = Vec::new();
-    anchor(&store, |anchor| exported.push(anchor.clone())).await.unwrap();
+    (&store as &dyn Store).anchor(|anchor| exported.push(anchor.clone())).await.unwrap();
     // Copied while open, as a crash would leave it.
     let (from, to) = (folder.path().join("store.db"), folder.path().join("cut.db"));
     fs::copy(&from, &to).unwrap();

@@ -1,7 +1,7 @@
 //! Pages are bounded in bytes, not only in records.
 
 use tool_runtime::call::JsonText;
-use tool_runtime::store::{RecordFilter, Store, Verifier, anchor};
+use tool_runtime::store::{RecordFilter, Store, Verifier};
 use tool_runtime::testing::conformance::record;
 
 use crate::store::tests::new;
@@ -27,7 +27,7 @@ async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
         assert_eq!(pages, [8, 8, 4], "each has 8 MiB, and the record that reaches over it");
     }
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 20, "without a limit they are all there");
-    assert_eq!(anchor(&store, |_| {}).await.unwrap(), 3, "an anchor for each page");
+    assert_eq!((&store as &dyn Store).anchor(|_| {}).await.unwrap(), 3, "an anchor for each page");
     let checked = Verifier::verify(&store, &[], |_| {}).await.unwrap();
     assert_eq!(checked.findings, []);
     assert_eq!((checked.records, checked.runs, checked.unanchored), (20, 1, 0));

@@ -8,16 +8,14 @@ use crate::wire::history::HistoryErrorKind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatError {
-    /// The kind of the mistake.
-    pub kind: ChatErrorKind,
+    pub(crate) kind: ChatErrorKind,
     /// A JSON pointer to the place; empty for the whole body.
     pub path: String,
 }
 
 /// The kinds of [`ChatError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChatErrorKind {
+pub(crate) enum ChatErrorKind {
     /// More bytes, messages or parts than allowed.
     TooLarge,
     /// Not JSON, or not in the form that the client posts.
@@ -43,12 +41,18 @@ impl ChatError {
     pub(super) fn new(kind: ChatErrorKind, path: impl Into<String>) -> Self {
         Self { kind, path: path.into() }
     }
+
+    /// Returns the stable code: `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
+    /// `chat_interrupts`, `chat_empty`, or a code of a [`HistoryError`](crate::wire::history::HistoryError) if the
+    /// messages claim calls or results that were not issued here.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
+    }
 }
 
 impl ChatErrorKind {
-    /// A stable word for each case.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
+    const fn code(self) -> &'static str {
         match self {
             Self::TooLarge => "chat_too_large",
             Self::Malformed => "chat_malformed",
