@@ -52,7 +52,7 @@ impl fmt::Display for LockError {
             Self::Merge { line, mark } => {
                 write!(
                     f,
-                    "line {line} begins with `{mark}`, which a merge left; take either side, then write the lock anew"
+                    "line {line} begins with `{mark}`, a merge conflict; take either side, then write the lock again"
                 )
             }
             Self::Malformed { message, .. } => write!(f, "{message}; restore the lock, or remove it and write it anew"),
