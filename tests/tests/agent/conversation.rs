@@ -243,7 +243,7 @@ async fn going_on_without_an_answer_gives_the_calls_up() {
     conversation.send("Go.").await;
     assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));
     let results = results(&conversation.history());
-    assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("Nobody acted")), "{results:?}");
+    assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("got no decision")), "{results:?}");
     assert_eq!(rig.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
     assert!(rig.store.open_records(&RecordFilter::default()).await.expect("records").is_empty());
     is_whole(&conversation);

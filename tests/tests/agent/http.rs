@@ -270,6 +270,6 @@ async fn the_user_sees_what_happened() {
     let model = client(Format::OpenAiChat, &server).build().unwrap();
     let mut conversation = Agent::new(model).converse(run);
     let TurnOutcome::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };
-    assert!(reason.to_string().contains("is this the right URL and format?"), "{reason}");
+    assert!(reason.to_string().contains("check the URL and the format"), "{reason}");
     assert!(matches!(conversation.send("Hello?").await, TurnOutcome::Answered { text } if text == "Here I am."));
 }

@@ -65,7 +65,7 @@ async fn what_is_wrong_with_an_address_is_said_once() {
     let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let url = format!("postgres://app:{SECRET}@{closed}/postgres");
     let missing = refused(&url, SqlOptions::new().patience(Duration::from_millis(1))).await;
-    says(&missing, "store_unavailable", &[&closed.to_string(), "whether it runs"]);
+    says(&missing, "store_unavailable", &[&closed.to_string(), "check that it runs"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +133,7 @@ async fn a_certificate_that_does_not_fit_is_named_and_not_tried_again() {
     let (port, taken) = tls("127.0.0.2");
     let url = format!("postgres://app:{SECRET}@127.0.0.2:{port}/postgres?sslmode=verify-full");
     let named = refused(&format!("{url}&sslrootcert={}", authority.display()), patient.clone()).await;
-    says(&named, "store_misconfigured", &["another name", "`127.0.0.2`", "verify-ca"]);
+    says(&named, "store_misconfigured", &["is not for `127.0.0.2`", "verify-ca"]);
     let unknown = refused(&url, patient.clone()).await;
     says(&unknown, "store_misconfigured", &["unknown authority", "sslrootcert=FILE"]);
     assert_eq!(taken.load(Ordering::Relaxed), 2, "each was tried once");

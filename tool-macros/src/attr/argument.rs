@@ -75,14 +75,15 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
             }
             "validate" | "garde" => errors.at(
                 attr,
-                format_args!("`#[{name}(..)]` would change the schema alone; write `#[schemars(..)]`, or the key `validate` of `#[tool]`"),
+                format_args!(
+                    "`#[{name}(..)]` would change only the schema; write `#[schemars(..)]`, or the key `validate` of \
+                     `#[tool]`"
+                ),
             ),
             "cfg" | "cfg_attr" => out.conditional.push(attr.clone()),
             "allow" | "expect" | "warn" | "deny" | "forbid" => out.kept.push(attr.clone()),
-            _ if is_parameter => errors.at(
-                attr,
-                "unknown attribute on an argument; write `#[arg(..)]`, `#[serde(..)]` or `#[schemars(..)]`",
-            ),
+            _ if is_parameter => errors
+                .at(attr, "unknown attribute on an argument; write `#[arg(..)]`, `#[serde(..)]` or `#[schemars(..)]`"),
             _ => out.kept.push(attr.clone()),
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
                 '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
                 ',' | ';' if depth == 0 => {
                     if now == ';' {
-                        errors.at(&token, "write a comma for `;`");
+                        errors.at(&token, "write a comma instead of `;`");
                     }
                     pieces.extend(piece(&mut current, &token, errors));
                     before = now;
@@ -97,7 +97,7 @@ fn piece(current: &mut Vec<TokenTree>, end: &TokenTree, errors: &mut Errors) -> 
         None => Value::None,
         Some(TokenTree::Punct(equals)) if equals.as_char() == '=' => Value::Equals(tokens.collect()),
         Some(TokenTree::Punct(colon)) if colon.as_char() == ':' && colon.spacing() == Spacing::Alone => {
-            errors.at(colon, "write `=` for `:`");
+            errors.at(colon, "write `=` instead of `:`");
             Value::Broken
         }
         Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Parenthesis => {

@@ -85,7 +85,7 @@ pub(super) fn impl_trait_argument(tool: &Tool, errors: &mut Errors) {
 pub(super) fn borrowed_inside(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         if let Some(tokens) = find_borrow(&argument.ty) {
-            errors.at(tokens, "arguments are owned all the way down; write `String` for `&str`, `Vec<T>` for `&[T]`");
+            errors.at(tokens, "an argument owns all of its data; write `String` for `&str`, `Vec<T>` for `&[T]`");
         }
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
             errors.at(
                 blame,
                 format_args!(
-                    "`{}` is called `{}` on the wire, as `{}` is; rename one",
+                    "`{}` has the wire name `{}`, as `{}` has; rename one",
                     plain(&argument.ident),
                     argument.wire,
                     plain(first)

@@ -26,21 +26,21 @@ use crate::saved::ConversationFiles;
 use crate::session::{Cli, Who};
 use crate::{input, values};
 
-/// Who decides, and how long they wait for what becomes of it.
+/// The decider, and the time to wait for the result of the call.
 #[derive(Debug, Args)]
 pub(crate) struct By {
     #[command(flatten)]
     pub(crate) who: Who,
-    /// In a run of the store: how long to wait for its worker, for example 30s; the exit code is then that of the call
+    /// For a run of the store: wait this long for its worker, for example 30s, and exit with the code of the call
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) wait: Option<Duration>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the calls that wait, oldest first: those of the data folder, and with --store those of the tenant
+    /// List the waiting calls of the data folder, and with --store those of the tenant, oldest first
     List,
-    /// Show one: what would happen, for whom, why it waits, and its arguments
+    /// Show a waiting call: its effect, its principal, why it waits, and its arguments
     Show {
         /// The call, as `approvals list` prints it; RUN/CALL if several have its id
         id: String,
@@ -48,7 +48,7 @@ pub(crate) enum Approvals {
         #[arg(long)]
         unmask: bool,
     },
-    /// Let the call run as it is
+    /// Let the call run with its arguments unchanged
     Approve {
         /// The call
         id: String,
@@ -57,7 +57,7 @@ pub(crate) enum Approvals {
         #[command(flatten)]
         endpoint: Endpoint,
     },
-    /// Let the call run with other arguments, which are checked again
+    /// Let the call run with other arguments, which are validated first
     Edit {
         /// The call
         id: String,
@@ -72,14 +72,14 @@ pub(crate) enum Approvals {
     Deny {
         /// The call
         id: String,
-        /// What the model reads
+        /// The reason that the model reads
         message: Option<String>,
         #[command(flatten)]
         by: By,
         #[command(flatten)]
         endpoint: Endpoint,
     },
-    /// Answer in the place of the tool, or as the client that executed the call
+    /// Give the result in place of the tool, or as the client that executed the call
     Answer {
         /// The call
         id: String,

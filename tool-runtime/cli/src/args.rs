@@ -54,16 +54,21 @@ pub(super) fn taken(app: &App) -> Option<&'static str> {
     names.into_iter().find(|(at, name)| of_others(name) || twice(*at, name)).map(|(_, name)| name)
 }
 
-/// The version, with details for bug reports: the library, the system and the build.
+/// The version of the application, with details for bug reports: this package, the system and the build.
 fn long_version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    format!("{}\ntool-runtime {}\n{system} {machine}, {build} build", app.version, env!("CARGO_PKG_VERSION"))
+    format!(
+        "{}\n{} {}\n{system} {machine}, {build} build",
+        app.version,
+        env!("CARGO_PKG_NAME"),
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List the tools: effect, execution, what the policy decides, hash, source
+    /// List the tools with their effect, execution, policy decision, hash and source
     List,
     /// Show one definition
     Show {
@@ -87,7 +92,7 @@ pub(super) enum Command {
         /// Only the tools that fit this request
         #[arg(long, value_name = "QUERY")]
         pick: Option<String>,
-        /// How many tools to pick at most
+        /// The maximum number of tools to pick
         #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most, requires = "pick")]
         k: usize,
     },
@@ -104,7 +109,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
-    /// List the grants of the tenant in the store, add one, or take one back
+    /// List, add or revoke the grants of the tenant in the store
     Grants {
         #[command(subcommand)]
         action: Grants,
@@ -114,12 +119,12 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Audit,
     },
-    /// Explain what the policy decides, or decide calls of the past again under another one
+    /// Explain the decision of the policy on a tool, or decide recorded calls again under another policy
     Policy {
         #[command(subcommand)]
         action: Policy,
     },
-    /// Serve the tools to clients of the Model Context Protocol (MCP), and bring in those of its servers
+    /// Serve the tools to clients of the Model Context Protocol (MCP), or review and pin the tools of MCP servers
     #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
     Mcp {
         #[command(subcommand)]
@@ -127,7 +132,7 @@ pub(super) enum Command {
     },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<WorkerArgs>),
-    /// Make or migrate the tables of a store
+    /// Create or migrate the tables of a store
     Store {
         #[command(subcommand)]
         action: StoreAction,

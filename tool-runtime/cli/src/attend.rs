@@ -27,7 +27,7 @@ pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> 
                 std::process::exit(INTERRUPTED);
             }
             None => {
-                terminal::message("interrupted: the run is cancelled (once more ends the program)");
+                terminal::message("interrupted: cancelling the run (interrupt again to end the program)");
                 run.cancel();
             }
         }

@@ -31,17 +31,17 @@ pub(crate) enum Audit {
         #[command(flatten)]
         which: Which,
     },
-    /// List calls that began and have no record of their end: they run, or their process is gone
+    /// List calls that began and have no record of their end: they still run, or their process ended
     Open {
-        /// Of this run
+        /// Only calls of this run
         #[arg(long, value_name = "ID")]
         run: Option<String>,
     },
-    /// Check the chains of all runs and the anchors over them, and name the first thing that is wrong
+    /// Check the chains of all runs and their anchors, and report the first problem
     Verify {
         #[command(flatten)]
         source: Source,
-        /// Anchors that were exported, as JSON lines: each has to be as it was
+        /// Exported anchors, as JSON lines; each must be unchanged
         #[arg(long, value_name = "FILE")]
         anchors: Option<PathBuf>,
         /// Accept runs whose first records are not in the file
@@ -58,14 +58,14 @@ pub(crate) enum Audit {
         #[arg(long, conflicts_with_all = ["records", "Which"])]
         anchors: bool,
     },
-    /// Anchor what was recorded since the last anchor, and print the new anchors as JSON lines
+    /// Anchor the records since the last anchor, and print the new anchors as JSON lines
     Anchor,
 }
 
-/// Where records are read.
+/// The source of the records.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// Records that were exported, as JSON lines; `-` is standard input. Without it they are those of --store
+    /// Exported records, as JSON lines; `-` is standard input. By default the records of --store
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
 }
@@ -73,29 +73,29 @@ pub(crate) struct Source {
 /// Which records.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Of this run
+    /// Only records of this run
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Of calls of this tool
+    /// Only records of calls of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// With this outcome, such as `ok` or `policy_denied`, or this decision, such as `approved`
+    /// Only records with this outcome, such as `ok` or `policy_denied`, or this decision, such as `approved`
     #[arg(long, value_name = "CODE", value_parser = code)]
     outcome: Option<String>,
-    /// Of decisions by this principal
+    /// Only decisions by this principal
     #[arg(long, value_name = "NAME")]
     decider: Option<String>,
-    /// Of calls that ended, and decisions made, at this time or later: 2026-01-31, or with a time as in
+    /// Only calls that ended and decisions made at this time or later: 2026-01-31, or with a time as in
     /// 2026-01-31T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
-    /// The same, before this time
+    /// Only calls that ended and decisions made before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
-    /// Of calls, or of decisions: call, decision
+    /// Only records of this kind: call or decision
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<AuditKind>,
-    /// How many at most; a table has 1000 unless this says more
+    /// The maximum number of records; 1000 by default for a table
     #[arg(long, value_name = "N", value_parser = values::at_least_one)]
     limit: Option<usize>,
 }
@@ -171,7 +171,7 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
 /// Returns the existing store. A missing one is an error, because a new store has no records to search.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
     let found = cli.existing_store().await?;
-    found.ok_or_else(|| Failure::usage("name where the records are: `--store URL`, or `--records FILE`"))
+    found.ok_or_else(|| Failure::usage("the source of the records is missing; add `--store URL` or `--records FILE`"))
 }
 
 fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {

@@ -22,7 +22,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
     pub(crate) arguments: Option<String>,
-    /// Whose view of the result to print
+    /// The view of the result to print
     #[arg(long, value_enum)]
     pub(crate) view: Option<View>,
     /// Print the events of the call as JSON lines on stderr
@@ -31,7 +31,7 @@ pub(crate) struct Call {
     /// Print the text of the tool's own error on stderr; it can hold values
     #[arg(long)]
     pub(crate) detail: bool,
-    /// Text that the user is taken to have written: ids in it count as seen
+    /// Text to treat as the user's: ids in it count as evidence
     #[arg(long, value_name = "TEXT")]
     pub(crate) user_text: Option<String>,
     /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
@@ -119,7 +119,7 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
         Outcome::ClientRequired | Outcome::ApprovalMismatch => {
             format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
         }
-        _ => format!("the call {id} waits for a person; look and decide: {app} approvals show {id}"),
+        _ => format!("the call {id} waits for a person; review and decide it: {app} approvals show {id}"),
     });
     Ok(())
 }
@@ -130,7 +130,7 @@ fn explain(session: &Session, name: &str) {
     let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
     let is_allowed = runner.policy().mentions(name);
     if let Some(why) = runner.catalog().unready(runner.policy(), name).filter(|_| is_allowed) {
-        terminal::note(&format!("`{shown}` is allowed and cannot run: {}", terminal::safe(&why.to_string())));
+        terminal::note(&format!("`{shown}` is allowed but cannot run: {}", terminal::safe(&why.to_string())));
     } else if run.catalog().get(name).is_none() {
         let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
         let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();

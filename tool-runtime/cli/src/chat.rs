@@ -41,27 +41,29 @@ pub(crate) struct Chat {
     pub(crate) transcript: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) endpoint: Endpoint,
-    /// Continue the last conversation: the newest of the principal in --store, or the last of the data folder. If the
-    /// first word of the prompt is the id of a conversation, that one
+    /// Continue the last conversation: the principal's newest in --store, or the last one of the data folder. If the
+    /// first word of the prompt is the id of a conversation, continue that one
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["transcript", "conversation"])]
     pub(crate) last: bool,
-    /// Continue this conversation: of the data folder, or a run of --store
+    /// Continue this conversation of the data folder, or this run of --store
     #[arg(long, value_name = "ID", conflicts_with = "transcript")]
     pub(crate) conversation: Option<String>,
-    /// How long to wait for a conversation that a worker has, for example 30s; without it, it is refused
+    /// How long to wait for a conversation that a worker holds, for example 30s; by default the command fails at once
     #[arg(long, value_name = "TIME", value_parser = values::time, conflicts_with = "transcript")]
     pub(crate) wait: Option<Duration>,
     /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
     #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
     pub(crate) answer: Vec<String>,
-    /// Ask for answers that fit the JSON Schema of an object in this file; stdout gets the JSON alone, `-` is standard input
+    /// Require answers that match the JSON Schema in this file, which describes an object; `-` is standard input. Only
+    /// the JSON is printed on stdout
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
     pub(crate) answer_schema: Option<PathBuf>,
-    /// An image, audio, video, a PDF or a text that goes to the model with the first prompt; may be repeated, at most 20
-    /// MiB together, `-` is standard input
+    /// A file to send with the first prompt: an image, audio, video, a PDF or text; `-` is standard input. Repeat it
+    /// for several, of at most 20 MiB in total
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
     pub(crate) file: Vec<PathBuf>,
-    /// What the user writes; several are turns of one conversation, `-` is standard input, none opens a prompt
+    /// The user's messages, each one a turn of the conversation; `-` is standard input. By default they are read at a
+    /// prompt
     pub(crate) prompt: Vec<String>,
 }
 
@@ -173,7 +175,7 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
     };
     let prompts = chat.prompt.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     if prompts.iter().any(|prompt| prompt.trim().is_empty()) {
-        return Err(Failure::usage("a prompt is empty; write what the model shall read"));
+        return Err(Failure::usage("a prompt is empty; write a message for the model"));
     }
     Ok(prompts)
 }
@@ -186,7 +188,7 @@ fn schema(path: &Path) -> Result<String, Failure> {
         Ok(_) => Ok(text),
         Err(problems) => {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            Err(Failure::usage(format!("{name} is no schema of an answer: {}", problems.join("; "))).code("schema"))
+            Err(Failure::usage(format!("{name} is not a schema for answers: {}", problems.join("; "))).code("schema"))
         }
     }
 }

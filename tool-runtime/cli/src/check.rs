@@ -16,13 +16,13 @@ use crate::{input, replace, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Compare the definitions with a lock, and fail if they are not the same
+    /// Compare the definitions with a lock, and fail if they differ
     #[arg(long, value_name = "FILE")]
     pub(crate) lock: Option<PathBuf>,
-    /// Write the lock anew; refused for changes that break callers or that a person has to look at
+    /// Update the lock; changes that break callers or need a review are refused
     #[arg(long, requires = "lock")]
     pub(crate) write: bool,
-    /// Write such changes too
+    /// Write changes of this kind too
     #[arg(long, requires = "write", value_enum, value_delimiter = ',', value_name = "CHANGES")]
     pub(crate) accept: Vec<Accept>,
 }
@@ -67,7 +67,7 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     };
     // A lock holds the application's own definitions, so problems of servers do not prevent writing it.
     let has_mistakes = !problems.is_empty();
-    problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed and cannot run: {why}")));
+    problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed but cannot run: {why}")));
     let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
     if let Some(path) = &check.lock {
         let report = catalog.as_ref().map(|catalog| compare(path, catalog, check.write)).transpose()?;
@@ -111,7 +111,7 @@ fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport
         if write {
             return Ok(ToolLock::default().compare(&now));
         }
-        let message = format!("there is no {shown}; `--write` makes it");
+        let message = format!("there is no {shown}; `--write` creates it");
         return Err(Failure::usage(message).code("unreadable_input"));
     }
     let text = input::text(input::file(path)?, &shown)?;
@@ -137,13 +137,13 @@ fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {
     let tools = report.tools().len();
     let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
     if report.is_current() {
-        terminal::line(&format!("{shown} is that of the catalog"));
+        terminal::line(&format!("{shown} matches the catalog"));
     } else if written {
         terminal::line(&format!("{shown} was written: {tools} changed"));
     } else if is_refused(report, &check.accept) {
-        let message = "changes that are major or marked review are written with `--accept major,review`";
+        let message = "to write changes that are major or marked review, add `--accept major,review`";
         terminal::line(&format!("{tools} changed since {shown} was written; {message}"));
     } else {
-        terminal::line(&format!("{tools} changed since {shown} was written; `--write` writes it anew"));
+        terminal::line(&format!("{tools} changed since {shown} was written; `--write` updates it"));
     }
 }

@@ -27,8 +27,9 @@ pub(super) struct Global {
     /// The folder of the application's data; `data` by default
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A URL
-    /// with a password belongs into the environment or the configuration file, because others can see the command line
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A
+    /// URL with a password belongs in the environment or the configuration file, because others can see the command
+    /// line
     #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
     #[command(flatten)]
@@ -51,7 +52,7 @@ pub(super) struct Global {
     /// Print no progress, notes or hints
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
-    /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
+    /// Log to stderr, with the details of failed tools and models; -vv and -vvv log more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
     /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
@@ -69,16 +70,16 @@ pub(super) struct Global {
 /// How the store uses its database. Values that are not set come from the environment and the configuration file.
 #[derive(Debug, Default, Args)]
 pub(crate) struct StoreOptions {
-    /// How many connections to the store are open at most; 16 by default
+    /// The maximum number of open connections to the store; 16 by default
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) store_connections: Option<u32>,
-    /// How long to wait for the store, and for its server to start again, for example 30s; 10s by default
+    /// How long to wait for the store, including a restart of its server, for example 30s; 10s by default
     #[arg(long, global = true, value_name = "TIME", value_parser = values::time)]
     pub(crate) store_patience: Option<Duration>,
-    /// How the names of the store's tables begin; `tool_runtime_` by default
+    /// The prefix of the store's tables; `tool_runtime_` by default
     #[arg(long, global = true, value_name = "PREFIX", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) store_prefix: Option<String>,
-    /// Refuse a store that has no tables, or older ones: `store migrate` makes them
+    /// Refuse a store without tables or with older ones; `store migrate` creates or migrates them
     #[arg(long, global = true)]
     pub(crate) no_migrate: bool,
 }
@@ -168,7 +169,7 @@ impl StoreSettings {
             None => file.store_connections,
         };
         if connections == Some(0) {
-            return Err(wrong("`store_connections`".to_owned(), "a store has at least one connection"));
+            return Err(wrong("`store_connections`".to_owned(), "write 1 or more"));
         }
         let time = match (variable("STORE_PATIENCE")?, &file.store_patience) {
             (Some(text), _) => Some((text, format!("{prefix}_STORE_PATIENCE"))),

@@ -62,7 +62,7 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
     lines.extend(names.iter().map(|named| format!("   {}", terminal::safe(&named.to_string()))));
     let mut about = Vec::new();
     if let Some(rule) = rule {
-        about.push(format!("asked by {}", terminal::safe(rule)));
+        about.push(format!("required by {}", terminal::safe(rule)));
     }
     let party: Vec<_> =
         [&call.principal, &call.tenant].into_iter().flatten().map(|name| terminal::safe(name)).collect();
@@ -87,7 +87,7 @@ fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
     let reach = match spec.effect {
         ToolEffect::ReadOnly => "It reads only.",
         ToolEffect::StateChange => "It changes data of this system.",
-        ToolEffect::ExternalSideEffect => "It reaches outside this system and may not be undone.",
+        ToolEffect::ExternalSideEffect => "It reaches outside this system, and its effect may be permanent.",
     };
     let who = match call.suspension {
         Suspension::Approval => "",

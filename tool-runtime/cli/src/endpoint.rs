@@ -10,38 +10,38 @@ use tool_runtime::wire::{Effort, Format, RequestSettings, ToolChoice};
 
 use crate::values;
 
-/// A model's endpoint. What is not given comes from the environment and the configuration file.
+/// A model's endpoint. The environment and the configuration file supply the options that are absent.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct Endpoint {
-    /// The base URL of an endpoint; without a path it gets the provider's usual one
+    /// The base URL of an endpoint; without a path, the provider's usual path is added
     #[arg(long, value_name = "URL")]
     pub(crate) model_url: Option<String>,
-    /// The model to ask
+    /// The name of the model
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// The provider's format; openai-chat by default
     #[arg(long, value_parser = values::formats())]
     pub(crate) format: Option<Format>,
-    /// The environment variable that holds the endpoint's key; a configured one goes to the configured URL only
+    /// The environment variable that holds the endpoint's key; a configured key is sent only to the configured URL
     #[arg(long, value_name = "VARIABLE")]
     pub(crate) key_env: Option<String>,
-    /// One more header of each request; a key belongs into `--key-env`, because others can see the command line
+    /// An extra header of each request; a key belongs in `--key-env`, because others can see the command line
     #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
     pub(crate) header: Vec<(String, String)>,
-    /// The proxy for the requests; none is taken from the environment
+    /// The proxy for the requests; proxy variables of the environment are ignored
     #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
     /// A PEM file with certificate authorities to trust too
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Send closed copies of the schemas where the format has a strict mode
+    /// Use the strict mode of the format, if it has one, with schemas that are closed for it
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Send more tools and longer descriptions than the provider's own API takes, to a compatible server that takes them
+    /// Ignore the provider's limits on tools and descriptions, for a compatible server without these limits
     #[arg(long)]
     pub(crate) no_provider_limits: bool,
-    /// Ask for the answer in one piece
+    /// Request the answer without streaming
     #[arg(long)]
     pub(crate) no_stream: bool,
     /// How long one answer may take, retries included, for example 90s or 10m
@@ -53,13 +53,13 @@ pub(crate) struct Endpoint {
     /// How long the endpoint may be silent within an answer
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "60s")]
     pub(crate) idle_timeout: Duration,
-    /// How often a failed request is repeated
+    /// How many times a failed request is retried
     #[arg(long, value_name = "TIMES", default_value_t = 2)]
     pub(crate) retries: u32,
     /// Instructions to the model, before the conversation
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
-    /// Offer only the tools that fit each prompt, at most this many for one; those offered before stay
+    /// Offer only the tools that fit the prompts, at most this many for each prompt; an offered tool stays offered
     #[arg(long, value_name = "TOOLS", value_parser = values::most)]
     pub(crate) pick: Option<usize>,
     /// How many reading calls of one turn may run at the same time
@@ -69,7 +69,7 @@ pub(crate) struct Endpoint {
     pub(crate) asked: Asked,
 }
 
-/// What every request asks for. What is not given is left to the provider.
+/// Settings of every request. The provider decides where a setting is absent.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Request settings")]
 pub(crate) struct Asked {
@@ -82,25 +82,25 @@ pub(crate) struct Asked {
     /// The most tokens of one answer, reasoning included; by default the model's own limit, for Anthropic 16000 and more
     #[arg(long, value_name = "TOKENS")]
     max_output_tokens: Option<u32>,
-    /// The field of that limit in openai-chat; many compatible servers know `max_tokens` only
+    /// The name of this limit's field in openai-chat; many compatible servers accept only `max_tokens`
     #[arg(long, value_name = "FIELD")]
     output_limit_field: Option<LimitField>,
     /// A text that ends the answer; repeat it for several
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// Asks for the same answer to the same request, as far as the provider can
+    /// A seed for the same answer to the same request, if the provider supports it
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     seed: Option<i64>,
     /// How much the model reasons: off, minimal, low, medium, high, xhigh, max, or a number of tokens
     #[arg(long, value_name = "LEVEL|TOKENS", value_parser = effort)]
     effort: Option<Effort>,
-    /// Which tools the model may call: auto, none, required, or names separated by commas; one name has to be called
+    /// Which tools the model may call: auto, none, required, or names separated by commas; a single name must be called
     #[arg(long, value_name = "CHOICE", value_parser = choice)]
     tool_choice: Option<ToolChoice>,
-    /// The provider's word for the class of service
+    /// The service tier, in the provider's own word
     #[arg(long, value_name = "TIER")]
     service_tier: Option<String>,
-    /// One more field of each request's body that no option names, for example `top_k=40`
+    /// An extra field of each request's body, for example `top_k=40`
     #[arg(long, value_name = "NAME=JSON", value_parser = values::field)]
     body: Vec<(String, Value)>,
 }

@@ -31,7 +31,7 @@ pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, tex
             };
             let places: Vec<_> = error.violations.iter().map(place).collect();
             let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-            let failure = Failure::usage(format!("the arguments end as {}{places}", error.outcome));
+            let failure = Failure::usage(format!("the arguments are refused as {}{places}", error.outcome));
             Err(Failure { exit: Exit::of(error.outcome), ..failure }.code(code(error.outcome)))
         }
     }

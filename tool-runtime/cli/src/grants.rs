@@ -17,11 +17,11 @@ use crate::{table, terminal, values};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grants {
-    /// List the grants of the tenant that hold, oldest first
+    /// List the tenant's active grants, oldest first
     List,
-    /// Decide for calls like one that waits: they run without being asked about. The call itself still waits
+    /// Grant later calls like a waiting one, so that they run without an approval. The call itself still waits
     Add(Add),
-    /// Take a grant back: later calls are asked about again
+    /// Revoke a grant: later calls need an approval again
     Revoke {
         /// The grant, as `grants list` prints it; records name it as the rule `grant:ID`
         id: String,
@@ -33,23 +33,23 @@ pub(crate) enum Grants {
 pub(crate) struct Add {
     /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
     pub(crate) id: String,
-    /// For which runs: its own, those of its conversation, of its principal, or of everybody in its tenant
+    /// The runs that the grant covers: the call's own, or those of its conversation, its principal or its tenant
     #[arg(long = "for", value_enum, value_name = "RUNS")]
     pub(crate) scope: Scope,
-    /// For which arguments: a JSON list of conditions such as `[{"pointer": "/to", "one_of": ["a@example.org"]}]`, `-`
-    /// for standard input, `@FILE` for a file; those of the call by default
+    /// The arguments that the grant covers: a JSON list of conditions such as `[{"pointer": "/to", "one_of":
+    /// ["a@example.org"]}]`, `-` for standard input, `@FILE` for a file; by default exactly the call's arguments
     #[arg(long, value_name = "JSON")]
     pub(crate) matching: Option<String>,
-    /// For any arguments
+    /// Cover any arguments
     #[arg(long, conflicts_with = "matching")]
     pub(crate) any_arguments: bool,
-    /// How many calls may run; any number by default, which a tool with external effects does not have
+    /// How many calls may run; unlimited by default, but required for a tool with external effects
     #[arg(long, value_name = "N", conflicts_with = "deny")]
     pub(crate) uses: Option<u32>,
-    /// How long it holds, for example 7d; always by default, which a tool with external effects does not have
+    /// How long the grant lasts, for example 7d; unlimited by default, but required for a tool with external effects
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) expires_in: Option<Duration>,
-    /// Refuse such calls
+    /// Refuse these calls instead
     #[arg(long)]
     pub(crate) deny: bool,
     #[command(flatten)]
@@ -126,7 +126,7 @@ impl<'a> Row<'a> {
 
     /// A sentence that describes the effect of the grant.
     fn describe(&self) -> String {
-        let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
+        let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without an approval" };
         let uses = match self.uses {
             None => String::new(),
             Some(1) => ", once".to_owned(),
@@ -153,7 +153,7 @@ fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
     if cli.settings.json {
         terminal::line(&json(&rows)?);
     } else if rows.is_empty() {
-        terminal::note("no grant holds");
+        terminal::note("no grant is active");
     } else {
         let cells: Vec<_> = rows.iter().map(Row::cells).collect();
         table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
@@ -164,7 +164,7 @@ fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
 async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], id: &str) -> Result<Exit, Failure> {
     // The message is the same for an unknown grant, an expired one and one of another tenant.
     let unknown = || {
-        let text = format!("no grant `{}` holds in this tenant (see `grants list`)", terminal::safe(id));
+        let text = format!("no grant `{}` is active in this tenant (see `grants list`)", terminal::safe(id));
         Failure::usage(text).code("not_found")
     };
     let grant = found.iter().find(|grant| *grant.id == *id).ok_or_else(unknown)?;
@@ -175,7 +175,7 @@ async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], id: &st
     terminal::line(&if cli.settings.json {
         json(&row)?
     } else {
-        format!("revoked: calls of {} are asked about again", terminal::safe(row.tool))
+        format!("revoked: calls of {} need an approval again", terminal::safe(row.tool))
     });
     Ok(Exit::Done)
 }

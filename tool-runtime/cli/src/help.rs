@@ -9,7 +9,7 @@ use crate::{places, terminal};
 
 const EXIT: &str = "\
 Exit codes:
-  0  done; for chat: the model answered, whatever became of its calls
+  0  done; for chat: the model answered, even if calls failed
   1  the tool or the model failed
   2  usage, or input that cannot be read
   3  denied by the policy, a budget or a person

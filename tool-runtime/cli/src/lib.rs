@@ -49,7 +49,6 @@ mod grants;
 mod help;
 mod http_record;
 pub mod input;
-mod listing;
 mod log;
 mod manual;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
@@ -101,12 +100,12 @@ pub fn main(app: &App) -> ExitCode {
     let ended = run(app, words);
     terminal::clear_progress();
     if terminal::lost_output() {
-        let failure = Failure::failed("the output could not be written: is there room for it?").code("output_lost");
+        let failure = Failure::failed("the output could not be written; check the free space").code("output_lost");
         return report(&failure, json);
     }
     match ended {
         Ok(_) if log::lost_a_record() => {
-            let text = "a record could not be kept: what happened is in no audit (-v says why)";
+            let text = "a record could not be stored, so the audit is incomplete (-v shows the reason)";
             report(&Failure::failed(text).code("record_lost"), json)
         }
         Ok(exit) => exit.into(),
@@ -116,7 +115,7 @@ pub fn main(app: &App) -> ExitCode {
 
 fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     if let Some(own) = args::taken(app) {
-        let text = format!("the application adds a command `{own}`, and there is one of this name; give it another");
+        let text = format!("the application adds a command `{own}`, but the name is taken; rename the command");
         return Err(Failure::failed(text));
     }
     let matches = match args::command(app).try_get_matches_from(words) {

@@ -41,7 +41,7 @@ pub(crate) enum McpAction {
         #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
         http: Option<SocketAddr>,
     },
-    /// Show what servers offer: each tool with its state under the policy, its pin, and why it is kept out
+    /// Show the tools of the servers, each with its state under the policy, its pin, and why it is kept out
     #[cfg(feature = "mcp-client")]
     Tools(Servers),
     /// Write the pins of the tools that the policy allows into its file (`--policy`), after showing what changed in their
@@ -50,13 +50,14 @@ pub(crate) enum McpAction {
     Pin {
         #[command(flatten)]
         servers: Servers,
-        /// A tool to pin, by its name here; repeat it for several; those that the policy allows by default
+        /// A tool to pin, by its name in the catalog; repeat it for several. By default all tools that the policy
+        /// allows
         #[arg(long = "tool", value_name = "NAME")]
         tools: Vec<String>,
         /// Pin all tools that are not kept out
         #[arg(long, conflicts_with = "tools")]
         all: bool,
-        /// Do not ask
+        /// Write the pins without asking
         #[arg(long)]
         yes: bool,
     },

@@ -17,13 +17,13 @@ use crate::{input, table, terminal, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct PickArgs {
-    /// What a user asks for
+    /// The user's request
     #[arg(required_unless_present = "queries", conflicts_with = "queries")]
     pub(crate) query: Option<String>,
-    /// How many tools to pick at most
+    /// The maximum number of tools to pick
     #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most)]
     pub(crate) k: usize,
-    /// Pick from these tool definitions, one JSON object per line; what is broken is left out and noted
+    /// Pick from these tool definitions, one JSON object per line; broken ones are left out and noted
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
     /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is standard input

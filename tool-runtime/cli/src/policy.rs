@@ -16,10 +16,11 @@ use crate::values;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
+    /// Show which rule decides on a tool, and why: when tools are listed, when a call arrives, and when its arguments
+    /// are final
     Explain(Explain),
-    /// Decide recorded calls again under another policy, and print what was decided then and now with both rules; fails if
-    /// they differ
+    /// Decide recorded calls again under another policy, and print the old and the new decision with their rules; fails
+    /// if they differ
     Replay(Replay),
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Replay {
     /// A label that every run has from its start; repeat it for several
     #[arg(long = "label", value_name = "NAME")]
     pub(super) labels: Vec<String>,
-    /// Print only the calls on which they differ, and the counts
+    /// Print only the calls whose decisions differ, and the counts
     #[arg(long)]
     pub(super) differences: bool,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Explain {
     /// A label of the run; repeat it for several
     #[arg(long = "label", value_name = "NAME")]
     pub(super) labels: Vec<String>,
-    /// Who makes the call: `direct` or `graph:NAME`
+    /// The caller: `direct` or `graph:NAME`
     #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = values::caller)]
     pub(super) caller: Caller,
     /// The arguments as JSON, `-` for standard input, `@FILE` for a file

@@ -1,4 +1,7 @@
 //! Files that only their owner may read: conversations, policies and logs hold arguments of calls.
+//!
+//! `tool-runtime-sql` has [`shared_mode`] too: this package depends on it only with a database, and the kernel, which
+//! both depend on, opens no files to write.
 
 use std::fs;
 use std::fs::OpenOptions;

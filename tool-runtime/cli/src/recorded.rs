@@ -142,7 +142,7 @@ fn print(turn: &Turn) {
     let decoded = &turn.decoded;
     heading("The model's response, decoded");
     let ended = decoded.provider_finish.as_deref().unwrap_or("nothing");
-    terminal::line(&format!("finish: {} (the provider said {})", word(&decoded.finish), terminal::safe(ended)));
+    terminal::line(&format!("finish: {} (the provider's word: {})", word(&decoded.finish), terminal::safe(ended)));
     if let Some(error) = &decoded.error {
         let said = error.message.as_deref().map_or_else(|| error.to_string(), |said| format!("{error}: {said}"));
         terminal::line(&format!("error:  {}", terminal::safe(&said)));
@@ -167,7 +167,7 @@ fn print(turn: &Turn) {
             print_call(record, result);
         }
     }
-    heading("What changed");
+    heading("Changes");
     if turn.changes.is_empty() {
         terminal::line("nothing");
     }

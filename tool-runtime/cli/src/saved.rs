@@ -144,7 +144,7 @@ impl Kept {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let text = format!("another process decides on a call of `{}`; wait for its end", self.id);
+                let text = format!("another process carries out a decision on `{}`; wait until it ends", self.id);
                 return Err(Failure::failed(text).code("claimed"));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
@@ -161,7 +161,7 @@ impl Kept {
             file.set_len(0).map_err(failed)?;
             return Err(Failure::failed(format!(
                 "a process died while it carried out a decision on `{}`, so the call may have run; check what it \
-                 changed, then run the command again to decide anew",
+                 changed, then run the command again to decide",
                 self.id
             ))
             .code("interrupted"));

@@ -34,14 +34,14 @@ pub struct Cli<'a> {
     pub(super) servers: OnceCell<ToolSource>,
 }
 
-/// Who decides, and why. Their roles are those of `--role`.
+/// The decider and the reason. The decider's roles are those of `--role`.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
-    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls. Has
-    /// to be given for a call of that principal in a run of the store
+    /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.
+    /// Required for a call of that principal in a run of the store
     #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) decider: Option<String>,
-    /// Why, for the record; the model does not read it
+    /// The reason, for the audit record; the model does not read it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -103,8 +103,8 @@ impl Cli<'_> {
         if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
             let name = terminal::safe(decider.principal());
             return Err(Failure::usage(format!(
-                "the run acts for {name}; say who decides: --as NAME (--as {name} if the policy lets it decide its own \
-                 calls)"
+                "the run acts for {name}; name the decider: --as NAME (--as {name} if the policy lets it decide its \
+                 own calls)"
             )));
         }
         Ok(decider)

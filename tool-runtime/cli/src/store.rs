@@ -19,9 +19,9 @@ use crate::{audit, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreAction {
-    /// Make the tables of the store, or bring older ones to the version of this program
+    /// Create the tables of the store, or migrate older ones to the version of this program
     Migrate,
-    /// After a backup was put back: list the runs that are behind anchors that were exported before, and hold them back
+    /// After a restore from a backup: list the runs whose records end before an exported anchor, and hold them back
     /// from workers; fails if there are any
     Restored {
         /// The anchors, as `audit anchor` and `audit export --anchors` print them
@@ -157,7 +157,7 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
 /// Makes or migrates the tables, and prints their version before and after.
 async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
     if !cli.settings.sql.migrate {
-        return Err(Failure::usage("`store migrate` makes what --no-migrate forbids; leave one of them out"));
+        return Err(Failure::usage("`store migrate` and --no-migrate contradict each other; remove one"));
     }
     let is_new = url.strip_prefix("sqlite:").is_some_and(|path| !Path::new(path).exists());
     let was = if is_new { 0 } else { found(cli, url).await? };
@@ -221,13 +221,13 @@ async fn open(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Stor
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         // `sqlite://FILE` is refused: `//` begins a host, or a path at the root of the disk.
         if path.starts_with("//") {
-            let text = "the file comes behind the colon: sqlite:shared.db, or sqlite:/var/lib/shared.db";
+            let text = "write the name of the file after the colon: sqlite:shared.db, or sqlite:/var/lib/shared.db";
             return Err(Failure::usage(text).into());
         }
         let path = Path::new(path);
         if missing == Missing::Refused && !path.is_file() {
             let message = format!(
-                "there is no database {}; a command that writes makes it, such as `call` or `worker put`",
+                "there is no database {}; a command that writes creates it, such as `call` or `worker put`",
                 path.display()
             );
             return Err(Failure::usage(message).code("unreadable_input").into());

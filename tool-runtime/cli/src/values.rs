@@ -98,7 +98,7 @@ pub(crate) fn caller(text: &str) -> Result<Caller, String> {
 pub(crate) enum View {
     /// The text that goes back to the model
     Model,
-    /// What a UI may show
+    /// The fields that a UI may show
     Ui,
     /// The record
     Audit,

@@ -33,11 +33,10 @@ pub(crate) struct WorkerArgs {
     /// How many conversations to continue at the same time
     #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one)]
     pub(crate) concurrency: usize,
-    /// How long a conversation counts as this worker's without a sign of life, for example 30s; at
-    /// least one second
+    /// How long a conversation stays leased to this worker without a renewal, for example 30s; at least one second
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// How long to wait for a database that is away when the worker starts
+    /// How long to wait for an unavailable database when the worker starts
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     pub(crate) wait_for_store: Duration,
     #[command(flatten)]
@@ -46,9 +45,9 @@ pub(crate) struct WorkerArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerAction {
-    /// Put a new conversation in the store, for a worker to continue; prints its id
+    /// Put a new conversation in the store for a worker to continue, and print its id
     Put {
-        /// What the user writes; `-` is standard input
+        /// The user's message; `-` is standard input
         prompt: String,
         /// The id of the conversation's run; a fresh one by default
         #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
@@ -58,22 +57,22 @@ pub(crate) enum WorkerAction {
     Post {
         /// The run, as `worker put` printed it
         run: String,
-        /// What the user writes; `-` is standard input
+        /// The user's message; `-` is standard input
         prompt: Option<String>,
-        /// Let a call run as it is
+        /// Approve this call with its arguments unchanged
         #[arg(long, value_name = "CALL")]
         approve: Vec<String>,
-        /// Do not let a call run
+        /// Deny this call
         #[arg(long, value_name = "CALL")]
         deny: Vec<String>,
-        /// Answer a call of the client: its id and the output as JSON, `-` or `@FILE`
+        /// Answer a client call: its id and the output as JSON, `-` or `@FILE`
         #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
         answer: Vec<String>,
         #[command(flatten)]
         who: Who,
     },
-    /// Show a conversation: its state, the calls that wait, what the model said last, what it
-    /// spent, and what is left to its principal and tenant
+    /// Show a conversation: its state, its waiting calls, the model's last message, its spending, and the remaining
+    /// budgets of its principal and tenant
     Show {
         /// The run
         run: String,
@@ -132,7 +131,7 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     let mut options = gate.options(None);
     let prompt = text(prompt)?;
     if prompt.trim().is_empty() {
-        return Err(Failure::usage("write what the user says: worker put \"..\""));
+        return Err(Failure::usage("the message is empty; write it: worker put \"..\""));
     }
     if let Some(id) = run {
         options = options.run_id(id);
@@ -165,12 +164,14 @@ async fn post(
 ) -> Result<Exit, Failure> {
     let mut input = Input::new();
     if prompt.is_none() && decisions.is_empty() && answers.is_empty() {
-        return Err(Failure::usage("say what to post: a message, --approve CALL, --deny CALL or --answer CALL JSON"));
+        return Err(Failure::usage(
+            "nothing to post; add a message, --approve CALL, --deny CALL or --answer CALL JSON",
+        ));
     }
     if let Some(prompt) = prompt {
         let prompt = text(prompt)?;
         if prompt.trim().is_empty() {
-            return Err(Failure::usage("write what the user says: worker post RUN \"..\""));
+            return Err(Failure::usage("the message is empty; write it: worker post RUN \"..\""));
         }
         input = input.text(prompt);
     }
@@ -283,7 +284,7 @@ async fn show(cli: &Cli<'_>, run: &str) -> Result<Exit, Failure> {
 fn print(shown: &Shown<'_>) {
     let has = match (shown.held_back, shown.held) {
         (true, _) => ", and held back until `store release`",
-        (_, true) => ", and a worker has it",
+        (_, true) => ", and a worker holds it",
         _ => "",
     };
     terminal::line(&format!("{}  {}{has}", terminal::safe(shown.run), terminal::safe(shown.state)));

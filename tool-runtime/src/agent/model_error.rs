@@ -187,7 +187,7 @@ impl fmt::Display for ModelError {
             }
             ModelErrorKind::TooLarge => f.write_str("the model's answer is larger than allowed"),
             ModelErrorKind::Protocol => {
-                f.write_str("the answer does not follow the format: is this the right URL and format?")
+                f.write_str("the answer does not follow the format: check the URL and the format")
             }
             ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
             ModelErrorKind::Panicked => f.write_str("the model's client failed unexpectedly"),

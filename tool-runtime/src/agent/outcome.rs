@@ -223,14 +223,14 @@ impl StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TurnLimit => f.write_str("the model asked for more turns than allowed"),
+            Self::TurnLimit => f.write_str("the limit of turns was reached before the model answered"),
             Self::Budget(exceeded) => exceeded.fmt(f),
             Self::AskUser => {
-                f.write_str("the model made the same mistake in a tool's arguments three times; say it differently")
+                f.write_str("the model made the same mistake in a tool's arguments three times; rephrase the request")
             }
             Self::EmptyAnswer => f.write_str("the model gave an empty answer"),
             Self::InvalidAnswer(violations) => {
-                f.write_str("the answer does not have the form that was asked for")?;
+                f.write_str("the answer does not match the requested schema")?;
                 match violations.first() {
                     Some(first) if first.pointer.is_empty() => write!(f, ": expected {}", first.expected),
                     Some(first) => write!(f, ": expected {} at `{}`", first.expected, first.pointer),

@@ -188,7 +188,7 @@ impl Drop for ScriptedModel {
     fn drop(&mut self) {
         let left = lock(&self.turns).len();
         // A second panic while a test fails would hide the first.
-        assert!(left == 0 || std::thread::panicking(), "{left} turns of the script were never asked for");
+        assert!(left == 0 || std::thread::panicking(), "{left} turns of the script were never requested");
     }
 }
 

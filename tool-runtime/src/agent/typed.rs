@@ -189,7 +189,7 @@ pub(super) fn judge(slot: &mut Option<Typed>, run: &Run, text: &str) -> Option<J
         *slot = None;
         return Some(Judged::Invalid(violations));
     }
-    let mut told = String::from("The answer does not have the form that was asked for:\n");
+    let mut told = String::from("The answer does not match the requested schema:\n");
     for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
         let place = if pointer.is_empty() { "the answer" } else { pointer };
         // Writing to a `String` cannot fail.

@@ -154,14 +154,14 @@ impl Worker {
                 Ok(taken) => taken.into_iter().for_each(|leased| {
                     running.spawn(Arc::clone(&worker).work(leased));
                 }),
-                Err(error) => tracing::warn!(error = error.code(), "the store cannot be asked for runs"),
+                Err(error) => tracing::warn!(error = error.code(), "the due runs of the store cannot be listed"),
             }
             if wait(Some(&*worker.store), &mut running, shutdown.as_mut()).await {
                 break;
             }
         }
         worker.stop.cancel();
-        tracing::info!(runs = running.len(), "the worker was told to end; it finishes the steps that have begun");
+        tracing::info!(runs = running.len(), "the worker is stopping; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
         // A call that the sweep has taken over ends first: if it were interrupted, it would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}
@@ -195,7 +195,7 @@ async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         anchor_now(&**runner.store()).await;
         if let Err(error) = runner.sweep_until(&stop).await {
-            tracing::warn!(error = error.code(), "what means nothing any more could not be removed");
+            tracing::warn!(error = error.code(), "expired documents could not be removed");
         }
     }
 }
@@ -227,7 +227,7 @@ async fn wait(
             && let Poll::Ready(ended) = running.poll_join_next(context)
         {
             if let Some(Err(error)) = ended {
-                tracing::error!(panicked = error.is_panic(), "a run was dropped; it is continued when its lease ends");
+                tracing::error!(panicked = error.is_panic(), "a run failed; it is continued when its lease ends");
             }
             return Poll::Ready(false);
         }

@@ -84,7 +84,7 @@ impl fmt::Display for DecisionError {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }
             Self::DeciderRole => "the decider has no role that the policy asks for",
-            Self::DeciderTenant => "the decider is of another tenant",
+            Self::DeciderTenant => "the decider belongs to another tenant",
             Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
         })
     }

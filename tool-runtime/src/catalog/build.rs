@@ -127,8 +127,8 @@ impl CatalogBuilder {
             unmatched("crate", &self.crates, &crates, problems);
             unmatched("namespace", &self.namespaces, &namespaces, problems);
             if all.is_empty() && problems.is_empty() && found.is_empty() && self.dynamic.is_empty() {
-                let message = "no tools are linked; write `use my_tools as _;` for each crate of tools, because a crate \
-                               that nothing is used of is not linked";
+                let message = "no tools are linked; write `use my_tools as _;` for each crate of tools, because a \
+                               crate without a used item is not linked";
                 problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
             }
             let takes = |names: &BTreeSet<String>, name: &str| names.is_empty() || names.contains(name);

@@ -116,7 +116,7 @@ impl CompiledCatalog {
                 }
             }
             for problem in problems {
-                tracing::error!(%problem, "the policy does not fit a tool of a server that came late");
+                tracing::error!(%problem, "the policy does not fit a tool of a server that connected late");
             }
             tables
         }))

@@ -81,7 +81,7 @@ fn integer(bytes: &[u8], first: usize) -> Result<(u64, usize), (ParseErrorKind, 
             Ok((value, first + count))
         }
         None => Err((ParseErrorKind::Incomplete, first)),
-        Some(b'I') => Err((ParseErrorKind::Syntax("a number; `Infinity` is none in JSON"), first)),
+        Some(b'I') => Err((ParseErrorKind::Syntax("a number; JSON has no `Infinity`"), first)),
         Some(_) => Err((ParseErrorKind::Syntax("a digit"), first)),
     }
 }

@@ -103,7 +103,7 @@ impl<'t> Parser<'t> {
             Some(b't') => self.word("true", Tree::Bool(true)),
             Some(b'f') => self.word("false", Tree::Bool(false)),
             Some(b'n') => self.word("null", Tree::Null),
-            Some(b'N' | b'I') => Err(ParseErrorKind::Syntax("a value; `NaN` and `Infinity` are none in JSON")),
+            Some(b'N' | b'I') => Err(ParseErrorKind::Syntax("a value; JSON has no `NaN` and no `Infinity`")),
             Some(b'\'') => Err(ParseErrorKind::Syntax("a value; strings are written in double quotes")),
             Some(b'/') => Err(ParseErrorKind::Syntax("a value; JSON has no comments")),
             Some(b']' | b'}') => Err(ParseErrorKind::Syntax("a value before the closing bracket")),

@@ -59,7 +59,7 @@ impl fmt::Display for MediaError {
             Self::TooLarge { limit } => write!(f, "the file is larger than the limit of {limit} bytes"),
             Self::Base64 => f.write_str("the data is not Base64 with padding"),
             Self::Url => f.write_str("the URL is not an absolute `http` or `https` URL of at most 8 KiB"),
-            Self::Uri => f.write_str("the URI has no scheme, is longer than 8 KiB or holds other than printable ASCII"),
+            Self::Uri => f.write_str("the URI has no scheme, is longer than 8 KiB or is not printable ASCII"),
             Self::Id => f.write_str("the provider's id is empty, too long or not printable ASCII"),
         }
     }

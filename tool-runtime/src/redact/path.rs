@@ -131,10 +131,7 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
             });
         }
         if !is_scalar(schema) {
-            return Err(
-                "names a value whose schema is empty, so it is unknown what it would show; give the field a type"
-                    .into(),
-            );
+            return Err("names a value whose schema is empty, so its content is unknown; give the field a type".into());
         }
     }
     Ok(())

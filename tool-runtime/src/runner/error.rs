@@ -72,7 +72,8 @@ impl fmt::Display for RunnerError {
         if !self.asks.is_empty() {
             let rules = self.asks.join("; ");
             lines.push(format!(
-                "the policy can ask for an approval ({rules}), and nobody said whether somebody can give it; call `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
+                "the policy can ask for an approval ({rules}), and the runner has no setting for approvals; call \
+                 `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
             ));
         }
         f.write_str(&lines.join("\n"))

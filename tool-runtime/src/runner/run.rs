@@ -319,7 +319,7 @@ impl Run {
         match offer::scored(self.catalog(), query, options, scorer).await {
             Ok(picks) => picks,
             Err(fault) => {
-                self.report("a scorer of tools gave no scores", fault.code, &fault.text);
+                self.report("the tool scorer returned no usable scores", fault.code, &fault.text);
                 self.pick(query, options)
             }
         }

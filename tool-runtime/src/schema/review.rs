@@ -148,7 +148,7 @@ fn review_name(name: &str, verdict: &mut Review) {
     let remedy = "publish the tool under a name without `__`; the catalog adds the namespace";
     match name.split_once("__") {
         Some(("", _)) => {
-            let problem = SchemaProblem::new("/name", "the name begins like a language's internals", remedy);
+            let problem = SchemaProblem::new("/name", "the name begins with `__`", remedy);
             verdict.add(Advice::Review, Reason::Name, problem);
         }
         Some(_) => {

@@ -228,7 +228,7 @@ fn add(
         return Ok(None);
     }
     if transaction.get(&Key::anchor(last.map_or(0, |last| last.number + 1))).is_some() {
-        return Err(StoreError::Corrupt("the end of the anchors is not the last of them".into()));
+        return Err(StoreError::Corrupt("the stored end of the anchors is not the last anchor".into()));
     }
     let anchor = Anchor::after(last, transaction.now(), position, heads.to_vec())?;
     transaction.set(&Key::anchor(anchor.number), Document::Anchor(Box::new(anchor.clone())))?;

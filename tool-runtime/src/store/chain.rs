@@ -182,7 +182,7 @@ impl fmt::Display for Broken {
             Self::Unlinked => f.write_str("it does not follow the record before it: one of them was replaced or moved"),
             Self::Changed => f.write_str("it was changed after it was sealed"),
             Self::Unreadable => f.write_str("it cannot be read"),
-            Self::Misfiled => f.write_str("the columns of its row do not say what the record says"),
+            Self::Misfiled => f.write_str("the columns of its row differ from the record"),
         }
     }
 }

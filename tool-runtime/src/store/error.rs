@@ -111,11 +111,11 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "the store holds as many open calls as it may; close some or raise its limits",
+            Self::Full => "the store is at its limit of open calls; close some or raise the limit",
             Self::Duplicate => "a call with this id waits already",
             Self::Lost => "the store was closed before it kept the record",
-            Self::Fenced => "somebody else has the run or the call; nothing was written",
-            Self::NotLocked => "a change wrote what it had not named; nothing was written",
+            Self::Fenced => "another process holds the run or the call; nothing was written",
+            Self::NotLocked => "a change wrote a document that it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
             Self::Busy => "too many writes wait for the store; nothing was written",
             Self::Newer { found, known } => {
@@ -143,10 +143,10 @@ impl fmt::Display for StoreError {
                      accept that with `SqlOptions::may_lose_commits`"
                 );
             }
-            Self::Locked(_) => "somebody else holds the database for too long; nothing was written",
+            Self::Locked(_) => "another process holds the database for too long; nothing was written",
             Self::ReadOnly(_) => "the database cannot be written to",
             Self::DiskFull(_) => "the disk of the database is full; nothing was written",
-            Self::Corrupt(_) => "what the store holds cannot be read",
+            Self::Corrupt(_) => "the contents of the store cannot be read",
             Self::Unavailable(_) => "the store cannot be reached",
         })
     }

@@ -59,7 +59,7 @@ pub struct RequestSettings {
     /// Whether one turn may hold several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// The provider's word for the class of service, such as `flex`.
+    /// The service tier, in the provider's own word, such as `flex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// Keys and values that the provider keeps with the request.

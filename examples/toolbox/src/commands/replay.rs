@@ -16,7 +16,7 @@ pub(crate) struct Replay {
     /// Recorded HTTP responses or bare bodies; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Text that the user is taken to have written: ids in it count as seen
+    /// Text to treat as the user's: ids in it count as evidence
     #[arg(long, value_name = "TEXT")]
     user_text: Option<String>,
 }

@@ -10,7 +10,7 @@ use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 use tool_runtime_cli::{AppCommand, Cli, Exit, Failure, formats, input, terminal};
 
-/// Translate between provider bytes and this project's shapes, stdin to stdout
+/// Translate between a provider's bytes and this project's types, from stdin to stdout
 #[derive(Debug, Args)]
 pub(crate) struct Wire {
     #[command(subcommand)]
@@ -33,7 +33,7 @@ enum Direction {
         /// The provider's format
         #[arg(value_parser = formats())]
         format: Format,
-        /// What standard input holds
+        /// The kind of the value on standard input
         #[arg(long, value_enum)]
         kind: Kind,
     },

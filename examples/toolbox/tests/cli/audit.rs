@@ -280,7 +280,7 @@ fn a_record_that_is_lost_fails_the_command() {
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tool_runtime_records BEGIN SELECT RAISE(ABORT, 'no'); END";
     Connection::open(rig.path("records.db")).unwrap().execute(refuse, []).unwrap();
     let ended = rig.run(OK).code(1);
-    assert!(ended.stderr.contains("a record could not be kept"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a record could not be stored"), "{}", ended.stderr);
     assert!(ended.stdout.contains("iso"), "the result is there: {}", ended.stdout);
     assert_eq!(rig.run(&["call", "core__get_current_time", "{}", "--json"]).code(1).error(), "record_lost");
 }

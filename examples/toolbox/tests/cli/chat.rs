@@ -40,7 +40,7 @@ fn without_a_keyboard_a_call_waits_and_says_how_to_decide_it() {
     let ended = rig.run(&["chat", "--no-stream", &format!("Delete {TASK}"), "And then?"]).code(5);
     for expected in [
         "<- approval_required tasks__delete_task",
-        "a terminal would ask",
+        "run chat in a terminal",
         "toolbox approvals approve c1",
         "not sent, because a call waits: `And then?`",
     ] {
@@ -63,7 +63,7 @@ fn a_decision_without_a_model_is_read_later() {
     rig.run(&[&["chat"], &model[..], &[&format!("Delete {TASK}")]].concat()).code(5);
     endpoint.request();
     let denied = rig.run(&["approvals", "deny", "c1", "keep it"]).code(0);
-    assert!(denied.stderr.contains("decided; the model reads it with: toolbox chat --conversation"), "{denied:?}");
+    assert!(denied.stderr.contains("decided; to pass it on to the model: toolbox chat --conversation"), "{denied:?}");
     let continued = rig.run(&[&["chat"], &model[..], &["--continue"]].concat()).code(0);
     assert_eq!(continued.stdout, "Then not.\n");
     let request = endpoint.request();
@@ -218,11 +218,11 @@ fn a_file_that_cannot_be_sent_is_refused_before_anything_is_sent() {
         (&["missing.png"][..], "cannot open missing.png"),
         (&["folder"], "folder is a folder; name a file"),
         (&["folder/empty.txt"], "the file is empty"),
-        (&["page.png"], "page.png cannot be sent: its content is text, not what its name says"),
+        (&["page.png"], "page.png cannot be sent: its content is text, but its name has the extension of another type"),
         (&["program"], "program cannot be sent: its content is not an image"),
         (&["latin.txt"], "latin.txt cannot be sent: its content is not an image"),
         (&["large.txt"], "large.txt is larger than 20 MiB"),
-        (&["half.txt", "half.txt"], "half.txt cannot be sent: with the files before it, it has more than 20 MiB"),
+        (&["half.txt", "half.txt"], "half.txt cannot be sent: with the files before it, it exceeds 20 MiB"),
     ] {
         let options = files.iter().flat_map(|file| ["--file", file]).collect::<Vec<_>>();
         let ended = rig.run(&[&["chat", "--no-stream"], &options[..], &["Look."]].concat()).code(2);

@@ -14,7 +14,7 @@ fn a_lock_is_checked_and_written() {
     let path = rig.path("tools.lock");
     let file = path.to_str().unwrap();
     let missing = rig.run(&["check", "--lock", file]).code(2);
-    assert!(missing.stderr.contains("`--write` makes it"), "{missing:?}");
+    assert!(missing.stderr.contains("`--write` creates it"), "{missing:?}");
     rig.run(&["check", "--lock", file, "--write"]).code(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), LOCK);
     rig.run(&["check", "--lock", file]).code(0);

@@ -47,7 +47,7 @@ fn the_version_says_what_a_report_needs() {
     let rig = Rig::new();
     assert_eq!(rig.run(&["-V"]).code(0).stdout, concat!("toolbox ", env!("CARGO_PKG_VERSION"), "\n"));
     let long = rig.run(&["--version"]).code(0).stdout;
-    assert!(long.starts_with("toolbox ") && long.contains("tool-runtime ") && long.contains("build"), "{long}");
+    assert!(long.starts_with("toolbox ") && long.contains("\ntool-runtime-cli ") && long.contains("build"), "{long}");
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn the_last_words_of_a_server_are_shown_to_operators() {
     let checked = rig.run(&[&head[..], &["check"]].concat());
     assert_eq!(checked.code, 1);
     assert!(
-        checked.stdout.contains("`mcp__brave__search` is allowed and cannot run: its server is down"),
+        checked.stdout.contains("`mcp__brave__search` is allowed but cannot run: its server is down"),
         "{checked:?}"
     );
 }

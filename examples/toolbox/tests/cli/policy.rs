@@ -59,7 +59,8 @@ fn people_read_why() {
     for line in [
         "mail__send_email (external_side_effect)",
         "visibility  allow             allowed_tools: every run may call it",
-        "arguments   deny              tools.mail__send_email.arguments[0]: the argument at `/to` is not what the rule lets through",
+        "arguments   deny              tools.mail__send_email.arguments[0]: the rule does not admit the argument at \
+         `/to`",
         "  also      require_approval  labels.untrusted.require_approval_for_effects: the run has the label `untrusted`, and the effect is `external_side_effect`",
     ] {
         assert!(told.lines().any(|found| found == line), "{line}\n{told}");
@@ -75,7 +76,7 @@ fn people_read_why() {
     assert!(denied.stdout.contains("allowed_tools: neither the policy nor a table that applies"), "{}", denied.stdout);
     assert!(denied.stderr.contains("--arguments JSON"), "{}", denied.stderr);
     let granted = explain(&with(&["--attribute", "department=support"]), 0).stdout;
-    assert!(granted.contains("`attributes.department.support` is granted it"), "{granted}");
+    assert!(granted.contains("`attributes.department.support` may use it"), "{granted}");
     let words = with(&["--attribute", "department=support", "--tenant", "acme", "--role", "clerk"]);
     let taken = explain(&words, 3).stdout;
     assert!(taken.contains("`tenants.acme.roles.clerk` may not use it"), "{taken}");

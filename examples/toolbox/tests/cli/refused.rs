@@ -82,7 +82,7 @@ fn what_would_decide_nothing_is_refused() {
         (&["worker", "--concurrency", "0"][..], "at least 1"),
         (&["worker", "--lease", "1ms"], "at least one second"),
         (&["worker", "put", "--run", "", "Hello"], "--run <ID>"),
-        (&["worker", "put", " "], "what the user says"),
+        (&["worker", "put", " "], "the message is empty"),
         (&["audit", "show", "--limit", "0"], "at least 1"),
     ] {
         let refused = rig.run(words).code(2);

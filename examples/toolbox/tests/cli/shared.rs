@@ -47,9 +47,9 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
     for part in [
         "Sends an e-mail about",
         "(arguments, digest ",
-        "decided by anybody of example-org)",
+        "decided by any principal of example-org)",
         "in the run run-1",
-        "asked by",
+        "required by",
     ] {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
@@ -115,7 +115,7 @@ fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
     let refused = rig.run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
     assert!(refused.contains("eve") && refused.contains("denied (policy_denied)"), "{refused}");
     let shown = rig.run(&["--policy", "strict.toml", "approvals", "show", "c1"]).code(0).stdout;
-    assert!(shown.contains("anybody of example-org with the role approver, but not ada"), "{shown}");
+    assert!(shown.contains("any principal of example-org with the role approver, but not ada"), "{shown}");
     let posted = strict(&[&deny[..], &["--as", "grace", "--role", "approver"]].concat(), 0);
     assert_eq!(posted.json()["state"], "posted");
     let twice = rig.run(&["--json", "approvals", "approve", "c1", "--as", "heidi"]).code(2);

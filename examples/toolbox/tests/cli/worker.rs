@@ -25,7 +25,7 @@ impl Working {
         terminate(child);
         let mut notes = BufReader::new(child.stderr.take().unwrap());
         let mut note = String::new();
-        while !note.contains("told to end") {
+        while !note.contains("the worker is stopping") {
             note.clear();
             assert!(notes.read_line(&mut note).unwrap() > 0, "the worker ended");
         }

@@ -176,7 +176,7 @@ async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
     });
     let result = run.resume_shown("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));
-    assert_eq!(result.detail(), Some("the arguments are read differently"));
+    assert_eq!(result.detail(), Some("the stored arguments now hydrate to different values"));
 }
 
 #[tokio::test]

@@ -192,7 +192,7 @@ async fn a_script_that_diverges_is_stopped() {
     let other = Rig::new();
     let run = other.runner("", with_effects()).restore(snapshot, options()).await.expect("a run");
     let result = decide(&run, ApprovalDecision::Approve).await;
-    assert!(result.to_model().contains("another call than before it waited"), "{}", result.to_model());
+    assert!(result.to_model().contains("a different call than before"), "{}", result.to_model());
     assert_eq!(other.effects(), 1, "the one that was approved");
     assert!(other.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
 }

@@ -41,7 +41,7 @@ async fn a_hostile_answer_ends_its_call_only() {
             ("only_unknown", Outcome::OutputInvalid, ""),
             ("half", Outcome::Ok, "fine"),
             ("control", Outcome::Ok, "a[31mredb"),
-            ("bad_image", Outcome::Ok, "a file that is not what it says it is"),
+            ("bad_image", Outcome::Ok, "a file whose content does not match its type"),
             ("image", Outcome::Ok, ""),
             ("link", Outcome::Ok, "http://127.0.0.1:1/secret"),
             ("asks_back", Outcome::ExecutionError, "protocol_violation"),

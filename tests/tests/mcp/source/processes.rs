@@ -16,8 +16,8 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
         ("exit-at-once", "the connection ended"),
         ("garbage", "something to its standard output that is not MCP"),
         ("garbage-answer", "cannot be read"),
-        ("bad-version", "speaks no revision"),
-        ("long-line", "a longer message than is read"),
+        ("bad-version", "share no protocol revision"),
+        ("long-line", "a message over the size limit"),
         ("never-initialize", "did not answer in time"),
         ("hang-list", "could not be listed"),
     ] {

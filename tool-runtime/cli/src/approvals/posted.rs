@@ -162,7 +162,7 @@ pub(crate) fn refused(id: &str, error: QueueError) -> Failure {
 fn barred(mismatch: DecisionError) -> Failure {
     let failure = Failure::from(&ResumeError::NotAllowed(mismatch));
     let hint = match mismatch {
-        DecisionError::OwnCall => "; somebody else decides with --as NAME",
+        DecisionError::OwnCall => "; name another decider with --as NAME",
         DecisionError::Question => " (`approvals show`)",
         DecisionError::DeciderRole => "; name it with --role NAME (see `approvals show`)",
         _ => "",
@@ -259,8 +259,8 @@ fn tell(
         State::Ended(outcome) => ("ended", Some(*outcome)),
         State::Refused(refusal) => return Err(invalid(refusal)),
         State::Dropped => {
-            let text = "the decision was left out, because the call did not wait for it in its run; look again: \
-                        `approvals list`";
+            let text = "the decision was dropped, because the call no longer waited for it; list the waiting calls \
+                        with `approvals list`";
             return Err(Failure::failed(text).code("not_taken"));
         }
     };
@@ -294,7 +294,7 @@ fn tell(
             }
             Some(_) => {
                 let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
-                let text = format!("the call has not ended in the time that was waited; nothing is lost: {app} {look}");
+                let text = format!("the call did not end within --wait; the decision is stored, see: {app} {look}");
                 Err(Failure::failed(text).code("timeout"))
             }
         },

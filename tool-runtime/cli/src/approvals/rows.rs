@@ -174,8 +174,8 @@ fn deciders<'a>(policy: &'a ToolPolicy, found: &'a Found, effect: ToolEffect) ->
 impl Deciders<'_> {
     fn describe(&self, principal: Option<&str>) -> String {
         let who = match self.tenant {
-            Some(tenant) => format!("anybody of {tenant}"),
-            None => "anybody without a tenant".to_owned(),
+            Some(tenant) => format!("any principal of {tenant}"),
+            None => "any principal without a tenant".to_owned(),
         };
         let roles = self.roles.map(|roles| roles.iter().cloned().collect::<Vec<_>>().join(" or "));
         let roles = roles.map(|roles| format!(" with the role {roles}")).unwrap_or_default();

@@ -148,12 +148,12 @@ async fn add(
 pub(crate) fn unknown(id: &str) -> Failure {
     let id = terminal::safe(id);
     Failure::usage(format!(
-        "no call `{id}` waits for that; it may have been decided already, or be too old (see `approvals list`)"
+        "no call `{id}` waits for this; it may have been decided already, or have expired (see `approvals list`)"
     ))
     .code(NOT_PENDING)
 }
 
 /// A clause that says whether a worker holds the run.
 pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
-    if run.is_held(now) { "which a worker has now" } else { "which no worker has now" }
+    if run.is_held(now) { "which a worker holds now" } else { "which no worker holds now" }
 }

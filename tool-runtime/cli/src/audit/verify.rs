@@ -97,13 +97,14 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>
 fn whole(checked: &Verification) -> String {
     let Verification { records, runs, anchors, unanchored, digest_keys, .. } = checked;
     let mut text = format!(
-        "whole: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor {unanchored}"
+        "intact: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor \
+         {unanchored}"
     );
     if digest_keys.len() > 1 {
         let keys = digest_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        text.push_str("\ndigests of arguments were made with several keys (");
+        text.push_str("\narguments were digested with several keys (");
         text.push_str(&keys);
-        text.push_str("): those of two keys do not compare");
+        text.push_str("): digests of different keys cannot be compared");
     }
     text
 }

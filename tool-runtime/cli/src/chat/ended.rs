@@ -29,7 +29,7 @@ pub(super) fn report(reason: &StopReason) {
     if let StopReason::Model(error) = reason {
         terminal::message(&format!("  {}", terminal::safe(error.detail())));
         if error.code() == "model_unreachable" {
-            terminal::note("  does the server run, and is the URL (`--model-url`) right?");
+            terminal::note("  check that the server runs and that the URL (`--model-url`) is right");
         }
     }
     if let StopReason::Incomplete { error: Some(error), .. } = reason

@@ -22,13 +22,13 @@ pub(super) fn files(paths: &[PathBuf], format: Format, model: Option<&str>) -> R
         let file = file(path)?;
         bytes += file.size();
         if bytes > MAX_BYTES {
-            return Err(refused(path, &format!("with the files before it, it has more than {} MiB", MAX_BYTES >> 20)));
+            return Err(refused(path, &format!("with the files before it, it exceeds {} MiB", MAX_BYTES >> 20)));
         }
         let shown = terminal::safe(&path.display().to_string());
         let message = [Message::User(vec![Content::Media(file.clone())])];
         if !format.encode_messages(&message, model).losses.is_empty() {
             let kind = essence(&file);
-            terminal::note(&format!("left out: {shown} ({kind}), which {format} cannot carry; the model is told so"));
+            terminal::note(&format!("left out: {shown} ({kind}), which {format} cannot carry; the model gets a note"));
         }
         files.push(file);
     }
@@ -57,7 +57,7 @@ fn file(path: &Path) -> Result<Media, Failure> {
             "markdown" | "md" => text(path, "text/markdown", &bytes),
             // Such as an HTML error page that was saved as `photo.png`.
             "gif" | "jpeg" | "jpg" | "pdf" | "png" | "webp" => {
-                Err(refused(path, "its content is text, not what its name says"))
+                Err(refused(path, "its content is text, but its name has the extension of another type"))
             }
             _ => Ok(file),
         };

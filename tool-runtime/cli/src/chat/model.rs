@@ -43,8 +43,9 @@ pub(crate) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failure> {
         builder = builder.root_certificates(input::file(path)?);
     }
     if let Some(variable) = &endpoint.key_env {
-        let key = std::env::var(variable)
-            .map_err(|_| Failure::usage(format!("the environment variable `{variable}` holds no key; set it")))?;
+        let key = std::env::var(variable).map_err(|_| {
+            Failure::usage(format!("the environment variable `{variable}` holds no readable key; set it"))
+        })?;
         builder = builder.key(key);
     }
     let model = builder.build().map_err(|error| Failure::usage(error.detail()).code(error.code()))?;
@@ -73,6 +74,6 @@ impl ModelClient for Offline {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        Err(ModelError::connect("no model was named"))
+        Err(ModelError::connect("the command has no model"))
     }
 }

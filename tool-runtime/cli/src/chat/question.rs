@@ -12,7 +12,7 @@ const HELP: &str = "\
    y           let it run
    n [REASON]  refuse it; the model reads the reason
    e           edit the arguments, then let it run
-   a           answer with JSON in the place of the tool
+   a           give the result as JSON in place of the tool
    v           view the values that are masked
    Ctrl-C      decide later: the call stays as it is";
 

@@ -56,6 +56,6 @@ pub(super) async fn receive(
 
 /// The failure for a conversation that another process has taken over.
 pub(super) fn lost(id: &str) -> Failure {
-    let text = format!("another process has the conversation `{id}` now; what came last is not kept");
+    let text = format!("another process took over the conversation `{id}`; its last step here was not saved");
     Failure::failed(text).code("run_lost")
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, SavedConversation};
 use tool_runtime::runner::RunOptions;
-use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
+use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun, pages};
 
 use crate::chat::Chat;
 use crate::chat::autosave::Autosave;
 use crate::exit::Failure;
 use crate::saved::{ConversationFiles, Document, Kept};
 use crate::session::{Cli, Gate};
-use crate::{attend, listing, terminal};
+use crate::{attend, terminal};
 
 /// The interval at which `--wait` checks whether a run is free.
 const LOOK: Duration = Duration::from_millis(200);
@@ -123,8 +123,8 @@ async fn take(
             Err(QueueError::Held) => return Err(held(id)),
             Err(QueueError::HeldBack) => {
                 let text = format!(
-                    "the conversation `{}` is behind what it had done before the store was put back; look at what its \
-                     calls changed, then `store release` lets it go on",
+                    "the records of the conversation `{}` end before an exported anchor, because the store was \
+                     restored from a backup; check what its calls changed, then run `store release`",
                     terminal::safe(id)
                 );
                 return Err(Failure::failed(text).code("run_held_back"));
@@ -163,15 +163,13 @@ async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
 async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> {
     let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
     let (party, mut newest) = (cli.party(), None);
-    listing::each(&*store, Query::new(DocumentKind::Run), |listed| {
-        if let Some(run) = listed.as_run()
-            && run.tenant == party.tenant
-            && run.principal == party.principal
-        {
+    let mut runs = pages(&*store, Query::new(DocumentKind::Run));
+    while let Some(page) = runs.next().await? {
+        let own = |run: &&StoredRun| run.tenant == party.tenant && run.principal == party.principal;
+        if let Some(run) = page.iter().filter_map(StoredDocument::as_run).rfind(own) {
             newest = Some(run.run_id.to_string());
         }
-    })
-    .await?;
+    }
     Ok(newest)
 }
 

@@ -141,9 +141,9 @@ impl<'c> Talk<'c> {
         while let Some((key, input)) = self.autosave.post().await? {
             match self.conversation.accept(input).await {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
-                Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
+                Err(refused) => terminal::note(&format!("a posted message does not fit and is dropped: {refused}")),
                 Ok(()) => {
-                    terminal::note("what was posted to the conversation is taken");
+                    terminal::note("the messages posted to the conversation are applied");
                     took = true;
                 }
             }
@@ -173,7 +173,7 @@ impl<'c> Talk<'c> {
             Ok(()) => {}
             Err(ResumeError::Store(error)) => return Err(error.into()),
             Err(refused) => {
-                terminal::note(&format!("{} waits for somebody else: {refused}", terminal::safe(&call.name)));
+                terminal::note(&format!("{} waits for another decider: {refused}", terminal::safe(&call.name)));
                 return Ok(None);
             }
         }
@@ -223,7 +223,7 @@ impl<'c> Talk<'c> {
         if offline && !self.is_waiting() {
             self.save().await?;
             let (app, id) = (self.cli.app.name, self.autosave.id());
-            terminal::note(&format!("decided; the model reads it with: {app} chat --conversation {id}"));
+            terminal::note(&format!("decided; to pass it on to the model: {app} chat --conversation {id}"));
             return Ok(());
         }
         self.after(ended).await.map(|_| ())
@@ -242,7 +242,8 @@ impl<'c> Talk<'c> {
                     format!("{name} still waits for a decision: {app} approvals show {id}")
                 }
                 Suspension::Approval => format!(
-                    "{name} waits for a person; a terminal would ask, or decide later: {app} approvals approve {id}"
+                    "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} approvals \
+                     approve {id}"
                 ),
                 _ => {
                     format!("{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON")
@@ -254,7 +255,7 @@ impl<'c> Talk<'c> {
     /// Reports prompts that were not sent.
     pub(super) fn unsent(&self, prompts: &[String]) {
         if !prompts.is_empty() {
-            let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
+            let why = if self.is_waiting() { "a call waits" } else { "the previous turn failed" };
             let shown: Vec<_> =
                 prompts.iter().map(|prompt| format!("`{}`", crate::table::cut(&terminal::safe(prompt), 40))).collect();
             terminal::message(&format!("not sent, because {why}: {}", shown.join(", ")));
@@ -285,7 +286,7 @@ impl<'c> Talk<'c> {
 /// The failure for an invalid `--schema`.
 pub(super) fn unfit_schema(problems: &[SchemaProblem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    Failure::usage(format!("this is no schema of an answer: {}", problems.join("; "))).code("schema")
+    Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")
 }
 
 fn counts(run: &Run) -> BTreeMap<Outcome, u64> {

@@ -28,7 +28,7 @@ type Wanted<'a> = (&'a [String], bool);
 pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, yes: bool) -> Result<Exit, Failure> {
     let Some(path) = cli.settings.policy.clone().filter(|path| path.extension().is_some_and(|end| end == "toml"))
     else {
-        return Err(Failure::usage("name the policy that the pins are written to with `--policy FILE.toml`"));
+        return Err(Failure::usage("the file for the pins is missing; name the policy with `--policy FILE.toml`"));
     };
     let (policy, beside) = (cli.policy()?, path.with_extension("pins.json"));
     let written = Written::of(&policy)?;
@@ -109,7 +109,7 @@ fn chosen<'a>(
     let find = |name: &String| {
         tools.iter().find(|tool| tool.name() == Some(name)).ok_or_else(|| {
             let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            Failure::usage(format!("no server offers a tool `{}` that is not kept out{meant}", terminal::safe(name)))
+            Failure::usage(format!("no server offers a usable tool `{}`{meant}", terminal::safe(name)))
         })
     };
     names.iter().map(find).collect()
@@ -132,7 +132,8 @@ fn read(path: &Path) -> Result<Kept, Failure> {
     serde_json::from_slice(&input::file(path)?).map_err(|error| {
         let (path, line) = (path.display(), error.line());
         Failure::usage(format!(
-            "{path} does not hold the definitions of pins (line {line}); restore it, or remove it to see all definitions anew"
+            "{path} does not hold the definitions of pins (line {line}); restore it, or remove it to review all \
+             definitions again"
         ))
         .code("pins")
     })

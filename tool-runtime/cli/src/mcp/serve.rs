@@ -17,7 +17,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exit, Failure> {
     if let Some(address) = http.filter(|address| !address.ip().is_loopback()) {
         return Err(Failure::usage(format!(
-            "{address} is not a loopback address, and this server knows no users: listen on 127.0.0.1, behind a proxy that does"
+            "{address} is not a loopback address, and this server does not authenticate users: listen on 127.0.0.1, \
+             behind a proxy that does"
         )));
     }
     let gate = cli.open().await?;

@@ -18,13 +18,13 @@ use crate::terminal;
 /// The servers that a command is about: those of the configuration file, or one that is named here.
 #[derive(Debug, Args)]
 pub(crate) struct Servers {
-    /// The id of the server that is named here
+    /// The id of the server that `--url` or the command names
     #[arg(long, value_name = "ID", default_value = "server")]
     pub(crate) id: String,
     /// The URL of a server
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
-    /// A variable of the environment that the command gets, beside PATH; repeat it for several
+    /// An environment variable to pass to the command in addition to PATH; repeat it for several
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) env: Vec<String>,
     /// The command of a server, after `--`

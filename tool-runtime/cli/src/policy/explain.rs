@@ -108,7 +108,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         print(&explained);
         explained.notes.iter().for_each(|note| terminal::note(&terminal::safe(note)));
         if asked.arguments.is_none() {
-            terminal::note("rules about arguments were not asked; give them with --arguments JSON");
+            terminal::note("rules about arguments were not evaluated; add --arguments JSON");
         }
     }
     Ok(exit)

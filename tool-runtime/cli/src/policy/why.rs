@@ -31,7 +31,7 @@ pub(super) fn of(
         ("callers", "allowed_tools") => format!("calls of `{subject}` may use other tools only"),
         ("callers", _) => format!("calls of `{subject}` may not use it"),
         ("roles" | "principals" | "attributes" | "tenants", "allowed_tools") => {
-            format!("`{table}.{subject}` is granted it")
+            format!("`{table}.{subject}` may use it")
         }
         ("roles" | "principals" | "attributes" | "tenants", _) => format!("`{table}.{subject}` may not use it"),
         ("labels", _) => format!("the run has the label `{subject}`, and the effect is `{effect}`"),
@@ -44,7 +44,7 @@ pub(super) fn of(
         ("repair", _) => "the arguments had to be repaired".to_owned(),
         ("no_schema_mode", _) => "the arguments of the tool have no schema".to_owned(),
         ("cedar", _) => format!("no Cedar policy permits it to {}", who(asked)),
-        _ => "a rule of the policy says so".to_owned(),
+        _ => "a rule of the policy applies".to_owned(),
     }
 }
 
@@ -57,7 +57,7 @@ fn argument(rest: &str, written: &Written, name: &str) -> String {
     let at = rest.rsplit_once('[').and_then(|(_, at)| at.strip_suffix(']')).and_then(|at| at.parse::<usize>().ok());
     let pointer = at.and_then(|at| written.tool(name, "arguments")?.get(at)?.get("pointer")?.as_str());
     match pointer {
-        Some(pointer) => format!("the argument at `{pointer}` is not what the rule lets through"),
-        None => "a rule about its arguments says so".to_owned(),
+        Some(pointer) => format!("the rule does not admit the argument at `{pointer}`"),
+        None => "a rule about its arguments applies".to_owned(),
     }
 }

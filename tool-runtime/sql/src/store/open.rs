@@ -131,16 +131,16 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
 
     let shown = path.display();
     if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
-        let problem = "a store of SQLite is a file: name one, or take a `MemoryStore`".to_owned();
+        let problem = "a store of SQLite needs a file: write its path, or use a `MemoryStore`".to_owned();
         return Err(misconfigured(problem));
     }
     let made = if path.exists() { Ok(()) } else { private_file::make(path) };
     made.map_err(|error| {
         let problem = match path.parent().filter(|folder| !folder.exists()) {
             Some(folder) if !folder.as_os_str().is_empty() => {
-                format!("the folder {} of the store does not exist: make it, or name another", folder.display())
+                format!("the folder {} of the store does not exist: create it, or choose another", folder.display())
             }
-            _ => format!("the file {shown} of the store cannot be made: look who may write to its folder"),
+            _ => format!("the file {shown} of the store cannot be created: check the permissions of its folder"),
         };
         StoreError::Unreachable { problem, source: Box::new(error) }
     })?;
@@ -204,7 +204,7 @@ async fn write_ahead(database: &Database, patience: Duration) -> Result<(), Stor
         let mut connection = database.connection().await.map_err(failed)?;
         let error = match connection.last::<(String,)>("PRAGMA journal_mode = WAL").await {
             Ok((mode,)) if mode == "wal" => return Ok(()),
-            Ok(_) => sqlx::Error::Configuration("this file cannot be written ahead: it needs a local disk".into()),
+            Ok(_) => sqlx::Error::Configuration("this file supports no write-ahead log: put it on a local disk".into()),
             Err(error) => error,
         };
         connection.discard();

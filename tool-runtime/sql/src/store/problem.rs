@@ -21,12 +21,12 @@ pub(super) fn unlike(error: Error) -> StoreError {
              (`SqlOptions::table_prefix`) if they are another application's, or restore the database"
         ),
         "42501" => format!(
-            "the user of the database may not do that ({text}): GRANT CREATE ON SCHEMA to it, or run `store migrate` as \
-             the owner and GRANT SELECT, INSERT, UPDATE, DELETE on the tables"
+            "the user of the database lacks a privilege ({text}): GRANT CREATE ON SCHEMA to it, or run `store migrate` \
+             as the owner and GRANT SELECT, INSERT, UPDATE, DELETE on the tables"
         ),
         "3F000" => format!(
-            "the user of the database may use no schema of the `search_path` ({text}): make it and grant USAGE on it, or \
-             write another into the URL"
+            "the user of the database may not use any schema of the `search_path` ({text}): create one and grant \
+             USAGE on it, or set another `search_path` in the URL"
         ),
         _ => return failed(error),
     };
@@ -81,8 +81,8 @@ impl Address {
                      the server's pg_hba.conf"
                 ),
                 Some("3D000") => format!(
-                    "the server at {place} has no database `{database}`: write another name behind the host in the URL, \
-                     or make it with CREATE DATABASE"
+                    "the server at {place} has no database `{database}`: correct the name after the host in the URL, \
+                     or create the database with CREATE DATABASE"
                 ),
                 Some("42501") => format!(
                     "the user `{user}` may not connect to the database `{database}` at {place}: GRANT CONNECT ON DATABASE"
@@ -97,17 +97,16 @@ impl Address {
                 let text = io.to_string();
                 if text.contains("not valid for name") || text.contains("NotValidForName") {
                     format!(
-                        "the certificate of the server at {place} has another name than `{host}`: write the name that the \
-                         certificate has as the host of the URL, or sslmode=verify-ca where any certificate of the \
-                         authority will do"
+                        "the certificate of the server at {place} is not for `{host}`: write the certificate's name \
+                         as the host of the URL, or sslmode=verify-ca if any certificate of the authority is acceptable"
                     )
                 } else if text.contains("UnknownIssuer") {
                     format!(
-                        "the certificate of the server at {place} was issued by an unknown authority: name the file with \
-                         its certificate by sslrootcert=FILE in the URL"
+                        "the certificate of the server at {place} was issued by an unknown authority: add \
+                         sslrootcert=FILE to the URL, with the file of the authority's certificate"
                     )
                 } else {
-                    format!("the server at {place} and this process agree on no TLS session: {text}")
+                    format!("the server at {place} and this process cannot agree on a TLS session: {text}")
                 }
             }
             Error::Tls(_) => format!("TLS with the server at {place} cannot be set up: {error}"),
@@ -117,7 +116,7 @@ impl Address {
                     .to_owned()
             }
             Error::Protocol(text) if text.starts_with("unsupported authentication") => format!(
-                "the server at {place} asks for a way to authenticate that this library does not have: allow \
+                "the server at {place} requires an authentication method that this library does not support: allow \
                  `scram-sha-256` for the user `{user}` in pg_hba.conf"
             ),
             _ => return self.unreachable(error),
@@ -127,7 +126,7 @@ impl Address {
 
     fn unreachable(&self, error: Error) -> StoreError {
         let problem = format!(
-            "no PostgreSQL answers at {}: look whether it runs there, and whether host and port of the URL are right",
+            "no PostgreSQL server answers at {}: check that it runs there, and that host and port of the URL are right",
             self.place
         );
         StoreError::Unreachable { problem, source: Box::new(error) }
@@ -142,8 +141,8 @@ pub(super) fn address(error: &Error) -> StoreError {
         if text.contains("ssl_mode") {
             "`sslmode` in the URL of the database is not one of disable, allow, prefer, require, verify-ca, verify-full"
         } else {
-            "the URL of the database cannot be read: write postgres://USER@HOST:PORT/DATABASE, with %-escapes for other \
-             characters than letters and digits in the password"
+            "the URL of the database cannot be read: write postgres://USER@HOST:PORT/DATABASE, and percent-encode all \
+             characters of the password except letters and digits"
         }
         .to_owned(),
     )

@@ -127,7 +127,7 @@ impl Queue {
     }
 
     fn lost(&self, error: StoreError) {
-        tracing::error!(code = error.code(), "a write failed that nobody waited for");
+        tracing::error!(code = error.code(), "a background write to the store failed");
         self.state().lost = Some(error);
     }
 }

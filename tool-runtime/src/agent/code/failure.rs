@@ -56,9 +56,9 @@ impl Failure {
             EvalAltResult::ErrorPropertyNotFound(..)
             | EvalAltResult::ErrorIndexNotFound(..)
             | EvalAltResult::ErrorArrayBounds(..)
-            | EvalAltResult::ErrorStringBounds(..) => Self::error("The script reads what a value does not have"),
-            EvalAltResult::ErrorMismatchDataType(..) => Self::error("A value has another type than is needed"),
-            EvalAltResult::ErrorArithmetic(..) => Self::error("The script calculated what has no result"),
+            | EvalAltResult::ErrorStringBounds(..) => Self::error("The script reads a missing property or index"),
+            EvalAltResult::ErrorMismatchDataType(..) => Self::error("A value of the script has the wrong type"),
+            EvalAltResult::ErrorArithmetic(..) => Self::error("A calculation of the script has no result"),
             _ => Self::error("The script failed"),
         };
         failure.at(inner.position())
@@ -84,7 +84,7 @@ impl Failure {
         let Self { code, what, outcome, at } = self;
         let outcome = outcome.map(|outcome| format!(" ({outcome})")).unwrap_or_default();
         let at = at.map(|(line, column)| format!(", at line {line}, column {column}")).unwrap_or_default();
-        let done = if begun { " Some of what it was to do may be done." } else { "" };
+        let done = if begun { " Some of its calls may have taken effect." } else { "" };
         ToolError::code(code).with_safe(format!("{what}{outcome}{at}.{done}"))
     }
 }

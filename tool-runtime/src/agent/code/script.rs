@@ -101,7 +101,7 @@ impl Script {
         let worker = Worker { name, version, tools, is_script: true };
         let mut going = match host.continued() {
             None => {
-                let policies = Failure::new("script_policies", "The run is held to too many policies to run a script");
+                let policies = Failure::new("script_policies", "The run has too many policies to run a script");
                 let work =
                     host.start_asking(context, &worker).ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
                 Going { settings, context, work, journal: Vec::new() }
@@ -128,7 +128,7 @@ impl Script {
                 Reply::Returned(text) | Reply::Threw(text) => text.len(),
             };
             if returned > RETURNED {
-                return Err(going.failed(Failure::new("script_budget", "The calls of the script returned too much")));
+                return Err(going.failed(Failure::new("script_budget", "The script's calls returned too much data")));
             }
             // If the script's thread has ended, the reason comes with its end.
             let _ = call.reply.send(reply);
@@ -166,7 +166,7 @@ impl Going<'_> {
         let asked = asked(&call.tool, &call.arguments);
         if let Some(entry) = self.journal.get(at) {
             if entry.asked != asked {
-                let diverged = Failure::new("script_diverged", "The script made another call than before it waited");
+                let diverged = Failure::new("script_diverged", "The script made a different call than before");
                 return Err(self.failed(diverged));
             }
             return Ok(entry.reply.clone());

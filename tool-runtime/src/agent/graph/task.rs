@@ -142,7 +142,7 @@ async fn waits(
 
 /// Returns the failure of a task that ended without a report.
 fn stopped(reason: &StopReason, begun: bool) -> RunFailure {
-    let done = if begun { " Some of what it was asked for may be done." } else { "" };
+    let done = if begun { " Part of its task may be done." } else { "" };
     let message = format!("The graph stopped before it was done: {reason}.{done}");
     RunFailure::Tool(ToolError::code(reason.code()).with_safe(message))
 }

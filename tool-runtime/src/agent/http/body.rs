@@ -46,7 +46,7 @@ impl Body {
         let mut gzip = None;
         for name in names.map(|name| name.trim().to_ascii_lowercase()).filter(|name| name != "identity") {
             if gzip.is_some() || !matches!(name.as_str(), "gzip" | "x-gzip") {
-                return Err("the answer has an encoding that was not asked for".to_owned());
+                return Err("the response has an encoding that was not requested".to_owned());
             }
             gzip = Some(MultiGzDecoder::new(Bounded { bytes: Vec::new(), room: limit.saturating_add(1) }));
         }

@@ -56,7 +56,7 @@ pub(super) async fn exchange(
         let Some(wait) = wait.filter(|wait| silences < 2 && after(*wait) < deadline) else {
             return Err(error);
         };
-        tracing::debug!(code = error.code(), attempt, "a request to the model is repeated");
+        tracing::debug!(code = error.code(), attempt, "retrying a request to the model");
         tokio::time::sleep(wait).await;
         attempt += 1;
     }

@@ -17,7 +17,7 @@ pub(crate) fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
             found = true;
         }
         if !found {
-            return Err("a text with root certificates holds none; write PEM".to_owned());
+            return Err("a text with root certificates contains none; write PEM".to_owned());
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

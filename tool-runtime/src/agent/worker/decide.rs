@@ -20,9 +20,9 @@ impl RunQueue {
     /// waits. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it out.
     ///
     /// # Errors
-    /// No call of the run asks the question, a post to the run answers it already, or the decider is of another tenant
-    /// ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for durable
-    /// execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
+    /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
+    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
         run_id: &str,

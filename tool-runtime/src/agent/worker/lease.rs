@@ -119,7 +119,7 @@ impl Lease {
             let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
             match transact(&*self.store, keys.clone(), change).await {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
-                    tracing::warn!(run = &*self.run.run_id, error = error.code(), "a step is not kept yet");
+                    tracing::warn!(run = &*self.run.run_id, error = error.code(), "a step is not stored yet");
                     tokio::time::sleep(self.patience / 10).await;
                 }
                 ended => return ended,

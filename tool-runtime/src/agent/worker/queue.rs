@@ -268,7 +268,7 @@ impl fmt::Display for QueueError {
             Self::Unknown => f.write_str("there is no such run"),
             Self::Refused(error) => error.fmt(f),
             Self::Held => f.write_str("another process has the run; try again when it is done"),
-            Self::HeldBack => f.write_str("the run lacks records since the store was put back; release it first"),
+            Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
             Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::Store(error) => error.fmt(f),
         }

@@ -124,7 +124,7 @@ impl WorkerRun<'_> {
             Ok(()) => conversation.accept_on(self, &name, input).await?,
             Err(refused) => {
                 let run = &*self.lease.run.run_id;
-                tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
+                tracing::warn!(run, error = refused.code(), "a posted message does not fit; it is dropped");
                 // Each refused decision has a record.
                 conversation.refuse(&refused);
                 // The conversation is unchanged: it has no new input for its model.

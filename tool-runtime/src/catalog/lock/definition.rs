@@ -143,18 +143,18 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
     let rules = |one: &Locked| one.require_any.clone();
     match (old.require_any.is_empty(), new.require_any.is_empty()) {
         (true, false) => {
-            let message = format!("one of {} has to be given now", plain(&rules(new).join(", "), SHOWN));
+            let message = format!("one of {} is required now", plain(&rules(new).join(", "), SHOWN));
             changes.push(LockChange::new("/require_any", Major, None, message));
         }
         (false, true) => {
-            changes.push(LockChange::new("/require_any", Minor, None, "none of them has to be given any more"));
+            changes.push(LockChange::new("/require_any", Minor, None, "none of them is required any more"));
         }
         _ => list(
             "/require_any",
             &old.require_any,
             &new.require_any,
-            ((Major, None), "does not count any more"),
-            ((Minor, None), "counts now"),
+            ((Major, None), "is not among the alternatives any more"),
+            ((Minor, None), "is among the alternatives now"),
             changes,
         ),
     }
@@ -162,18 +162,18 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         let at = under("/evidence", name);
         changes.push(match (before, after) {
             (Some(before), Some(after)) => {
-                LockChange::new(at, Major, Review, format!("values are listed by `{before}` -> `{after}`"))
+                LockChange::new(at, Major, Review, format!("the lister of its values changed: `{before}` -> `{after}`"))
             }
-            (Some(_), None) => LockChange::new(at, Minor, Review, "values need not have been seen any more"),
-            _ => LockChange::new(at, Major, None, "values must have been seen now"),
+            (Some(_), None) => LockChange::new(at, Minor, Review, "values need no evidence any more"),
+            _ => LockChange::new(at, Major, None, "values need evidence now"),
         });
     });
     list(
         "/tags",
         &old.tags,
         &new.tags,
-        ((Patch, Some(Review)), "is gone, which policies may match"),
-        ((Patch, Some(Review)), "is new, which policies may match"),
+        ((Patch, Some(Review)), "was removed; a policy may match it"),
+        ((Patch, Some(Review)), "was added; a policy may match it"),
         changes,
     );
     match (old.no_schema, new.no_schema) {
@@ -237,7 +237,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
             list("/graph/tools", &old.tools, &new.tools, lost, won, changes);
         }
         (None, None) => {}
-        _ => changes.push(LockChange::new("/graph", Major, Review, "an agent runs in its place, or does not any more")),
+        _ => changes.push(LockChange::new("/graph", Major, Review, "the tool became a graph, or is no longer one")),
     }
 }
 

@@ -218,7 +218,7 @@ impl<'a> Comparison<'a, '_> {
         self.texts(&one, &other, was_required);
         match (one.is_never, other.is_never) {
             (true, true) => return,
-            (true, false) => return self.add(Shift::Wider, "values fit where none did"),
+            (true, false) => return self.add(Shift::Wider, "values are accepted where none were"),
             (false, true) => return self.add(Shift::Narrower, "no value fits any more"),
             (false, false) => {}
         }

@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
         if let Some(mark) = MARKS.into_iter().find(|mark| line.starts_with(mark)) {
             let line = at + 1;
             let message = format!(
-                "line {line} begins with `{mark}`, which a merge left; take either side, then write the lock anew"
+                "line {line} begins with `{mark}`, a merge conflict; take either side, then write the lock again"
             );
             return Err(ParseError::formatted("lock_merge", message));
         }

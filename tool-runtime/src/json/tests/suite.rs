@@ -161,8 +161,8 @@ fn errors_say_where_and_never_quote() {
         ("{\"a\": 1,\n  'b': 2}", (2, 3), "expected a property name in double quotes"),
         ("{\"é\": sécret}", (1, 7), "expected a JSON value"),
         ("{\"a\": 1} secret", (1, 10), "something follows the JSON object; send exactly one object"),
-        ("{\"a\": NaN}", (1, 7), "expected a value; `NaN` and `Infinity` are none in JSON"),
-        ("{\"a\": -Infinity}", (1, 8), "expected a number; `Infinity` is none in JSON"),
+        ("{\"a\": NaN}", (1, 7), "expected a value; JSON has no `NaN` and no `Infinity`"),
+        ("{\"a\": -Infinity}", (1, 8), "expected a number; JSON has no `Infinity`"),
         ("{\"a\": 'secret'}", (1, 7), "expected a value; strings are written in double quotes"),
         ("{\"secret\": 1, \"secret\": 2}", (1, 15), "a property name occurs twice in one object"),
         (

@@ -25,8 +25,8 @@ async fn look_after(server: Weak<Served>) {
         let closing = served.calls.closing().clone();
         match close_deserted(&**served.runner.store(), LedgerEntry::ends_with_process).await {
             Ok(0) => {}
-            Ok(calls) => tracing::warn!(calls, "nobody saw the end of calls whose process is gone"),
-            Err(error) => tracing::warn!(error = error.code(), "calls whose process is gone could not be looked for"),
+            Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
+            Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
         }
         drop(served);
         tokio::select! {

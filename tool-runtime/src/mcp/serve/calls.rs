@@ -181,7 +181,7 @@ impl Handler {
     /// Passes a call that cannot be read through the gate, which refuses and records it.
     pub(super) async fn refuse(&self, params: Value, context: &RequestContext<RoleServer>) -> ErrorData {
         let refused = ErrorData::invalid_params(
-            "The parameters of a call are `name`, a text, and `arguments`, one object; each once.",
+            "The parameters of a call are `name`, a string, and `arguments`, an object, each once.",
             None,
         );
         let Some(name) = params.get("name").and_then(Value::as_str) else { return refused };

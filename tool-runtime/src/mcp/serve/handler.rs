@@ -89,7 +89,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         // The first page has all tools, so the server never issued a cursor.
         if request.is_some_and(|request| request.cursor.is_some()) {
-            return Err(ErrorData::invalid_params("The cursor is not one of this server.", None));
+            return Err(ErrorData::invalid_params("The cursor is not from this server.", None));
         }
         let party = self.party(&context).await?;
         let run = self.run(party.clone())?;
@@ -157,7 +157,7 @@ impl ServerHandler for Handler {
             return Err(self.refuse(request.params.unwrap_or_default(), &context).await);
         }
         if KNOWN.contains(&&*request.method) {
-            return Err(ErrorData::invalid_params("The parameters are not those of this method.", None));
+            return Err(ErrorData::invalid_params("The parameters do not fit this method.", None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "This server has no such method.", None))
     }
@@ -232,7 +232,7 @@ fn not_admitted() -> ErrorData {
 
 pub(super) fn full(why: Full) -> ErrorData {
     let (code, message) = match why {
-        Full::Busy => ("busy", "The server runs as many calls as it may. Try again later."),
+        Full::Busy => ("busy", "The server is at its limit of running calls. Try again later."),
         Full::Closing => ("closing", "The server is closing. Try again later."),
     };
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))

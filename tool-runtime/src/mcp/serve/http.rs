@@ -37,7 +37,7 @@ use crate::runner::RunOptions;
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-const FULL: &str = "The server has as many sessions as it may.";
+const FULL: &str = "The server is at its limit of sessions.";
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
@@ -177,7 +177,7 @@ impl HttpService {
             }
             let theirs = parties.sessions.values().chain(&parties.begin).filter(|one| one.is_principal_of(party));
             if theirs.count() >= self.max_sessions_each {
-                return refused(StatusCode::TOO_MANY_REQUESTS, "The principal has as many sessions as it may.");
+                return refused(StatusCode::TOO_MANY_REQUESTS, "The principal is at its limit of sessions.");
             }
             parties.begin.push(party.clone());
             begun = Some(Begins { parties: &self.parties, party });
@@ -192,7 +192,7 @@ impl HttpService {
         // The session is unusable: its party was not admitted, or the request's header names a revision without
         // sessions, so that the session was not counted.
         if self.sessions.close_session(&id.into()).await.is_err() {
-            tracing::debug!("a session of nobody had ended already");
+            tracing::debug!("an unauthenticated session had already ended");
         }
         refused(StatusCode::FORBIDDEN, "Forbidden: this request begins no session")
     }

@@ -89,10 +89,10 @@ impl HttpListener {
                         Some(sits) => {
                             connections.spawn(connection(stream, service.clone(), ending.clone(), sits));
                         }
-                        None => tracing::debug!("an address has as many connections as it may"),
+                        None => tracing::debug!("a connection was refused because its address is at its limit"),
                     },
                     Err(error) => {
-                        tracing::warn!(error = %error.kind(), "an MCP client could not be taken");
+                        tracing::warn!(error = %error.kind(), "the connection of an MCP client could not be accepted");
                         tokio::time::sleep(RETRY).await;
                     }
                 },

@@ -73,7 +73,7 @@ pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Res
             != Ok(params.arguments.and_then(|arguments| written(arguments, path)))
     };
     let Some((path, header)) = offered.params.iter().find(is_said) else { return Ok(()) };
-    let message = format!("The header Mcp-Param-{header} does not say what `{}` says.", path.join("."));
+    let message = format!("The header Mcp-Param-{header} does not match `{}`.", path.join("."));
     Err(Box::new(unanswered(id.get(), &ErrorData::new(MISMATCH, message, None))))
 }
 

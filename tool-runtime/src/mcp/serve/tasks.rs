@@ -106,7 +106,7 @@ impl Tasks {
             return Err(Refusal::Full(self.limits.each));
         }
         if by_run.values().map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.max() {
-            tracing::warn!(calls = self.max(), "as many calls of MCP clients wait as may");
+            tracing::warn!(calls = self.max(), "waiting calls of MCP clients are at their limit");
             return Err(Refusal::Full(self.max()));
         }
         let known = by_run.get(run.id()).cloned();

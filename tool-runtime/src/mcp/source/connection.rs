@@ -91,7 +91,8 @@ impl Connection {
                     return self.confirm(initialized.capabilities.map_or("{}", RawValue::get)).await;
                 }
                 let agreed = WITH_HANDSHAKE.into_iter().find(|version| *version == initialized.protocol_version);
-                let version = agreed.ok_or(Failure::Protocol("the server speaks no revision that is spoken here"))?;
+                let version =
+                    agreed.ok_or(Failure::Protocol("the server and this client share no protocol revision"))?;
                 self.announces = initialized.capabilities.is_some_and(|offered| announces(offered.get()));
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
@@ -169,7 +170,7 @@ impl Connection {
             self.announces = discovered.capabilities.is_some_and(|offered| announces(offered.get()));
             return Ok(());
         }
-        Err(Failure::Protocol("the server speaks no revision that is spoken here"))
+        Err(Failure::Protocol("the server and this client share no protocol revision"))
     }
 
     /// Sends a request and waits for its result, in the server's own text.

@@ -100,7 +100,7 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
     let description = text_of(members.get("description"), "description")?.unwrap_or_default();
     let input = members.get("inputSchema").ok_or_else(|| malformed("`inputSchema` is missing"))?.clone();
     if input.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(rejection("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
+        return Err(rejection("input_schema", "`inputSchema` lacks `\"type\": \"object\"`"));
     }
     checked("input_schema", &input)?;
     let output = members.get("outputSchema").filter(|schema| !schema.is_null()).cloned();
@@ -115,7 +115,7 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
         return Err(rejection("unsupported_execution", "the server runs it as a task only"));
     }
     if is_http && wants_headers(&input) {
-        return Err(rejection("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
+        return Err(rejection("unsupported_header", "an argument is to be sent as a header (`x-mcp-header`)"));
     }
     let description = match description.trim() {
         "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
@@ -192,7 +192,7 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
             }
             let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
             alike.then(|| {
-                let message = format!("another tool of the server is called `{}` too, or nearly so", definition.name);
+                let message = format!("another tool of the server has the name `{}` or a similar one", definition.name);
                 rejection("colliding_name", message)
             })
         })

@@ -55,10 +55,10 @@ impl fmt::Display for Failure {
                  arguments",
             ),
             Self::Timeout => f.write_str("the server did not answer in time"),
-            Self::TooLarge => f.write_str("the server sent a longer message than is read"),
+            Self::TooLarge => f.write_str("the server sent a message over the size limit"),
             Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
             Self::Refused { code, .. } => write!(f, "the server refused the request with the code {code}"),
-            Self::Unauthorized => f.write_str("the server refused the credentials, or asks for some (HTTP 401)"),
+            Self::Unauthorized => f.write_str("the server requires credentials, or refused them (HTTP 401)"),
             Self::Status(status @ 300..=399) => {
                 write!(f, "the server redirects (HTTP {status}), and redirects are not followed: correct the URL")
             }

@@ -78,7 +78,8 @@ impl Http {
         }
         let mut own = HeaderMap::new();
         for (name, value) in headers {
-            let key = HeaderName::try_from(name).map_err(|_| format!("`{}` is no header", name.escape_debug()))?;
+            let key =
+                HeaderName::try_from(name).map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
             if OWN_HEADERS.contains(&key.as_str()) {
                 return Err(format!("the header `{key}` is set by the client; leave it out"));
             }

@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
     if kind.is_some_and(|kind| kind != "\"complete\"") {
-        let why = "the server asked for something in the place of a result, which is not supported";
+        let why = "the server requested input in place of a result, which is not supported";
         return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
     }
     let mut blocks = Blocks::default();
@@ -102,7 +102,7 @@ impl Blocks {
         match text("type") {
             Some("text") => match text("text") {
                 Some(text) => self.text.push(plain(text)),
-                None => self.leave_out("a text without text"),
+                None => self.leave_out("a text block without text"),
             },
             Some(kind @ ("image" | "audio")) => self.media(text("mimeType"), text("data"), Some(kind)),
             Some("resource_link") => self.resource(&block, None),
@@ -126,7 +126,7 @@ impl Blocks {
         let media = media_type.filter(fits).zip(data).and_then(|(kind, data)| Media::base64(kind, data).ok());
         match media {
             Some(media) => self.media.push(media),
-            None => self.leave_out("a file that is not what it says it is"),
+            None => self.leave_out("a file whose content does not match its type"),
         }
     }
 

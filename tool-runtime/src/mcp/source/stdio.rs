@@ -224,7 +224,10 @@ impl Shared {
                 let [garbage_at_all, message] = &self.wrote;
                 if known { message } else { garbage_at_all }.store(true, Ordering::Relaxed);
                 if garbage > MAX_GARBAGE {
-                    tracing::warn!(server = &*self.server, "the program writes what is no protocol; it is ended");
+                    tracing::warn!(
+                        server = &*self.server,
+                        "the server wrote non-protocol output to stdout; terminating it"
+                    );
                     return;
                 }
             }

@@ -70,7 +70,7 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
     let id = status
         .id()
         .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
-    let id = id.ok_or(Failure::Protocol("the server made a task of the call, and gave it no id that can be sent"))?;
+    let id = id.ok_or(Failure::Protocol("the server made a task of the call without a usable id"))?;
     Ok(Some((id, status.interval())))
 }
 
@@ -128,7 +128,7 @@ impl Task {
             };
             let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| Failure::Unreadable)?;
             if status.id().as_ref() != Some(&self.id) {
-                return Err(Failure::Protocol("the server answered with another task than it was asked about"));
+                return Err(Failure::Protocol("the server answered with another task than the requested one"));
             }
             match status.status.map(RawValue::get) {
                 Some("\"working\"") => wait = status.interval(),
@@ -145,7 +145,7 @@ impl Task {
                     return Err(Failure::Protocol("the server cancelled the task of the call"));
                 }
                 Some("\"input_required\"") => {
-                    return Err(Failure::Protocol("the task of the call asks for something, which is not supported"));
+                    return Err(Failure::Protocol("the task of the call requests input, which is not supported"));
                 }
                 _ => return Err(Failure::Unreadable),
             }

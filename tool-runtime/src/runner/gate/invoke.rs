@@ -33,7 +33,7 @@ impl fmt::Display for Interrupted {
             Cause::Timeout => write!(f, "it took longer than {}", self.text),
             Cause::Cancelled => f.write_str("it was cancelled"),
             Cause::Panicked => write!(f, "it panicked: {}", self.text),
-            Cause::Lost | Cause::Prevented => f.write_str("its process lost its hold on the call"),
+            Cause::Lost | Cause::Prevented => f.write_str("its process lost the lease of the call"),
         }
     }
 }

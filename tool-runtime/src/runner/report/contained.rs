@@ -195,7 +195,7 @@ impl Validator for ContainedValidator {
 
     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
         let compiled = self.part.call(VALIDATOR, |validator| validator.compile(schema)).unwrap_or_else(|| {
-            Err(SchemaProblem::new("", "the validator panicked", "see what the sink of failures was told"))
+            Err(SchemaProblem::new("", "the validator panicked", "see the report to the failure sink"))
         })?;
         Ok(Arc::new(Contained::new(compiled, self.part.failures.clone())))
     }

@@ -77,7 +77,7 @@ impl Failures {
         if let Some(sink) = &self.0
             && caught(|| sink(failure)).is_none()
         {
-            tracing::error!(code = failure.code, "the sink of failures panicked");
+            tracing::error!(code = failure.code, "the failure sink panicked");
         }
     }
 

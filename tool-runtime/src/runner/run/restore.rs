@@ -43,9 +43,7 @@ impl fmt::Display for RestoreError {
         match self {
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
             Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
-            Self::TooManyPolicies => {
-                f.write_str("the run is held to too many policies, roles or attributes; start a new one")
-            }
+            Self::TooManyPolicies => f.write_str("the run has too many policies, roles or attributes; start a new one"),
             Self::Store(error) => fmt::Display::fmt(error, f),
         }
     }

@@ -25,7 +25,7 @@ pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolE
         Reopened::Open(mut open, effect) => {
             let left = open.graph();
             let stop = if effect == ToolEffect::ReadOnly {
-                Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.")
+                Stop::new(Outcome::Cancelled).message("The call got no decision. It did not run.")
             } else {
                 open.at_client();
                 let mut stop = Stop::new(Cause::Cancelled.outcome(effect));

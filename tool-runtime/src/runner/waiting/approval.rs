@@ -165,7 +165,7 @@ fn approved(
     }
     if !edited && hydrated.digest() != pending.argument_digest {
         let mut refused = refused(pending, DecisionError::Arguments);
-        refused.stop = refused.stop.reason("the arguments are read differently", None);
+        refused.stop = refused.stop.reason("the stored arguments now hydrate to different values", None);
         return Err(refused);
     }
     if stages::is_denied(run, &hydrated) {

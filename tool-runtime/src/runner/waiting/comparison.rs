@@ -98,7 +98,7 @@ pub(in crate::runner) async fn refuse(
 ) -> ToolExecResult {
     let Refused { mut stop, shown } = refused;
     if stop.reason.is_none() {
-        let why = format!("what was given for the call is `{}`", stop.outcome);
+        let why = format!("the value given for the call is `{}`", stop.outcome);
         stop = stop.reason(why, None);
     }
     let violations = stop.errors.iter().map(Into::into).collect();

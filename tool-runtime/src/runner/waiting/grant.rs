@@ -70,7 +70,7 @@ impl Grant {
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(invalid)?;
         if written.is_empty() {
-            let why = "the list is empty; write a condition, or say that any arguments are meant".to_owned();
+            let why = "the list is empty; write a condition, or cover any arguments (`any_arguments`)".to_owned();
             return Err(GrantError::Conditions(why));
         }
         let rule = |mut condition: serde_json::Map<String, serde_json::Value>| {
@@ -204,7 +204,7 @@ impl fmt::Display for GrantError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resume(error) => error.fmt(f),
-            Self::Unbounded => f.write_str("the tool reaches outside; give the grant a number of uses and an end"),
+            Self::Unbounded => f.write_str("the tool has external effects; limit the grant's uses and set its end"),
             Self::Scope => f.write_str("the scope, the number of uses or the time does not fit the call that waits"),
             Self::Conditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
             Self::Unmet(pointer) => write!(

@@ -42,7 +42,7 @@ pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog
             return Some(format!("{bound}, which has no such argument{suggestion}"));
         }
         let hidden = spec.sensitive.iter().any(|one| **one == **argument);
-        hidden.then(|| format!("{bound}, where the argument is sensitive; a name would show what it is"))
+        hidden.then(|| format!("{bound}, where the argument is sensitive; a name would reveal its value"))
     };
     lookups.keys().filter_map(problem).collect()
 }

@@ -12,7 +12,7 @@ use crate::store::StoreError;
 pub enum ResumeError {
     /// No call with this id waits for this answer or decision. It never waited, was finished already, waits for a
     /// person instead of a client or the reverse, belongs to another principal or tenant, was named twice, or the
-    /// decider is of another tenant.
+    /// decider belongs to another tenant.
     NotWaiting(CallId),
     /// The decider may not decide on this call, or a posted decision answers another question than the call asks now.
     /// The attempt is recorded.
@@ -50,7 +50,7 @@ impl From<StoreError> for ResumeError {
 impl fmt::Display for ResumeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotWaiting(_) => f.write_str("no call waits for such an answer; it may have been given already"),
+            Self::NotWaiting(_) => f.write_str("no call waits for this answer; it may have been answered already"),
             Self::NotAllowed(mismatch) => fmt::Display::fmt(mismatch, f),
             Self::Store(error) => fmt::Display::fmt(error, f),
         }

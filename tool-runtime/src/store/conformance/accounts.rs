@@ -52,7 +52,7 @@ pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) 
     };
     let answers = several(&store, 16, book).await;
     let booked = answers.iter().filter(|answer| answer.is_ok()).count();
-    assert_eq!(booked, 5, "what is booked together never passes a limit");
+    assert_eq!(booked, 5, "concurrent bookings never pass a limit");
     let mut calls = Vec::new();
     for listed in store.list(&Query::new(DocumentKind::Account)).await.expect("it lists") {
         if let Document::Account(account) = listed.document {
@@ -61,5 +61,5 @@ pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) 
     }
     let of_tenant: Vec<_> = calls.iter().filter(|(is_tenant, _)| *is_tenant).map(|(_, calls)| *calls).collect();
     let of_principals: u64 = calls.iter().filter(|(is_tenant, _)| !is_tenant).map(|(_, calls)| *calls).sum();
-    assert_eq!((of_tenant, of_principals), (vec![5], 5), "what was refused is on no account");
+    assert_eq!((of_tenant, of_principals), (vec![5], 5), "a refused booking is on no account");
 }

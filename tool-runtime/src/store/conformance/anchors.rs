@@ -13,7 +13,7 @@ async fn put(store: &dyn Store, run: &str, call: &str) {
 async fn made(store: &dyn Store) -> Vec<Anchor> {
     let mut made = Vec::new();
     let count = store.anchor(|anchor| made.push(anchor.clone())).await.expect("it anchors");
-    assert_eq!(count, made.len() as u64, "each anchor is told");
+    assert_eq!(count, made.len() as u64, "each new anchor is reported");
     made
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn anchors_hold_what_is_new(store: Arc<dyn Store>) {
     assert_eq!((checked.records, checked.runs, checked.anchors, checked.unanchored), (4, 2, 2, 0));
     put(store, "one", "e").await;
     let checked = verified(store, &all).await;
-    assert_eq!((checked.records, checked.unanchored), (5, 1), "what came since is not anchored yet");
+    assert_eq!((checked.records, checked.unanchored), (5, 1), "later records are not anchored yet");
 }
 
 pub(super) async fn anchors_are_made_by_several(store: Arc<dyn Store>) {

@@ -37,8 +37,8 @@ pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
     assert_eq!(calls(&records), ["a"], "a refused change appends nothing");
     let removed = keys[1].clone();
     update(store, &keys[1..], move |transaction| transaction.remove(&removed)).await.expect("it removes");
-    assert!(read(store, &keys[1]).await.is_none(), "what was removed is gone");
-    assert!(read(store, &Key::run("three")).await.is_none(), "what never was is not there");
+    assert!(read(store, &keys[1]).await.is_none(), "a removed document is gone");
+    assert!(read(store, &Key::run("three")).await.is_none(), "a document that was never written is absent");
 }
 
 pub(super) async fn a_change_touches_what_it_named(store: Arc<dyn Store>) {

@@ -58,7 +58,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
     for (owner, begun) in several(&store, 16, begin_as).await.into_iter().enumerate() {
         match begun {
             Begun::Now(..) => assert_eq!(first.replace(owner), None, "a call begins once"),
-            begun => assert!(matches!(begun, Begun::Elsewhere), "it runs elsewhere: {begun:?}"),
+            begun => assert!(matches!(begun, Begun::Elsewhere), "another process runs it: {begun:?}"),
         }
     }
     let first = format!("owner {}", first.expect("a call begins"));
@@ -68,16 +68,19 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
         ask(&*store, [key()], end).await.expect("its owner finishes it");
     }
     assert_eq!(outcomes(&*store).await, ["ok"], "a call has one record");
-    assert!(matches!(begin(&*store, "late", LONG).await, Begun::Finished(_)), "what ended does not begin");
+    assert!(matches!(begin(&*store, "late", LONG).await, Begun::Finished(_)), "a finished call does not begin again");
 }
 
 pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Store>) {
     let store = &*store;
     assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now(..)));
-    assert!(matches!(begin(store, "two", LONG).await, Begun::Unseen), "who takes it over does not run it");
+    assert!(
+        matches!(begin(store, "two", LONG).await, Begun::Unseen),
+        "a process that takes a call over does not run it"
+    );
     let late = finish(store, "one").await.expect_err("it lost the call");
-    assert_eq!(late.code(), StoreError::Fenced.code(), "who lost a call cannot write");
-    assert!(outcomes(store).await.is_empty(), "what was refused left no record");
+    assert_eq!(late.code(), StoreError::Fenced.code(), "a process that lost its call cannot write");
+    assert!(outcomes(store).await.is_empty(), "a refused write left no record");
     finish(store, "two").await.expect("it has the call");
     assert_eq!(outcomes(store).await, ["ok"]);
 }

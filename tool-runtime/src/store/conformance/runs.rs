@@ -82,7 +82,7 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
     save(&*store, &held, "0", None, Next::Keep).await.expect("it has the run");
     let release = Next::Release { due: Due::At(at(0)), news: taken.news };
     save(&*store, &held, "1", None, release).await.expect("it gives it back");
-    let (_, run) = lease(&*store, "next".to_owned(), LONG).await.expect("it is due and nobody has it");
+    let (_, run) = lease(&*store, "next".to_owned(), LONG).await.expect("a released run is due and has no worker");
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
 }
 
@@ -113,18 +113,19 @@ pub(super) async fn what_is_posted_is_taken_once(store: Arc<dyn Store>) {
     }
     let waits = posted(&*store).await;
     let bodies: Vec<_> = waits.iter().map(|(_, body)| &**body).collect();
-    assert_eq!(bodies, ["b\0", "a\0", "c\0"], "what was posted is listed once, in order");
+    assert_eq!(bodies, ["b\0", "a\0", "c\0"], "each post is listed once, in order");
     let (held, before) = lease(&*store, "one".to_owned(), LONG).await.expect("it is due");
     assert_eq!((before.posts, before.news), (3, 3), "each post is news once");
     for (key, _) in &waits {
         let taken = Some(key.clone());
         save(&*store, &held, "1", taken, Next::Keep).await.expect("it has the run");
     }
-    assert_eq!(posted(&*store).await, [], "what was taken is gone");
+    assert_eq!(posted(&*store).await, [], "a taken post is gone");
     assert!(post(&*store, "d", None).await.expect("it answers"));
     let release = Next::Release { due: Due::Never, news: before.news };
     save(&*store, &held, "2", None, release).await.expect("it has the run");
-    let (_, after) = lease(&*store, "two".to_owned(), LONG).await.expect("what came meanwhile makes it due");
+    let (_, after) =
+        lease(&*store, "two".to_owned(), LONG).await.expect("a post that arrived meanwhile makes the run due");
     assert_eq!((after.posts, &*after.document), (1, "2"));
     let fill = |store: Arc<dyn Store>, task| async move {
         let mut kept = 0;

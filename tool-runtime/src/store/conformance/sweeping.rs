@@ -58,10 +58,10 @@ pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
     stays.extend(others);
 
     let removed = store.sweep().await.expect("it sweeps");
-    assert_eq!(removed, MANY as u64 + 1, "what was over for a week is removed");
+    assert_eq!(removed, MANY as u64 + 1, "a document that expired a week ago is removed");
     assert_eq!(store.sweep().await.expect("it sweeps"), 0, "once");
     for key in &stays {
-        assert!(read(store, key).await.is_some(), "{key:?} still means something");
+        assert!(read(store, key).await.is_some(), "{key:?} is still needed");
     }
     let left = store.list(&Query::new(DocumentKind::Account)).await.expect("it lists");
     assert_eq!(left.len(), 2, "accounts whose window is over are gone");

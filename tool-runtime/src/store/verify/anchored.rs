@@ -72,7 +72,7 @@ pub(super) async fn anchors(
         Some(last) if end.as_ref() == Some(&last) => {}
         // Another process made this anchor after the pages were read.
         Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.as_ref() == Some(&last) => {}
-        Some(last) if last.number >= next => wrong(next, "it was removed, and the end of the anchors tells of it"),
+        Some(last) if last.number >= next => wrong(next, "it was removed, but the stored end of the anchors names it"),
         _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
     }
     Ok(lost)

@@ -65,7 +65,11 @@ impl Tasks {
         if let Err(error) = posted
             && !matches!(error, QueueError::Refused(_))
         {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision of an MCP client was not kept");
+            tracing::warn!(
+                run = run_tasks.run.id(),
+                error = error.code(),
+                "a decision of an MCP client was not stored"
+            );
             return Err(broken());
         }
         run_tasks.changed.notify_one();

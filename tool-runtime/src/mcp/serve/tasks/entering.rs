@@ -91,7 +91,7 @@ impl Entering {
         };
         // The run may be stored already, without this call.
         if let Err(error) = run_tasks.save(&server.0).await {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a call that waits is not described yet");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call is not stored yet");
         }
         Ok(Entered::Waits(Ticket { run_tasks, call }))
     }

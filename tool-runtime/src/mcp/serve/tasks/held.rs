@@ -284,11 +284,7 @@ impl Reported {
         runtime.spawn(async move {
             let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, run_tasks.named(&call)).await;
             if let Err(error) = forgotten {
-                tracing::warn!(
-                    run = run_tasks.run.id(),
-                    error = error.code(),
-                    "a call that is over could not be forgotten"
-                );
+                tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a finished call could not be removed");
             }
             drop(room);
         });

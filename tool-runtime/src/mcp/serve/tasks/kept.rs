@@ -72,7 +72,7 @@ impl RunTasks {
         if let Some(document) = kept
             && let Err(error) = ServedRuns(&served.runner).forget(ServedRun(&self.run).stored_id(), document).await
         {
-            tracing::warn!(run = self.run.id(), error = error.code(), "tasks that are over could not be removed");
+            tracing::warn!(run = self.run.id(), error = error.code(), "finished tasks could not be removed");
         }
     }
 

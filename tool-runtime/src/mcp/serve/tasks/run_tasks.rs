@@ -265,7 +265,7 @@ impl RunTasks {
         let late: Vec<_> = self.calls().iter().filter(|(_, entry)| late(entry)).map(|(id, _)| id.clone()).collect();
         for id in late {
             if let Err(error) = self.look(served, &id).await {
-                tracing::warn!(run = self.run.id(), error = error.code(), "a call that waits could not be looked at");
+                tracing::warn!(run = self.run.id(), error = error.code(), "a waiting call could not be checked");
             }
         }
         let mut over = Vec::new();
@@ -283,7 +283,7 @@ impl RunTasks {
         };
         for (asked_as, document) in over {
             if let Err(error) = ServedRuns(&served.runner).forget(&asked_as, document).await {
-                tracing::warn!(run = self.run.id(), error = error.code(), "a call that is over could not be forgotten");
+                tracing::warn!(run = self.run.id(), error = error.code(), "a finished call could not be removed");
             }
         }
         is_empty

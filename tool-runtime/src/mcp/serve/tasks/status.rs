@@ -18,7 +18,7 @@ pub(super) fn described(id: String, look: &Look) -> Task {
     let (status, said) = match &look.state {
         State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
         State::Works if look.questions.is_empty() => (TaskStatus::Working, "The call runs."),
-        State::Works => (TaskStatus::InputRequired, "The call runs, and asks something."),
+        State::Works => (TaskStatus::InputRequired, "The call runs, and waits for input."),
         State::Ended(result) if result.outcome() == Outcome::Cancelled => {
             (TaskStatus::Cancelled, "The call was cancelled.")
         }
@@ -41,7 +41,7 @@ pub(super) fn task_id(run_id: &str, call: &CallId) -> Option<String> {
 
 /// Returns the error for a principal with too many tasks.
 pub(super) fn too_many(limit: usize) -> ErrorData {
-    let message = format!("As many calls as may ({limit}) wait for this principal. Try again when some have ended.");
+    let message = format!("This principal is at its limit of {limit} waiting calls. Try again when some have ended.");
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
 }
 
@@ -51,7 +51,7 @@ pub(super) fn unknown() -> ErrorData {
 }
 
 pub(super) fn failed(error: &StoreError) -> ErrorData {
-    tracing::warn!(error = error.code(), "a task could not be looked at");
+    tracing::warn!(error = error.code(), "a task could not be read");
     broken()
 }
 

@@ -99,7 +99,7 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: 
                 }
             }
         }
-        Err(_) => tracing::warn!(run = run_tasks.run.id(), "what was posted cannot be read; it is dropped"),
+        Err(_) => tracing::warn!(run = run_tasks.run.id(), "a posted decision cannot be read; it is dropped"),
     }
     let taken = ServedRuns(&served.runner).took(key).await;
     if let Err(error) = &taken {

@@ -62,7 +62,7 @@ pub(in crate::runner) fn decide_granted(
     let is_allowed = decision.verdict == Verdict::Allow;
     open.draft.decided(Some(decision));
     if !is_allowed {
-        let message = "Somebody decided that such calls do not run. It did not run.";
+        let message = "A standing decision refuses calls like this one. It did not run.";
         return Err(Stop::new(Outcome::ApprovalDenied).message(message));
     }
     open.grant = Some(Box::new((grant, asked)));

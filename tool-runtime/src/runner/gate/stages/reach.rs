@@ -35,7 +35,7 @@ async fn look_at(
         Ok(Ok(())) => {}
         Ok(Err(NotReady(why))) => return failed(why),
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
-        Err(interrupted) => return failed(format!("the server was looked at, and {interrupted}")),
+        Err(interrupted) => return failed(format!("the check of the server did not end: {interrupted}")),
     }
     if entry.subject().pin.is_some() {
         return Ok(());

@@ -171,7 +171,7 @@ fn ended_by_itself(
     Err(match failure {
         RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
         RunFailure::Prevented => prevented(),
-        RunFailure::Unknown => unseen("nobody saw the end of an earlier attempt"),
+        RunFailure::Unknown => unseen("the end of an earlier attempt is unknown"),
         failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
         RunFailure::Lost(error) => broken_off(&error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
@@ -207,7 +207,7 @@ fn why(failure: RunFailure) -> String {
             discard(error);
             text
         }
-        RunFailure::Output(_) => "what was found out does not fit the tool's output".to_owned(),
+        RunFailure::Output(_) => "the reconciled value does not fit the tool's output".to_owned(),
         RunFailure::Prevented | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
     // A sequence of white space alone is refused.
     let blank = |text: &String| text.trim().is_empty();
     if settings.stop.iter().any(blank) {
-        out.lose("stop", "the provider takes none that is white space only; the others are sent");
+        out.lose("stop", "the provider refuses one of white space only; the others are sent");
         let rest: Vec<_> = settings.stop.iter().filter(|text| !blank(text)).cloned().collect();
         out.body.remove("stop_sequences");
         if !rest.is_empty() {
