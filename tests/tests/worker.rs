@@ -4,6 +4,8 @@
 
 #[path = "worker/dying.rs"]
 mod dying;
+#[path = "worker/leased.rs"]
+mod leased;
 #[path = "worker/skewed.rs"]
 mod skewed;
 #[path = "worker/stopped.rs"]
