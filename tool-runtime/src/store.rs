@@ -29,6 +29,7 @@ pub(crate) mod posts;
 mod restored;
 pub(crate) mod runs;
 mod sealed;
+mod stored_anchors;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -67,6 +68,7 @@ pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use runs::StoredRun;
 pub use sealed::SealedRecord;
+pub use stored_anchors::StoredAnchors;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use transaction::{ChangeFn, Transaction, TransactionWrites};

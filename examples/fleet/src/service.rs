@@ -67,7 +67,7 @@ impl FleetService {
         let decider = Decider::new(principal);
         let verdict =
             if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
-        decide(&ctx, &decision.question, verdict, &decider).await
+        decide(&ctx, &self.0.runner, &decision.question, verdict, &decider).await
     }
 
     /// Brings a client's answer. The gateway before Restate lets only the person through whose conversation it is.

@@ -327,10 +327,21 @@ async fn the_last_attempt_of_an_engine_has_the_run() {
 
 #[test]
 fn an_attempt_leaves_calls_alone_that_the_process_before_may_execute() {
+    // With a clock of its own, and with that of the store, which is years from the machine's.
+    for own_clock in [true, false] {
+        an_attempt_waits(own_clock);
+    }
+}
+
+fn an_attempt_waits(own_clock: bool) {
     let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
     let world = Arc::new(Happened { deadly: Some("a"), ..Happened::default() });
     let rig = Rig { store: Arc::new(MemoryStore::with_clock(Arc::clone(&clock))), world: Arc::clone(&world) };
-    let runner = || rig.builder().clock(Arc::clone(&clock)).build().expect("a runner");
+    let runner = || {
+        let builder = rig.builder();
+        let builder = if own_clock { builder.clock(Arc::clone(&clock)) } else { builder };
+        builder.build().expect("a runner")
+    };
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_time().start_paused(true).build().expect("a runtime")

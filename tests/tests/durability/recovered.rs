@@ -64,11 +64,15 @@ pub(crate) enum Looks {
     Panics,
     /// Its process dies.
     Dies,
+    /// It answers for the effect of another key.
+    Another,
     /// It finds out after a while. A test that waits for the death of a process learns when it begins.
     Slowly,
 }
 
 struct There {
+    /// How many more calls have this fate after the next one.
+    more: Mutex<u32>,
     effects: Mutex<BTreeMap<String, u32>>,
     refused: Mutex<BTreeSet<String>>,
     fate: Mutex<Option<Dies>>,
@@ -93,11 +97,19 @@ impl Outside for There {
     }
 
     fn fate(&self) -> Option<Dies> {
+        let mut more = of(&self.more);
+        if *more > 0 {
+            *more -= 1;
+            return *of(&self.fate);
+        }
         of(&self.fate).take()
     }
 
     fn die(&self) {
-        self.died.notify_one();
+        // The last one takes the process with it.
+        if of(&self.fate).is_none() {
+            self.died.notify_one();
+        }
     }
 
     fn has(&self, key: &str) -> bool {
@@ -153,6 +165,10 @@ impl ToolComponent for Keyed {
             Looks::Normally => {}
             Looks::Hangs => std::future::pending().await,
             Looks::Panics => panic!("CANARY"),
+            Looks::Another => {
+                outside.has(&key);
+                return Ok(Reconciled::TookEffect("another effect".to_owned()));
+            }
             Looks::Dies => {
                 outside.die();
                 std::future::pending::<()>().await;
@@ -250,6 +266,7 @@ impl Rig {
         let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
         let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
         let there = There {
+            more: Mutex::default(),
             effects: Mutex::default(),
             refused: Mutex::default(),
             fate: Mutex::new(Some(dies)),
@@ -315,7 +332,10 @@ impl Rig {
     /// Another process, once the leases of the first one are over.
     fn later<T>(&self, work: impl Future<Output = T>) -> T {
         self.clock.advance(LEASE);
-        runtime().block_on(work)
+        let hangs = *of(&self.there.looks) == Looks::Hangs;
+        let paused = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let runtime = if hangs { paused().expect("a runtime") } else { runtime() };
+        runtime.block_on(work)
     }
 
     /// A conversation whose model has made its call, which has not begun.
@@ -369,16 +389,25 @@ impl Rig {
     fn holds(&self, door: &str, dies: Dies) {
         let (outcome, cause, result) = self.ended();
         let what = format!("{door}: {} died {dies:?}", self.tool);
-        let (expected, times) = match (self.tool, dies) {
-            ("keyed", Dies::After) => ((Outcome::Ok, None, Some(r#""found rent""#)), vec![1]),
-            ("keyed", Dies::Before) => ((Outcome::Cancelled, Some(Cause::Prevented), None), vec![]),
-            ("again", Dies::After) => ((Outcome::Ok, None, Some(r#""done""#)), vec![2]),
-            ("again", Dies::Before) => ((Outcome::Ok, None, Some(r#""done""#)), vec![1]),
-            (_, Dies::After) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), vec![1]),
-            (_, Dies::Before) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), vec![]),
-        };
-        assert_eq!((outcome, cause, result.as_deref()), expected, "{what}");
-        assert_eq!(self.effects(), times, "{what}: one key, asked for so often");
+        let (expected, times) = self.expected(dies);
+        let result = result.as_deref();
+        assert_eq!((outcome, cause, result), expected, "{what}");
+        assert_eq!(self.effects(), Vec::from_iter(times), "{what}: one key, asked for so often");
+        let looked = of(&self.there.looked).clone();
+        let keys: Vec<_> = of(&self.there.effects).keys().cloned().collect();
+        assert!(looked.iter().all(|key| keys.is_empty() || keys.contains(key)), "{what}: it looks for its own key");
+    }
+
+    /// How a call ends whose process died, and how often its effect was asked for.
+    fn expected(&self, dies: Dies) -> ((Outcome, Option<Cause>, Option<&'static str>), Option<u32>) {
+        match (self.tool, dies) {
+            ("keyed", Dies::After) => ((Outcome::Ok, None, Some(r#""found rent""#)), Some(1)),
+            ("keyed", Dies::Before) => ((Outcome::Cancelled, Some(Cause::Prevented), None), None),
+            ("again", Dies::After) => ((Outcome::Ok, None, Some(r#""done""#)), Some(2)),
+            ("again", Dies::Before) => ((Outcome::Ok, None, Some(r#""done""#)), Some(1)),
+            (_, Dies::After) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), Some(1)),
+            (_, Dies::Before) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), None),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Workers: conversations of a store that any of them continues, and what happens when one ends at any moment.
 
 mod dying;
+mod leased;
 mod skewed;
 mod stopped;
 

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tool_runtime::call::Outcome;
 use tool_runtime::store::{
-    Anchor, AuditKind, AuditRecord, DecisionKind, DocumentKind, Query, RecordFilter, SealedRecord, Store,
+    Anchor, AuditKind, AuditRecord, DecisionKind, RecordFilter, SealedRecord, Store,
 };
 
 use crate::audit::lines::lines;
@@ -213,8 +213,7 @@ async fn each(
                     left -= 1;
                 }
                 Err(unreadable) => {
-                    let broken = terminal::tone(terminal::Tone::Bad, "broken:");
-                    terminal::message(&format!("{broken} {}", terminal::safe(&unreadable.to_string())));
+                    broken(&unreadable);
                     exit = Exit::Failed;
                 }
             }
@@ -269,17 +268,26 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     .map(|cell| terminal::safe(&cell))
 }
 
+/// Names a defect on stderr.
+fn broken(defect: &impl ToString) {
+    let broken = terminal::tone(terminal::Tone::Bad, "broken:");
+    terminal::message(&format!("{broken} {}", terminal::safe(&defect.to_string())));
+}
+
+/// Prints all anchors. One that cannot be read is named on stderr and fails the command at its end.
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
-    let store = store(cli).await?;
-    let mut anchors = Query { limit: 16, ..Query::new(DocumentKind::Anchor) };
-    while let Some(page) = anchors.next_page(&*store).await? {
-        for listed in &page {
-            if let Some(anchor) = listed.as_anchor() {
-                terminal::line(&json(anchor)?);
+    let (store, mut exit) = (store(cli).await?, Exit::Done);
+    let mut anchors = store.anchors();
+    while let Some(read) = anchors.next().await? {
+        match read {
+            Ok(anchor) => terminal::line(&json(&anchor)?),
+            Err(finding) => {
+                broken(&finding);
+                exit = Exit::Failed;
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 #[cfg(test)]

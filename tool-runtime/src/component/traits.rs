@@ -82,6 +82,9 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// idempotency key from now on, by cancelling it or by using it up. The key is the same for all attempts at the
     /// call.
     ///
+    /// The answer has to be about the idempotency key of this call. The runner cannot compare it with the outside
+    /// system: it records the answer as the end of this call, whatever other call it describes.
+    ///
     /// It runs whenever a run continues: when the gate gets the call again, in a restored conversation, when a worker
     /// takes the run over, in an engine, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call.
     /// By default the outcome stays `outcome_unknown`. A tool that is `idempotent` is run again instead.

@@ -335,6 +335,37 @@ impl ToolRunner {
         posting::run_of(self, call, kept, options)
     }
 
+    /// Records a decision on a question that no call of the run asks now: it came too late, came twice, or its question
+    /// was replaced. Use it in a program that delivers decisions by its own means, such as the handler of an engine;
+    /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
+    ///
+    /// Pass the decider that the application authenticated. For each call the first 16 refusals are recorded, and none
+    /// for a call without a record in the store.
+    ///
+    /// ```
+    /// use tool_runtime::call::{Decider, Question};
+    /// use tool_runtime::runner::ApprovalDecision;
+    /// use tool_runtime::store::StoreError;
+    /// use tool_runtime::ToolRunner;
+    ///
+    /// async fn refuse(runner: &ToolRunner, run: &str, question: &Question) -> Result<(), StoreError> {
+    ///     let decider = Decider::new("grace").tenant("acme");
+    ///     runner.record_late(run, question, &ApprovalDecision::Approve, &decider).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn record_late(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<(), StoreError> {
+        self.note_late(run_id, None, question, (decision.kind(), Some(decider))).await
+    }
+
     /// As [`Run::note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if
     /// they are known.
     pub(crate) async fn note_late(

@@ -63,7 +63,7 @@ pub struct Anchor {
 
 impl Anchor {
     fn after(last: Option<&Self>, at: Timestamp, position: u64, heads: Vec<AnchoredHead>) -> Result<Self, StoreError> {
-        let (number, previous) = last.map_or((0, Hash([0; 32])), |last| (last.number + 1, last.hash));
+        let (number, previous) = last.map_or((0, Hash([0; 32])), |last| (last.number.saturating_add(1), last.hash));
         let mut anchor = Self { number, at, position, heads, previous, hash: Hash([0; 32]) };
         anchor.hash = anchor.computed().map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         Ok(anchor)
@@ -161,8 +161,14 @@ impl Window {
         let Some(last) = window.last.clone() else { return Ok(window) };
         let sure = last.at.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN);
         for number in (0..=last.number).rev() {
-            // A bounded store drops the oldest anchors; they count as never seen.
-            let Some(anchor) = only(store, Key::anchor(number)).await? else { break };
+            let anchor = match only(store, Key::anchor(number)).await {
+                Ok(Some(anchor)) => anchor,
+                // A bounded store drops the oldest anchors; they count as never seen.
+                Ok(None) => break,
+                // Its heads are anchored again. Otherwise no anchor could ever be made after it.
+                Err(StoreError::Corrupt(_)) => continue,
+                Err(error) => return Err(error),
+            };
             if anchor.at <= sure {
                 window.after = anchor.position;
                 break;
@@ -201,7 +207,7 @@ async fn write(
     position: u64,
     heads: Vec<AnchoredHead>,
 ) -> Result<Option<Anchor>, StoreError> {
-    let next = Key::anchor(last.as_ref().map_or(0, |last| last.number + 1));
+    let next = Key::anchor(last.as_ref().map_or(0, |last| last.number.saturating_add(1)));
     let made = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&made);
     let change = move |transaction: &mut Transaction| {
@@ -227,7 +233,7 @@ fn add(
     if end != last {
         return Ok(None);
     }
-    if transaction.get(&Key::anchor(last.map_or(0, |last| last.number + 1))).is_some() {
+    if transaction.get(&Key::anchor(last.map_or(0, |last| last.number.saturating_add(1)))).is_some() {
         return Err(StoreError::Corrupt("the stored end of the anchors is not the last anchor".into()));
     }
     let anchor = Anchor::after(last, transaction.now(), position, heads.to_vec())?;

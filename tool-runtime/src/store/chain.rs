@@ -40,7 +40,8 @@ impl Chain {
     /// Creates a chain that continues after a record.
     #[must_use]
     pub const fn after(sequence: u64, hash: Hash) -> Self {
-        Self { next: sequence + 1, head: hash }
+        // A forged record can have the largest number.
+        Self { next: sequence.saturating_add(1), head: hash }
     }
 
     /// Creates a chain whose first `dropped` records were removed, so that its next record is not taken for the first
@@ -100,7 +101,8 @@ impl Chain {
 
     /// Checks that this is the next record, and continues after it.
     pub(super) fn follow(&mut self, sealed: &SealedRecord) -> Result<(), Broken> {
-        if sealed.sequence != self.next {
+        // No record follows one with the largest number, so it can never be told from a repetition of it.
+        if sealed.sequence != self.next || sealed.sequence == u64::MAX {
             let after = sealed.sequence > self.next;
             return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });
         }

@@ -147,7 +147,7 @@ pub(crate) fn enqueue_held(
 /// The answer to a request to continue a run, due or not.
 #[derive(Debug)]
 pub(crate) enum Taking {
-    /// The principal has no such run in this tenant.
+    /// The principal has no such conversation in this tenant.
     Unknown,
     /// Another process has it.
     Held,
@@ -172,6 +172,10 @@ pub(crate) fn take(
         }
         _ => return Ok(Taking::Unknown),
     };
+    // A server or an engine continues it; it is no conversation.
+    if run.is_served() || run.is_driven() {
+        return Ok(Taking::Unknown);
+    }
     if run.held_back {
         return Ok(Taking::HeldBack);
     }

@@ -219,7 +219,8 @@ impl Verifier {
         for (anchor, run_id, sequence) in cut {
             self.note(Wrong::Cut { run_id, sequence, anchor });
         }
-        let is_open = |followed: &&Followed| followed.anchored.is_none_or(|last| last + 1 < followed.chain.next());
+        let is_open =
+            |followed: &&Followed| followed.anchored.is_none_or(|last| last.saturating_add(1) < followed.chain.next());
         self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
         self.checked.runs = self.chains.len() as u64;
         Verification { findings: self.findings, ..self.checked }

@@ -323,3 +323,34 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
     let waiting = rig.store.pending_calls(&PendingFilter::default()).await.expect("a store");
     assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
 }
+
+/// Several processes revoke a grant, and one revokes a grant of the same id in another tenant.
+#[tokio::test]
+async fn a_grant_is_revoked_once_and_in_its_tenant_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("grants.db"), SqlOptions::new()).await.expect("a store");
+    for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(sqlite)] {
+        let rig = rig_over(Arc::clone(&store));
+        let grant =
+            remembered(&rig, Grant::allow(GrantScope::Principal).uses(5).expires_in(WEEK)).await.expect("a grant");
+        for tenant in [Some("other".into()), None] {
+            let mut foreign = grant.clone();
+            foreign.tenant = tenant;
+            assert!(!foreign.revoke(&*store).await.expect("a store"), "{:?}", foreign.tenant);
+        }
+        let mut renamed = grant.clone();
+        renamed.id = "another".into();
+        assert!(!renamed.revoke(&*store).await.expect("a store"));
+        let run = rig.runner.run(ada().run_id("run-2"));
+        assert_eq!(posts(&run, "before", "ada", 1).await, Outcome::Ok, "it is in force");
+        let mut racing = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (grant, store) = (grant.clone(), Arc::clone(&store));
+            racing.spawn(async move { grant.revoke(&*store).await.expect("a store") });
+        }
+        let found = racing.join_all().await.into_iter().filter(|found| *found).count();
+        assert_eq!(found, 1);
+        assert_eq!(posts(&run, "after", "ada", 1).await, Outcome::ApprovalRequired);
+        assert!(!grant.revoke(&*store).await.expect("a store"), "it is gone");
+    }
+}

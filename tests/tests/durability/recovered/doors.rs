@@ -10,16 +10,70 @@ use super::*;
 #[test]
 fn a_restored_conversation() {
     every(|rig, dies| {
-        let saved = died_in_a_step(&rig);
-        let ended = rig.later(async {
-            let mut conversation = restored(&rig, &saved).await;
-            assert!(matches!(conversation.step().await, Step::Ran));
-            conversation.step().await;
-            conversation.step().await
-        });
-        assert!(matches!(ended, Step::Ended(TurnOutcome::Answered { .. })), "{ended:?}");
+        is_restored(&rig);
         rig.holds("restored", dies);
     });
+}
+
+fn is_restored(rig: &Rig) {
+    let saved = died_in_a_step(rig);
+    let ended = rig.later(async {
+        let mut conversation = restored(rig, &saved).await;
+        assert!(matches!(conversation.step().await, Step::Ran));
+        conversation.step().await;
+        conversation.step().await
+    });
+    assert!(matches!(ended, Step::Ended(TurnOutcome::Answered { .. })), "{ended:?}");
+}
+
+/// A way to continue a run whose process died in its call.
+type Door = (&'static str, fn(&Rig));
+
+const DOORS: [Door; 3] = [("restored", is_restored), ("worker", is_taken_over), ("engine", is_driven_again)];
+
+/// The model goes on, and the call has its one record.
+#[test]
+fn a_look_that_hangs_or_panics_leaves_the_outcome_unknown_through_each_door() {
+    for looks in [Looks::Hangs, Looks::Panics] {
+        for (name, door) in DOORS {
+            let rig = Rig::new("keyed", Dies::After);
+            *of(&rig.there.looks) = looks;
+            door(&rig);
+            assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None), "{name}: {looks:?}");
+            assert_eq!(rig.effects(), [1], "{name}: {looks:?}");
+        }
+    }
+}
+
+/// The runner believes the tool, and the answer ends this call only: it has one record, under its own id and with its own
+/// arguments, and its effect does not happen again. The tool was asked about the key of the call.
+#[test]
+fn a_look_that_answers_for_another_key_ends_its_own_call_through_each_door() {
+    for (name, door) in DOORS {
+        let rig = Rig::new("keyed", Dies::After);
+        *of(&rig.there.looks) = Looks::Another;
+        // A call of another run is open, with an effect of its own.
+        let other = rig.runner().run(RunOptions::new().run_id("other").principal("ada").tenant("acme"));
+        let other = other.exec(ToolCall::text("c", rig.name(), r#"{"what":"food"}"#));
+        rig.dies(async move { drop(other.await) });
+        let others: Vec<_> = of(&rig.there.effects).keys().cloned().collect();
+        *of(&rig.there.fate) = Some(Dies::After);
+        door(&rig);
+        assert_eq!(rig.ended(), (Outcome::Ok, None, Some(r#""another effect""#.to_owned())), "{name}");
+        assert_eq!(rig.effects(), [1, 1], "{name}");
+        let looked = of(&rig.there.looked).clone();
+        assert!(!looked.is_empty() && !looked.contains(&others[0]), "{name}: its own key");
+        let records = runtime().block_on(rig.store.calls(&RecordFilter::default())).expect("records");
+        assert_eq!((&*records[0].run_id, records[0].tool_call_id.as_str()), ("run", "c"), "{name}");
+        // The other call is still open, and its own tool ends it.
+        *of(&rig.there.looks) = Looks::Normally;
+        let swept = runtime().block_on(async {
+            rig.runner().sweep().await.expect("swept");
+            rig.store.calls(&RecordFilter::run("other")).await.expect("records")
+        });
+        assert_eq!((swept.len(), swept[0].outcome), (1, Outcome::Ok), "{name}");
+        assert_eq!(swept[0].result.as_ref().map(|value| value.get()), Some(r#""found food""#), "{name}");
+    }
 }
 
 /// The user has written something else meanwhile: the call that began is settled before the model reads it.
@@ -77,33 +131,38 @@ fn a_run_that_is_given_the_call_again() {
 #[test]
 fn a_worker_that_takes_over() {
     every(|rig, dies| {
-        runtime().block_on(async {
-            let conversation = {
-                let mut conversation = rig.agent().converse(rig.runner().run(ada()));
-                conversation.accept(Input::from("Pay.")).await.expect("a message");
-                conversation
-            };
-            rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
-        });
-        let worker = rig.worker();
-        rig.dies(async move { drop(worker.run(std::future::pending()).await) });
-        rig.later(rig.worked());
+        is_taken_over(&rig);
         rig.holds("worker", dies);
     });
+}
+
+fn is_taken_over(rig: &Rig) {
+    runtime().block_on(async {
+        let mut conversation = rig.agent().converse(rig.runner().run(ada()));
+        conversation.accept(Input::from("Pay.")).await.expect("a message");
+        rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    });
+    let worker = rig.worker();
+    rig.dies(async move { drop(worker.run(std::future::pending()).await) });
+    rig.later(rig.worked());
 }
 
 #[test]
 fn an_engine_that_takes_the_step_again() {
     every(|rig, dies| {
-        let journal = Arc::new(Mutex::new(Vec::new()));
-        let process =
-            || Process { journal: Arc::clone(&journal), at: Mutex::new(0), agent: rig.agent(), runner: rig.runner() };
-        let first = process();
-        rig.dies(async move { first.drive().await });
-        let second = process();
-        rig.later(second.drive());
+        is_driven_again(&rig);
         rig.holds("engine", dies);
     });
+}
+
+fn is_driven_again(rig: &Rig) {
+    let journal = Arc::new(Mutex::new(Vec::new()));
+    let process =
+        || Process { journal: Arc::clone(&journal), at: Mutex::new(0), agent: rig.agent(), runner: rig.runner() };
+    let first = process();
+    rig.dies(async move { first.drive().await });
+    let second = process();
+    rig.later(second.drive());
 }
 
 fn died_in_a_step(rig: &Rig) -> SavedConversation {

@@ -141,6 +141,49 @@ fn an_approved_call_of_no_run_is_reconciled_or_repeated() {
     });
 }
 
+/// A service lets ten calls run at once, and dies after the effects of all of them. No process continues the run.
+#[test]
+fn ten_calls_of_one_process_are_listed_and_closed_by_one_sweep() {
+    every(|rig, dies| {
+        let rig = Rig { asks: true, ..rig };
+        *of(&rig.there.more) = 9;
+        let ids: Vec<_> = (0..10).map(|number| format!("c{number}")).collect();
+        let run = rig.runner().run(ada());
+        runtime().block_on(async {
+            for id in &ids {
+                let call = ToolCall::text(id.as_str(), rig.name(), format!(r#"{{"what":"{id}"}}"#));
+                assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
+            }
+        });
+        let approved = ids.clone();
+        rig.dies(async move {
+            let mut deciding = tokio::task::JoinSet::new();
+            for id in approved {
+                let run = run.clone();
+                deciding.spawn(async move { drop(run.resume_shown(&id, ApprovalDecision::Approve, &grace()).await) });
+            }
+            drop(deciding.join_all().await);
+        });
+        let listed = |is_abandoned: bool| ids.iter().map(|id| (id.clone(), is_abandoned)).collect::<BTreeMap<_, _>>();
+        let records = runtime().block_on(async {
+            rig.runner().sweep().await.expect("swept");
+            assert_eq!(open(&rig).await.into_iter().collect::<BTreeMap<_, _>>(), listed(false), "they may still run");
+            rig.clock.advance(LEASE);
+            assert_eq!(open(&rig).await.into_iter().collect::<BTreeMap<_, _>>(), listed(true));
+            rig.runner().sweep().await.expect("swept");
+            assert!(open(&rig).await.is_empty());
+            assert_eq!(Chain::verify(&rig.store.records(&RecordFilter::default()).await.expect("records")), Ok(()));
+            rig.store.calls(&RecordFilter::default()).await.expect("records")
+        });
+        let ((outcome, cause, _), times) = rig.expected(dies);
+        let ended: BTreeMap<_, _> =
+            records.iter().map(|record| (record.tool_call_id.to_string(), (record.outcome, record.cause))).collect();
+        assert_eq!(records.len(), 10, "{}: one record each", rig.tool);
+        assert_eq!(ended, ids.iter().map(|id| (id.clone(), (outcome, cause))).collect(), "{} {dies:?}", rig.tool);
+        assert_eq!(rig.effects(), times.map_or(Vec::new(), |times| vec![times; 10]), "{} {dies:?}", rig.tool);
+    });
+}
+
 /// A sweep without tools leaves it to one that has them.
 #[test]
 fn an_approved_call_is_left_where_its_tool_is_not() {

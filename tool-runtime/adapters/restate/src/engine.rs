@@ -24,7 +24,7 @@ use tool_runtime::store::StoreError;
 use crate::Journal;
 use crate::delta::Delta;
 use crate::entry::{Entry, store, terminal};
-use crate::promises::{Brought, WAITING, Waiting, promise};
+use crate::promises::{Delivered, RUN, WAITING, Waiting, promise};
 
 /// The maximum size of a conversation's document. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
@@ -98,7 +98,7 @@ struct Asked {
     late: Option<(Duration, Vec<(Question, Suspension)>)>,
 }
 
-type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
+type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Delivered>>, TerminalError>> + Send + 'a>>;
 
 impl<'e> Engine<'e> {
     /// Begins an attempt: waits for calls that the previous process may still execute, then takes the run.
@@ -108,6 +108,9 @@ impl<'e> Engine<'e> {
                 StoreError::Fenced => "another process still executes a call of the run (still_running)".into(),
                 error => store(error),
             })?;
+        // Decisions that come too late are recorded with the run, also after the workflow's end.
+        let context: &WorkflowContext<'_> = journal.context;
+        context.set(RUN, run_id.to_owned());
         Ok(Self { journal, lease, before: Mutex::new("".into()) })
     }
 
@@ -148,7 +151,7 @@ impl<'e> Engine<'e> {
         context.set(WAITING, Json(asked.questions.iter().cloned().collect::<Waiting>()));
         let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
         for name in &names {
-            arriving.push(Box::pin(context.promise::<Json<Brought>>(name).map_ok(Some)));
+            arriving.push(Box::pin(context.promise::<Json<Delivered>>(name).map_ok(Some)));
         }
         if let Some((late, _)) = &asked.late {
             arriving.push(Box::pin(context.sleep(*late).map_ok(|()| None)));
@@ -159,9 +162,9 @@ impl<'e> Engine<'e> {
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
         Ok(match (brought?, asked.questions.into_iter().nth(at)) {
-            (Some(Json(brought)), Some((question, refused))) => Arrived {
+            (Some(Json(delivered)), Some((question, refused))) => Arrived {
                 name: format!("decision {}", promise(&question, refused)),
-                input: brought.to(&question),
+                input: delivered.brought.to(&question),
                 question: Some(question),
             },
             _ => Arrived { question: None, name: "too late".to_owned(), input: late(asked.late) },

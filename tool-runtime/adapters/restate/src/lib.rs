@@ -32,7 +32,7 @@
 //!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
 //!         // Whom the application authenticated.
 //!         let decider = Decider::new("grace");
-//!         decide(&ctx, &question, ApprovalDecision::Approve, &decider).await
+//!         decide(&ctx, &self.runner, &question, ApprovalDecision::Approve, &decider).await
 //!     }
 //! }
 //! ```

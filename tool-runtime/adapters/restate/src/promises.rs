@@ -1,17 +1,26 @@
 //! Decisions and answers for the calls of a workflow, as durable promises.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
-use restate_sdk::context::{ContextPromises, ContextReadState, SharedWorkflowContext};
-use restate_sdk::errors::{HandlerError, TerminalError};
+use restate_sdk::context::{ContextPromises, ContextReadState, ContextSideEffects, RunFuture, SharedWorkflowContext};
+use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
+use tool_runtime::ToolRunner;
 use tool_runtime::agent::{ClientAnswer, Input};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 
+use crate::entry::store;
+
 /// The key of the workflow's state that holds the open questions.
 pub(crate) const WAITING: &str = "waiting";
+
+/// The key of the workflow's state that holds the id of its run.
+pub(crate) const RUN: &str = "run";
 
 /// The open questions, each with the number of its refused answers. After a refusal the call asks the same question
 /// again, but a promise can be resolved only once, so the number is part of the promise's name.
@@ -23,6 +32,15 @@ pub(crate) fn promise(question: &Question, refused: u32) -> String {
         0 => question.to_string(),
         refused => format!("{question}/{refused}"),
     }
+}
+
+/// The value of a promise: the answer to its question, and the invocation that brought it. Of two invocations at the same
+/// time, one resolves the promise, and the other one finds out that it did not.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Delivered {
+    invocation: String,
+    pub(crate) brought: Brought,
 }
 
 /// The answer to a question.
@@ -46,15 +64,19 @@ impl Brought {
 /// application authenticated, not a name from the request. The workflow checks the decider's rights and the question;
 /// if it refuses the decision, the call keeps waiting for another one.
 ///
+/// A decision that comes too late, comes twice, or answers a question that was replaced is recorded in the store of the
+/// runner ([`ToolRunner::record_late`]).
+///
 /// # Errors
 /// 404 if no call asks this question now, 409 if it has an answer that the workflow has not looked at yet.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
+    runner: &ToolRunner,
     question: &Question,
     decision: ApprovalDecision,
     decider: &Decider,
 ) -> Result<(), HandlerError> {
-    bring(context, question, Brought::Decided { decision, decider: decider.clone() }).await
+    deliver(context, runner, question, decision, decider).await
 }
 
 /// Returns the questions that calls of the workflow ask now. `Store::pending_calls` has the details of each call to
@@ -63,11 +85,7 @@ pub async fn decide(
 /// # Errors
 /// The workflow's state cannot be read.
 pub async fn questions(context: &SharedWorkflowContext<'_>) -> Result<Vec<Question>, HandlerError> {
-    Ok(waiting(context).await?.into_keys().collect())
-}
-
-async fn waiting(context: &SharedWorkflowContext<'_>) -> Result<Waiting, HandlerError> {
-    Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
+    Ok(context.waiting().await?.into_keys().collect())
 }
 
 /// Delivers a client's answer to a call of the workflow, from a shared handler.
@@ -76,19 +94,117 @@ async fn waiting(context: &SharedWorkflowContext<'_>) -> Result<Waiting, Handler
 /// As for [`decide`].
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
     let question = questions(context).await?.into_iter().find(|question| question.call_id() == answer.id());
-    bring(context, &question.ok_or_else(not_pending)?, Brought::Client(answer)).await
-}
-
-fn not_pending() -> TerminalError {
-    TerminalError::new_with_code(404, "no call asks this question (not_pending)")
-}
-
-async fn bring(context: &SharedWorkflowContext<'_>, question: &Question, brought: Brought) -> Result<(), HandlerError> {
-    let refused = waiting(context).await?.get(question).copied().ok_or_else(not_pending)?;
-    let name = promise(question, refused);
-    if context.peek_promise::<Json<Brought>>(&name).await?.is_some() {
-        return Err(TerminalError::new_with_code(409, "the call was decided on already (already_decided)").into());
+    let question = question.ok_or_else(|| Refused::NotPending.error())?;
+    match bring(context, &question, Brought::Client(answer)).await? {
+        Ok(()) => Ok(()),
+        Err(refused) => Err(refused.error().into()),
     }
-    context.resolve_promise(&name, Json(brought));
-    Ok(())
+}
+
+/// A workflow, as its shared handlers see it. A test has another one.
+trait Shared {
+    /// The id of the handler's invocation.
+    fn invocation(&self) -> &str;
+    /// The id of the workflow's run. `None` before its first step.
+    fn run_id(&self) -> impl Future<Output = Result<Option<String>, TerminalError>> + Send;
+    /// The open questions.
+    fn waiting(&self) -> impl Future<Output = Result<Waiting, TerminalError>> + Send;
+    /// The value of a promise. `None` if it is not resolved.
+    fn peek(&self, promise: &str) -> impl Future<Output = Result<Option<Delivered>, TerminalError>> + Send;
+    /// Resolves a promise, unless it is resolved.
+    fn resolve(&self, promise: &str, delivered: Delivered);
+    /// Does work whose end is journaled.
+    fn once(
+        &self,
+        name: &str,
+        work: impl Future<Output = HandlerResult<()>> + Send,
+    ) -> impl Future<Output = Result<(), TerminalError>> + Send;
+}
+
+impl Shared for SharedWorkflowContext<'_> {
+    fn invocation(&self) -> &str {
+        self.invocation_id()
+    }
+
+    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        context.get::<String>(RUN).await
+    }
+
+    async fn waiting(&self) -> Result<Waiting, TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
+    }
+
+    async fn peek(&self, promise: &str) -> Result<Option<Delivered>, TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        Ok(context.peek_promise::<Json<Delivered>>(promise).await?.map(Json::into_inner))
+    }
+
+    fn resolve(&self, promise: &str, delivered: Delivered) {
+        self.resolve_promise(promise, Json(delivered));
+    }
+
+    async fn once(
+        &self,
+        name: &str,
+        work: impl Future<Output = HandlerResult<()>> + Send,
+    ) -> Result<(), TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        context.run(move || async move { work.await.map(Json) }).name(name).await.map(Json::into_inner)
+    }
+}
+
+/// The reason why an answer has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    NotPending,
+    Decided,
+}
+
+impl Refused {
+    fn error(self) -> TerminalError {
+        let (status, text) = match self {
+            Self::NotPending => (404, "no call asks this question (not_pending)"),
+            Self::Decided => (409, "the call was decided on already (already_decided)"),
+        };
+        TerminalError::new_with_code(status, text)
+    }
+}
+
+/// Brings a decision. A refused one is recorded.
+async fn deliver(
+    context: &impl Shared,
+    runner: &ToolRunner,
+    question: &Question,
+    decision: ApprovalDecision,
+    decider: &Decider,
+) -> Result<(), HandlerError> {
+    let brought = Brought::Decided { decision: decision.clone(), decider: decider.clone() };
+    let Err(refused) = bring(context, question, brought).await? else { return Ok(()) };
+    if let Some(run_id) = context.run_id().await? {
+        let note = async { runner.record_late(&run_id, question, &decision, decider).await.map_err(store) };
+        context.once("late decision", note).await?;
+    }
+    Err(refused.error().into())
+}
+
+/// Resolves the promise of a question. `Err` if the question has no promise now, or if the promise has another value.
+async fn bring(
+    context: &impl Shared,
+    question: &Question,
+    brought: Brought,
+) -> Result<Result<(), Refused>, HandlerError> {
+    let Some(refused) = context.waiting().await?.get(question).copied() else {
+        return Ok(Err(Refused::NotPending));
+    };
+    let name = promise(question, refused);
+    if context.peek(&name).await?.is_some() {
+        return Ok(Err(Refused::Decided));
+    }
+    context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought });
+    // Another invocation may have resolved it since; Restate keeps the first value and reports nothing.
+    let kept = context.peek(&name).await?;
+    let is_ours = kept.is_some_and(|kept| kept.invocation == context.invocation());
+    Ok(if is_ours { Ok(()) } else { Err(Refused::Decided) })
 }

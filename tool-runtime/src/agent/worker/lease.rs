@@ -82,6 +82,13 @@ impl Lease {
         }
     }
 
+    /// Asks the store whether this process has the run.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        let lease = self.run.clone();
+        let keys = vec![Key::run(Arc::clone(&self.run.run_id))];
+        transact(&*self.store, keys, move |transaction| runs::check(transaction, &lease)).await
+    }
+
     /// Returns the number of changes to the run from outside.
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self

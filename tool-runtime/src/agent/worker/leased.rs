@@ -13,7 +13,7 @@ use super::queue::transact;
 use crate::agent::{Input, QueueError, SavedConversation};
 use crate::runner::RunOptions;
 use crate::store::runs::{self, Due, Next, Progress, Taking};
-use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
+use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// The duration of a lease without renewal.
 const LEASE: Duration = Duration::from_secs(30);
@@ -49,6 +49,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// ```
 pub struct LeasedRun {
     lease: Lease,
+    /// The principal and the tenant of the run.
+    party: (Option<Arc<str>>, Option<Arc<str>>),
     /// The number of outside changes to the run when its post was last read.
     news: u64,
     _kept: Kept,
@@ -79,11 +81,12 @@ impl RunQueue {
             Taking::Held => Err(QueueError::Held),
             Taking::HeldBack => Err(QueueError::HeldBack),
             Taking::Taken(lease, run) => {
-                let leased = LeasedRun::new(Arc::clone(self.runner.store()), lease, run.news);
+                let leased = LeasedRun::new(Arc::clone(self.runner.store()), lease, &run);
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Ok((leased, saved)),
                     Err(error) => {
-                        leased.release(&run.state, None).await?;
+                        // Another process, of a newer version perhaps, can read it.
+                        leased.lease.put(&run.state, Due::Now, run.news, run.failures).await?;
                         Err(error.into())
                     }
                 }
@@ -100,9 +103,11 @@ impl RunQueue {
         let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
         (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
         let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
-        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &stored, &owner, LEASE);
+        let stored = Arc::new(stored);
+        let new = Arc::clone(&stored);
+        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &new, &owner, LEASE);
         let lease = transact(&**self.runner.store(), keys, change).await?;
-        Ok(LeasedRun::new(Arc::clone(self.runner.store()), lease, 0))
+        Ok(LeasedRun::new(Arc::clone(self.runner.store()), lease, &stored))
     }
 }
 
@@ -111,11 +116,12 @@ fn owner_of(name: &str) -> Arc<str> {
 }
 
 impl LeasedRun {
-    fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
+    fn new(store: Arc<dyn Store>, lease: RunLease, run: &StoredRun) -> Self {
         // A lost lease shows at the next write.
         let lease = Lease { store, run: lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
         let kept = lease.keep(LEASE, CancellationToken::new());
-        Self { lease, news, _kept: kept }
+        let party = (run.principal.clone(), run.tenant.clone());
+        Self { lease, party, news: run.news, _kept: kept }
     }
 
     /// Returns options with the lease, for [`Agent::restore`](crate::agent::Agent::restore): each write of the run is
@@ -128,8 +134,9 @@ impl LeasedRun {
     /// none.
     ///
     /// # Errors
-    /// The store cannot be reached, or another process has the run.
+    /// The lease has ended or another process has the run ([`StoreError::Fenced`]), or the store failed.
     pub async fn post(&mut self) -> Result<Option<(Key, Input)>, StoreError> {
+        self.lease.check().await?;
         // Read before the post, so that later news is never missed.
         self.news = self.lease.news().await?;
         self.lease.post().await
@@ -139,13 +146,21 @@ impl LeasedRun {
     /// step.
     ///
     /// # Errors
-    /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
+    /// Another process has the run, or the conversation or the post is one of another run ([`StoreError::Fenced`]); or
+    /// the store failed.
     pub async fn save(
         &self,
         conversation: &SavedConversation,
         state: &str,
         taken: Option<Key>,
     ) -> Result<(), StoreError> {
+        let (run, saved) = (&self.lease.run.run_id, conversation.run());
+        let is_own = |key: &Key| key.kind() == DocumentKind::Post && key.scope() == run;
+        let party = (self.party.0.as_ref(), self.party.1.as_ref());
+        let is_same = *saved.run_id() == **run && (saved.principal(), saved.tenant()) == party;
+        if !is_same || !taken.as_ref().is_none_or(is_own) {
+            return Err(StoreError::Fenced);
+        }
         let (document, state) = (Some(conversation.to_text()?), state.into());
         self.lease.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
     }

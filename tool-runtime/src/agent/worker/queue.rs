@@ -98,11 +98,16 @@ impl RunQueue {
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
-    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; the run has too many posts
-    /// ([`StoreError::Full`]); or the store failed.
+    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; an engine for durable
+    /// execution drives the run ([`QueueError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the
+    /// store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), QueueError> {
         let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
         let stored = stored.ok_or(QueueError::Unknown)?;
+        if stored.is_driven() {
+            // No worker would ever take the post.
+            return Err(QueueError::Engine);
+        }
         let mut questions = Vec::new();
         for (question, kind, decider) in input.brought() {
             let call = match self.called(&stored, question.call_id()).await {

@@ -115,6 +115,8 @@ impl ToolRunner {
     /// principal or tenant under the run's id do not count.
     async fn executed_elsewhere(&self, run_id: &str, options: &RunOptions) -> Result<Option<Duration>, StoreError> {
         let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
+        // The time of the leases: this process may be the first of its machine to read it.
+        let now = self.shared.store.now().await?;
         let (mut rest, mut longest) = (Rest::of(query), None);
         while let Some(page) = self.shared.store.page(&mut rest).await? {
             let leases = page.iter().filter_map(|listed| match &listed.document {
@@ -124,7 +126,7 @@ impl ToolRunner {
                     .and(listed.document.due()),
                 _ => None,
             });
-            longest = longest.max(leases.filter_map(|until| self.time_until(until)).max());
+            longest = longest.max(leases.filter_map(|until| time_between(now, until)).max());
         }
         Ok(longest)
     }
@@ -149,7 +151,10 @@ impl ToolRunner {
     /// ```
     #[must_use]
     pub fn time_until(&self, then: Timestamp) -> Option<Duration> {
-        let left = then.duration_since(self.shared.clock.now());
-        Duration::try_from(left).ok().filter(|left| !left.is_zero())
+        time_between(self.shared.clock.now(), then)
     }
+}
+
+fn time_between(now: Timestamp, then: Timestamp) -> Option<Duration> {
+    Duration::try_from(then.duration_since(now)).ok().filter(|left| !left.is_zero())
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::{
-    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, SealedRecord, Store, Transaction, Verifier,
+    Anchor, AuditRecord, Chain, ChangeFn, Document, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store,
+    StoreError, StoredDocument, Transaction, Verifier, WriteHandle,
 };
 
 /// Returns a store with two runs of four records each, interleaved, with an anchor after half of them and one after
@@ -241,4 +244,192 @@ async fn an_anchor_never_replaces_another() {
     assert_eq!((&store as &dyn Store).anchor(|_| {}).await.unwrap_err().code(), "store_corrupt");
     assert_eq!(only(&store, Key::anchor(1)).await.unwrap(), Some(anchors[1].clone()));
     assert!(verified(&store, &[]).await.unwrap_err().starts_with("anchor 1: the end of the anchors"));
+}
+
+/// A store in which some documents cannot be read.
+struct Torn(MemoryStore, Vec<Key>);
+
+impl Torn {
+    fn readable<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> Result<(), StoreError> {
+        if keys.any(|key| self.1.contains(key)) { Err(StoreError::Corrupt("torn".into())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Store for Torn {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
+        self.0.append(record)
+    }
+
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
+        match self.readable(keys.iter()) {
+            Ok(()) => self.0.update(keys, change),
+            Err(error) => WriteHandle::ready(Err(error)),
+        }
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
+        self.readable(keys.iter())?;
+        self.0.read(keys).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
+        let listed = self.0.list(query).await?;
+        self.readable(listed.iter().map(|listed| &listed.key))?;
+        Ok(listed)
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
+        self.0.records(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Returns a store with this many anchors, each over one more record of a run of its own.
+async fn long(anchors: u64) -> (MemoryStore, Vec<Anchor>) {
+    let (store, mut made) = (MemoryStore::with_limits(10_000, 10_000), Vec::new());
+    for number in 0..anchors {
+        store.append(record(&format!("run_{number}"), "call").into()).await.unwrap();
+        (&store as &dyn Store).anchor(|anchor| made.push(anchor.clone())).await.unwrap();
+    }
+    (store, made)
+}
+
+async fn all(store: &dyn Store, kept: &[Anchor]) -> (u64, Vec<String>) {
+    let checked = Verifier::verify(store, kept, |_| {}).await.unwrap();
+    (checked.anchors, checked.findings.iter().map(ToString::to_string).collect())
+}
+
+fn unread(number: u64) -> String {
+    format!("anchor {number}: it cannot be read")
+}
+
+/// Unreadable anchors in any place are named, and the anchors behind them are checked.
+#[tokio::test]
+async fn an_unreadable_anchor_does_not_hide_others() {
+    for torn in [vec![0], vec![20], vec![39], vec![3, 4, 30], (0..40).collect()] {
+        let (store, made) = long(40).await;
+        let store = Torn(store, torn.iter().copied().map(Key::anchor).collect());
+        let (read, unread) = (40 - torn.len() as u64, torn.iter().copied().map(unread).collect::<Vec<_>>());
+        // The copy of the last anchor is checked in its place.
+        let copied = u64::from(torn.contains(&39));
+        assert_eq!(all(&store, &[]).await, (read + copied, unread.clone()), "{torn:?}");
+        assert_eq!(all(&store, &made).await, (40 + copied, unread), "{torn:?}: their export is checked instead");
+        let mut numbers = Vec::new();
+        let mut anchors = (&store as &dyn Store).anchors();
+        while let Some(read) = anchors.next().await.unwrap() {
+            numbers.push(read.map_or_else(|finding| finding.anchor().unwrap(), |anchor| anchor.number));
+        }
+        assert_eq!(numbers, (0..40).collect::<Vec<_>>(), "{torn:?}");
+    }
+}
+
+/// Every other defect behind the unreadable anchor is found.
+#[tokio::test]
+async fn an_unreadable_anchor_does_not_hide_an_attack() {
+    let gone: fn(Document) -> Option<Document> = |_| None;
+    for (key, with, finding) in [
+        (Key::anchor(20), edited as fn(_) -> _, "anchor 20: it was changed after it was made"),
+        (Key::anchor(20), gone, "anchor 20: it was removed, and a later one is there"),
+        (Key::anchor(39), gone, "anchor 39: it was removed, and the end of the anchors tells of it"),
+        (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this one: it was changed"),
+    ] {
+        let (store, _) = long(40).await;
+        tamper(&store, key.clone(), with).await;
+        let (_, found) = all(&Torn(store, vec![Key::anchor(3)]), &[]).await;
+        assert_eq!((&found[0], found.iter().any(|found| found == finding)), (&unread(3), true), "{key:?}: {found:?}");
+    }
+    // The end of a run that only a later anchor covers was cut off.
+    let (_, made) = long(40).await;
+    let cut = MemoryStore::with_limits(10_000, 10_000);
+    for number in 0..39 {
+        cut.append(record(&format!("run_{number}"), "call").into()).await.unwrap();
+    }
+    for anchor in made {
+        let keys = vec![Key::anchor(anchor.number), Key::last_anchor()];
+        let change = move |transaction: &mut Transaction| {
+            let anchor = Box::new(anchor.clone());
+            transaction.set(&Key::anchor(anchor.number), Document::Anchor(anchor.clone()))?;
+            transaction.set(&Key::last_anchor(), Document::LastAnchor(anchor))
+        };
+        cut.update(keys, Box::new(change)).await.unwrap();
+    }
+    let (_, found) = all(&Torn(cut, vec![Key::anchor(3)]), &[]).await;
+    assert!(found.iter().any(|found| found.starts_with("run \"run_39\", record 0: it is missing")), "{found:?}");
+}
+
+/// Only the copy of the last anchor cannot be read: all anchors are checked.
+#[tokio::test]
+async fn an_unreadable_end_of_the_anchors_is_named_once() {
+    let (store, made) = long(40).await;
+    let store = Torn(store, vec![Key::last_anchor()]);
+    let end = "anchor 39: the end of the anchors, a copy of this one, cannot be read".to_owned();
+    for kept in [&[][..], &made] {
+        assert_eq!(all(&store, kept).await, (40, vec![end.clone()]));
+    }
+}
+
+/// Anchors are made after an unreadable one, and the heads that it held are in the next.
+#[tokio::test]
+async fn anchors_are_made_after_an_unreadable_one() {
+    for torn in [vec![4], vec![2, 3, 4], vec![0, 1, 2, 3, 4]] {
+        let (store, _) = long(5).await;
+        let store = Torn(store, torn.iter().copied().map(Key::anchor).collect());
+        store.append(record("later", "call").into()).await.unwrap();
+        let mut heads = Vec::new();
+        (&store as &dyn Store).anchor(|anchor| heads.extend(anchor.heads.iter().map(|head| head.run_id.to_string()))).await.unwrap();
+        assert!(heads.contains(&"later".to_owned()), "{torn:?}: {heads:?}");
+        for number in &torn {
+            assert!(heads.contains(&format!("run_{number}")), "{torn:?}: {heads:?}");
+        }
+        let (_, found) = all(&store, &[]).await;
+        assert_eq!(found, torn.iter().copied().map(unread).collect::<Vec<_>>());
+    }
+}
+
+/// An exported line of any content is an error or a finding, and the verification goes on.
+#[tokio::test]
+async fn a_hostile_line_ends_nothing() {
+    let (store, _) = history().await;
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let lines: Vec<_> = records.iter().map(|sealed| serde_json::to_string(sealed).unwrap()).collect();
+    let with = |member: &str, value: &str| {
+        let mut document: serde_json::Value = serde_json::from_str(&lines[2]).unwrap();
+        document["record"]["call"][member] = serde_json::Value::String("HERE".to_owned());
+        document.to_string().replace("\"HERE\"", value)
+    };
+    let numbered = |number: u64| lines[2].replace("\"sequence\":1", &format!("\"sequence\":{number}"));
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    for (name, line) in [
+        ("nothing", String::new()),
+        ("no record", "{}".to_owned()),
+        ("cut", lines[2][..lines[2].len() / 2].to_owned()),
+        ("two", format!("{}{}", lines[2], lines[3])),
+        ("deep", deep(100_000)),
+        ("a deep result", with("result", &deep(100_000))),
+        ("a deep result that is read", with("result", &deep(100))),
+        ("a long result", with("result", &format!("\"{}\"", "x".repeat(8 << 20)))),
+        ("a result with a member twice", with("result", r#"{"a":1,"a":2}"#)),
+        ("a surrogate", with("result", r#""\ud800""#)),
+        ("a number", with("result", "1e999999999")),
+        ("the largest place", numbered(u64::MAX)),
+        ("the place before", numbered(u64::MAX - 1)),
+        ("a place beyond", lines[2].replace("\"sequence\":1", "\"sequence\":18446744073709551616")),
+        ("a negative place", lines[2].replace("\"sequence\":1", "\"sequence\":-1")),
+    ] {
+        for part in [false, true] {
+            let mut verifier = Verifier::new(part);
+            let read = verifier.follow_line(&line);
+            let _ = verifier.follow_line(&line);
+            for line in [1, 3, 5, 7] {
+                verifier.follow_line(&lines[line]).unwrap();
+            }
+            let checked = verifier.finish();
+            assert!(read.is_err() || !checked.findings.is_empty(), "{name}");
+            assert_eq!(checked.records, 4, "{name}: the other run");
+        }
+    }
 }

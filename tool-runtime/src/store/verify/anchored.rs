@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::Verifier;
-use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, pages};
+use crate::store::{Key, Store, StoreError};
 use crate::tool::Hash;
-
-/// How many anchors are read at a time; each has at most a thousand heads.
-const ANCHORS: usize = 16;
 
 /// Verifies the chain of anchors, and takes over their heads. Returns the exported anchors that the store does not have
 /// unchanged.
@@ -20,42 +17,36 @@ pub(super) async fn anchors(
 ) -> Result<Vec<Finding>, StoreError> {
     let mut lost = Vec::new();
     let mut kept: BTreeMap<_, _> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
-    let (mut next, mut end) = (0, None::<Anchor>);
-    let mut pages = pages(store, Query { limit: ANCHORS, ..Query::new(DocumentKind::Anchor) });
-    loop {
-        let page = match pages.next().await {
-            Ok(Some(page)) => page,
-            Ok(None) => break,
-            Err(StoreError::Corrupt(_)) => {
-                let wrong =
-                    "it, or one of the next behind it, cannot be read; the anchors from here on were not checked";
-                verifier.note(Wrong::Anchor { number: next, wrong });
-                kept.values().for_each(|anchor| verifier.expect(anchor));
-                return Ok(lost);
-            }
-            Err(error) => return Err(error),
-        };
-        for listed in page {
-            let Document::Anchor(anchor) = listed.document else { continue };
-            let (number, anchor) = (anchor.number, *anchor);
-            let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
-            if listed.key != Key::anchor(number) {
-                wrong(number, "it is kept under another number");
+    // The hash of the anchor before the next one. `None` if that anchor cannot be read.
+    let (mut next, mut before, mut end) = (0, Some(Hash([0; 32])), None::<Anchor>);
+    let mut read = store.anchors();
+    while let Some(read) = read.next().await? {
+        let anchor = match read {
+            Ok(anchor) => anchor,
+            Err(finding) => {
+                if let Some(number) = finding.anchor().filter(|number| *number >= next) {
+                    let exported = kept.remove(&number);
+                    exported.into_iter().for_each(|anchor| verifier.expect(anchor));
+                    (next, before, end) = (number.saturating_add(1), exported.map(|anchor| anchor.hash), None);
+                }
+                verifier.note(finding);
                 continue;
             }
-            if number > next {
-                wrong(next, "it was removed, and a later one is there");
-            } else if number < next || anchor.previous != end.as_ref().map_or(Hash([0; 32]), |end| end.hash) {
-                wrong(number, "it does not follow the anchor before it: one of them was replaced");
-            }
-            if let Some(kept) = kept.remove(&number).filter(|kept| kept.hash != anchor.hash) {
-                verifier.expect(kept);
-                let wrong = "it is not the one that was exported: the anchors were made anew";
-                lost.push(Wrong::Anchor { number, wrong }.into());
-            }
-            verifier.expect(&anchor);
-            (next, end) = (number + 1, Some(anchor));
+        };
+        let number = anchor.number;
+        let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
+        if number > next {
+            wrong(next, "it was removed, and a later one is there");
+        } else if number < next || before.is_some_and(|before| anchor.previous != before) {
+            wrong(number, "it does not follow the anchor before it: one of them was replaced");
         }
+        if let Some(kept) = kept.remove(&number).filter(|kept| kept.hash != anchor.hash) {
+            verifier.expect(kept);
+            let wrong = "it is not the one that was exported: the anchors were made anew";
+            lost.push(Wrong::Anchor { number, wrong }.into());
+        }
+        verifier.expect(&anchor);
+        (next, before, end) = (number.saturating_add(1), Some(anchor.hash), Some(anchor));
     }
     for (number, anchor) in kept {
         verifier.expect(anchor);
@@ -63,17 +54,36 @@ pub(super) async fn anchors(
         lost.push(Wrong::Anchor { number, wrong }.into());
     }
     let last = match only(store, Key::last_anchor()).await {
-        Err(StoreError::Corrupt(_)) => None,
+        Err(StoreError::Corrupt(_)) => {
+            let (number, wrong) =
+                (next.saturating_sub(1), "the end of the anchors, a copy of this one, cannot be read");
+            verifier.note(Wrong::Anchor { number, wrong });
+            return Ok(lost);
+        }
         last => last?,
     };
     let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
     match last {
         None if next == 0 => {}
         Some(last) if end.as_ref() == Some(&last) => {}
+        // The last anchor cannot be read; this is its copy.
+        Some(last) if end.is_none() && next > 0 && last.number == next - 1 => {
+            if before.is_some_and(|hash| hash != last.hash) {
+                wrong(last.number, "the end of the anchors is not this one: it was changed");
+            }
+            verifier.expect(&last);
+        }
         // Another process made this anchor after the pages were read.
-        Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.as_ref() == Some(&last) => {}
+        Some(last) if last.number >= next && is_there(store, &last).await? => {}
         Some(last) if last.number >= next => wrong(next, "it was removed, but the stored end of the anchors names it"),
         _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
     }
     Ok(lost)
+}
+
+async fn is_there(store: &dyn Store, last: &Anchor) -> Result<bool, StoreError> {
+    match only(store, Key::anchor(last.number)).await {
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        read => Ok(read?.as_ref() == Some(last)),
+    }
 }

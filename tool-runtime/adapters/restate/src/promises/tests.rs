@@ -1,0 +1,160 @@
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
+
+use super::*;
+
+/// Deletes a note.
+#[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+fn delete(
+    /// The number of the note.
+    note: u32,
+) -> Result<u32, ToolError> {
+    Ok(note)
+}
+
+/// The state and the promises of a workflow, as the server keeps them, and one handler's view of them.
+#[derive(Default)]
+struct Server {
+    run_id: Option<String>,
+    waiting: Waiting,
+    promises: Mutex<HashMap<String, String>>,
+    /// Another invocation resolves the promise just before this one does.
+    rival: Option<Brought>,
+    invocation: String,
+}
+
+impl Server {
+    fn keep(&self, promise: &str, delivered: &Delivered) {
+        let text = serde_json::to_string(delivered).expect("JSON");
+        // The first value counts, and the server tells the second one nothing.
+        let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
+        promises.entry(promise.to_owned()).or_insert(text);
+    }
+}
+
+impl Shared for Server {
+    fn invocation(&self) -> &str {
+        &self.invocation
+    }
+
+    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
+        Ok(self.run_id.clone())
+    }
+
+    async fn waiting(&self) -> Result<Waiting, TerminalError> {
+        Ok(self.waiting.clone())
+    }
+
+    async fn peek(&self, promise: &str) -> Result<Option<Delivered>, TerminalError> {
+        let promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(promises.get(promise).map(|text| serde_json::from_str(text).expect("JSON")))
+    }
+
+    fn resolve(&self, promise: &str, delivered: Delivered) {
+        if let Some(rival) = &self.rival {
+            let brought = serde_json::from_str(&serde_json::to_string(rival).expect("JSON")).expect("JSON");
+            self.keep(promise, &Delivered { invocation: "rival".to_owned(), brought });
+        }
+        self.keep(promise, &delivered);
+    }
+
+    async fn once(&self, _: &str, work: impl Future<Output = HandlerResult<()>> + Send) -> Result<(), TerminalError> {
+        work.await.map_err(|_| TerminalError::new("the work failed"))
+    }
+}
+
+/// A runner, its store, and a call of the run `order-1` that waits for a person.
+async fn waits() -> (ToolRunner, MemoryStore, Question) {
+    let store = MemoryStore::new();
+    let catalog = ToolCatalog::builder().tool::<delete>().build().expect("a catalog");
+    let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"));
+    let runner = runner.store(store.clone()).approvals(true).build().expect("a runner");
+    let run = runner.run(RunOptions::new().run_id("order-1").principal("ada"));
+    let asked = run.exec(ToolCall::text("c1", "notes__delete", r#"{"note":7}"#)).await;
+    (runner, store, asked.question().expect("it waits").clone())
+}
+
+fn server(open: &[&Question]) -> Server {
+    let waiting = open.iter().map(|question| ((*question).clone(), 0)).collect();
+    Server { run_id: Some("order-1".to_owned()), waiting, invocation: "inv-1".to_owned(), ..Server::default() }
+}
+
+async fn brings(server: &Server, runner: &ToolRunner, question: &Question, who: &str) -> Result<(), String> {
+    let brought = deliver(server, runner, question, ApprovalDecision::Approve, &Decider::new(who)).await;
+    // The error is a terminal one, and only its text is public.
+    brought.map_err(|error| format!("{error:?}"))
+}
+
+/// Who decided without effect, and why.
+async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
+    let records = store.records(&RecordFilter::default()).await.expect("records");
+    let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+    let decisions = decisions.filter_map(|decision| {
+        let mismatch = decision.refused.as_ref()?.mismatch.map(|mismatch| mismatch.code());
+        Some((decision.decider.as_ref()?.principal().to_owned(), mismatch))
+    });
+    decisions.collect()
+}
+
+fn late(who: &str) -> (String, Option<&'static str>) {
+    (who.to_owned(), Some("not_pending"))
+}
+
+#[tokio::test]
+async fn a_decision_is_brought_once_and_the_second_one_is_recorded() {
+    let (runner, store, question) = waits().await;
+    let server = server(&[&question]);
+    brings(&server, &runner, &question, "grace").await.expect("it is brought");
+    assert_eq!(refused(&store).await, []);
+    let twice = brings(&server, &runner, &question, "heidi").await.unwrap_err();
+    assert!(twice.contains("already_decided"), "{twice}");
+    assert_eq!(refused(&store).await, [late("heidi")]);
+    let kept = server.peek(&promise(&question, 0)).await.unwrap().expect("it is resolved");
+    assert!(matches!(kept.brought, Brought::Decided { decider, .. } if decider.principal() == "grace"));
+}
+
+/// Both looked before either decided.
+#[tokio::test]
+async fn of_two_decisions_at_once_the_one_without_effect_is_told_and_recorded() {
+    let (runner, store, question) = waits().await;
+    let rival = Brought::Decided { decision: ApprovalDecision::Deny(None), decider: Decider::new("mallory") };
+    let server = Server { rival: Some(rival), ..server(&[&question]) };
+    let lost = brings(&server, &runner, &question, "grace").await.unwrap_err();
+    assert!(lost.contains("already_decided"), "{lost}");
+    assert_eq!(refused(&store).await, [late("grace")]);
+}
+
+#[tokio::test]
+async fn a_decision_that_comes_too_late_is_recorded() {
+    let (runner, store, question) = waits().await;
+    // The workflow looks at another decision, has expired the call, or has ended.
+    let closed = server(&[]);
+    let missed = brings(&closed, &runner, &question, "grace").await.unwrap_err();
+    assert!(missed.contains("not_pending"), "{missed}");
+    assert_eq!(refused(&store).await, [late("grace")]);
+    // Ids that nobody made, and a workflow that has not begun, leave nothing.
+    let other: Question = serde_json::from_str(&serde_json::to_string(&question).unwrap().replace("c1", "c2")).unwrap();
+    brings(&closed, &runner, &other, "grace").await.unwrap_err();
+    brings(&Server::default(), &runner, &question, "grace").await.unwrap_err();
+    assert_eq!(refused(&store).await.len(), 1);
+    // Whoever repeats it without end does not fill the store.
+    for _ in 0..40 {
+        brings(&closed, &runner, &question, "mallory").await.unwrap_err();
+    }
+    assert_eq!(refused(&store).await.len(), 16);
+}
+
+#[tokio::test]
+async fn a_client_that_answers_a_decided_question_is_refused() {
+    let (runner, _, question) = waits().await;
+    let server = server(&[&question]);
+    brings(&server, &runner, &question, "grace").await.expect("it is brought");
+    let twice = bring(&server, &question, Brought::Client(ClientAnswer::failed("c1"))).await.ok().unwrap();
+    assert_eq!(twice, Err(Refused::Decided));
+}

@@ -1,0 +1,132 @@
+//! [`StoredAnchors`]: the one loop over the anchors of a store, which goes on after an unreadable one.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use crate::store::anchors::{Anchor, only};
+use crate::store::finding::{Finding, Wrong};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument};
+
+/// How many anchors are read at a time; each has at most a thousand heads.
+const PAGE: usize = 16;
+
+/// How many numbers without an anchor mark the end, where the store cannot list the anchors.
+const MOST_MISSING: u64 = 1000;
+
+/// The anchors of a store, oldest first. Made by `store.anchors()`, a method of `dyn Store`.
+pub struct StoredAnchors<'s> {
+    store: &'s dyn Store,
+    /// The pages that are not listed yet. `None` once a page cannot be read: its anchors and those after it are then
+    /// read one by one, by their numbers.
+    rest: Option<Query>,
+    listed: VecDeque<StoredDocument>,
+    /// The number of the next anchor to read by its number.
+    number: u64,
+    /// How many numbers before it have no anchor.
+    missing: u64,
+    /// The unreadable document has a finding.
+    is_named: bool,
+}
+
+impl dyn Store + '_ {
+    /// Reads the anchors of the store, oldest first. An anchor that cannot be read is a [`Finding`] in its place, and does
+    /// not end the anchors.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let mut anchors = store.anchors();
+    /// while let Some(read) = anchors.next().await? {
+    ///     match read {
+    ///         Ok(anchor) => println!("{}", serde_json::to_string(&anchor)?),
+    ///         Err(finding) => eprintln!("{finding}"),
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn anchors(&self) -> StoredAnchors<'_> {
+        let rest = Some(Query { limit: PAGE, ..Query::new(DocumentKind::Anchor) });
+        StoredAnchors { store: self, rest, listed: VecDeque::new(), number: 0, missing: 0, is_named: false }
+    }
+}
+
+impl StoredAnchors<'_> {
+    /// Returns the next anchor, or the defect of one that cannot be read or is kept under another number. `None` at
+    /// the end.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn next(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
+        loop {
+            while let Some(listed) = self.listed.pop_front() {
+                if let Document::Anchor(anchor) = listed.document {
+                    return Ok(Some(self.placed(&listed.key, *anchor)));
+                }
+            }
+            let Some(rest) = &mut self.rest else { return self.by_number().await };
+            match rest.next_page(self.store).await {
+                Ok(None) => return Ok(None),
+                Ok(Some(page)) => self.listed.extend(page),
+                Err(StoreError::Corrupt(_)) => self.rest = None,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads the next anchor by its number.
+    async fn by_number(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
+        while self.missing < MOST_MISSING {
+            let number = self.number;
+            self.number = number.saturating_add(1);
+            match only(self.store, Key::anchor(number)).await {
+                Ok(Some(anchor)) => {
+                    self.missing = 0;
+                    return Ok(Some(self.placed(&Key::anchor(number), anchor)));
+                }
+                Ok(None) => self.missing += 1,
+                Err(StoreError::Corrupt(_)) => {
+                    (self.missing, self.is_named) = (0, true);
+                    return Ok(Some(Err(Wrong::Anchor { number, wrong: "it cannot be read" }.into())));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if std::mem::replace(&mut self.is_named, true) {
+            return Ok(None);
+        }
+        match only(self.store, Key::last_anchor()).await {
+            // All anchors are there; only the copy of the last one is unreadable.
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            last => {
+                last?;
+                let (number, wrong) =
+                    (self.number.saturating_sub(self.missing + 1), "a document after it cannot be read");
+                Ok(Some(Err(Wrong::Anchor { number, wrong }.into())))
+            }
+        }
+    }
+
+    fn placed(&mut self, key: &Key, anchor: Anchor) -> Result<Anchor, Finding> {
+        let number = anchor.number;
+        if *key != Key::anchor(number) {
+            return Err(Wrong::Anchor { number, wrong: "it is kept under another number" }.into());
+        }
+        // A forged anchor far behind the others does not hide those between.
+        if number.checked_sub(self.number).is_some_and(|skipped| skipped < MOST_MISSING) {
+            self.number = number.saturating_add(1);
+        }
+        Ok(anchor)
+    }
+}
+
+impl fmt::Debug for StoredAnchors<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredAnchors").field("number", &self.number).finish_non_exhaustive()
+    }
+}
