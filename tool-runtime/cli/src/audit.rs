@@ -12,9 +12,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tool_runtime::call::Outcome;
-use tool_runtime::store::{
-    Anchor, AuditKind, AuditRecord, DecisionKind, RecordFilter, SealedRecord, Store,
-};
+use tool_runtime::store::{Anchor, AuditKind, AuditRecord, DecisionKind, RecordFilter, SealedRecord, Store};
 
 use crate::audit::lines::lines;
 use crate::exit::{Exit, Failure};

@@ -380,7 +380,10 @@ async fn anchors_are_made_after_an_unreadable_one() {
         let store = Torn(store, torn.iter().copied().map(Key::anchor).collect());
         store.append(record("later", "call").into()).await.unwrap();
         let mut heads = Vec::new();
-        (&store as &dyn Store).anchor(|anchor| heads.extend(anchor.heads.iter().map(|head| head.run_id.to_string()))).await.unwrap();
+        (&store as &dyn Store)
+            .anchor(|anchor| heads.extend(anchor.heads.iter().map(|head| head.run_id.to_string())))
+            .await
+            .unwrap();
         assert!(heads.contains(&"later".to_owned()), "{torn:?}: {heads:?}");
         for number in &torn {
             assert!(heads.contains(&format!("run_{number}")), "{torn:?}: {heads:?}");
