@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, SavedConversation};
 use tool_runtime::runner::RunOptions;
-use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun, pages};
+use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 use crate::chat::Chat;
 use crate::chat::autosave::Autosave;
@@ -163,8 +163,8 @@ async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
 async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> {
     let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
     let (party, mut newest) = (cli.party(), None);
-    let mut runs = pages(&*store, Query::new(DocumentKind::Run));
-    while let Some(page) = runs.next().await? {
+    let mut runs = Query::new(DocumentKind::Run);
+    while let Some(page) = runs.next_page(&*store).await? {
         let own = |run: &&StoredRun| run.tenant == party.tenant && run.principal == party.principal;
         if let Some(run) = page.iter().filter_map(StoredDocument::as_run).rfind(own) {
             newest = Some(run.run_id.to_string());
