@@ -41,7 +41,6 @@ impl DynamicTool {
     /// # let _ = runner;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn search_tools() -> Self {
         let input = json!({
             "type": "object",
