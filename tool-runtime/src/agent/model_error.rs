@@ -123,8 +123,8 @@ impl ModelError {
     }
 
     /// Returns the stable code: `model_request_invalid`, `model_unreachable`, `model_timeout`, `model_unauthorised`,
-    /// `model_overloaded`, `model_refused`, `model_redirect`, `model_answer_too_large`, `model_protocol`, `model_script`
-    /// or `model_panicked`.
+    /// `model_overloaded`, `model_refused`, `model_redirect`, `model_answer_too_large`, `model_protocol`,
+    /// `model_script` or `model_panicked`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self.kind {

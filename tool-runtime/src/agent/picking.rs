@@ -20,10 +20,10 @@ impl Agent {
     /// Offers only tools that are relevant to the user's messages: each message adds the tools that are picked for it
     /// to those that were offered before. Without it every request offers all tools that the run may see.
     ///
-    /// `tools__search` ([`search_tools`](crate::registration::DynamicTool::search_tools)) is offered too if the run may see it, so that a
-    /// model finds the rest. A call of a tool that was not offered ends as `unavailable` with instructions for loading
-    /// it. Tools are only ever appended, so that the beginning of a request stays in the provider's cache. The set of
-    /// offered tools is part of the run and its snapshot.
+    /// `tools__search` ([`search_tools`](crate::registration::DynamicTool::search_tools)) is offered too if the run may
+    /// see it, so that a model finds the rest. A call of a tool that was not offered ends as `unavailable` with
+    /// instructions for loading it. Tools are only ever appended, so that the beginning of a request stays in the
+    /// provider's cache. The set of offered tools is part of the run and its snapshot.
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, ScriptedModel};

@@ -118,8 +118,8 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases. Each
-    /// minute, and at the end, it anchors the records of all runs ([`anchor`]). Each minute it also removes obsolete
-    /// documents ([`ToolRunner::sweep`]).
+    /// minute, and at the end, it anchors the records of all runs ([`anchor`](trait@Store#method.anchor)). Each minute
+    /// it also removes obsolete documents ([`ToolRunner::sweep`]).
     ///
     /// A store that fails later is retried each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.

@@ -87,8 +87,8 @@ pub struct ToolInvocationRecord {
 }
 
 impl ToolInvocationRecord {
-    /// Returns the arguments that a person changed before the tool ran, without their values; empty if the tool got what
-    /// the model wrote.
+    /// Returns the arguments that a person changed before the tool ran, without their values; empty if the tool got
+    /// what the model wrote.
     #[must_use]
     pub fn edits(&self) -> &[ArgumentChange] {
         self.intervention.as_deref().map_or(&[], Intervention::edits)

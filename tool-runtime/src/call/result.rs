@@ -145,8 +145,8 @@ impl ToolExecResult {
     }
 
     /// Returns the arguments that a person changed before the tool ran; at most 64 are listed, and sensitive values are
-    /// masked. Empty if the tool got what the model wrote. The model reads the changes with the result, because the call
-    /// in the history stays as the model wrote it: providers sign it.
+    /// masked. Empty if the tool got what the model wrote. The model reads the changes with the result, because the
+    /// call in the history stays as the model wrote it: providers sign it.
     #[must_use]
     pub fn edits(&self) -> &[ArgumentChange] {
         self.intervention.as_deref().map_or(&[], Intervention::edits)
@@ -190,8 +190,8 @@ impl ToolExecResult {
         if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None }
     }
 
-    /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They are
-    /// not part of the serialised result.
+    /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They
+    /// are not part of the serialised result.
     #[must_use]
     pub fn media(&self) -> &[Media] {
         self.attachments().map_or(&[], |attachments| &attachments.media)
@@ -238,8 +238,8 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a connection
-    /// was not available. `None` where it would only repeat [`error`](Self::error).
+    /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a
+    /// connection was not available. `None` where it would only repeat [`error`](Self::error).
     ///
     /// It can hold values: the application decides who may read it; no record, event, span or log has it.
     #[must_use]
@@ -251,8 +251,8 @@ impl ToolExecResult {
     }
 
     /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
-    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. Where a person changed the arguments, or gave the value, a
-    /// sentence says so: after the value, or as the `note` of a failure.
+    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. Where a person changed the arguments, or gave the value,
+    /// a sentence says so: after the value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
         let remark = self.remark();
@@ -265,8 +265,8 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the text of [`to_model`](Self::to_model) followed by the result's files in words, for clients whose results
-    /// are text only: a text file as it is, any other file as a sentence with its type and size.
+    /// Returns the text of [`to_model`](Self::to_model) followed by the result's files in words, for clients whose
+    /// results are text only: a text file as it is, any other file as a sentence with its type and size.
     ///
     /// ```
     /// use tool_runtime::media::Media;

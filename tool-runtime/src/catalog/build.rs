@@ -26,8 +26,9 @@ use crate::tool::is_discovered;
 /// let catalog = ToolCatalog::builder().tool::<roll>().dynamic(DynamicTool::search_tools()).build()?;
 /// assert_eq!(catalog.specs().count(), 2);
 ///
-/// // Two tools of one name are an error that names both places.
-/// let twice = ToolCatalog::builder().tool::<roll>().tool::<roll>().build();
+/// // Two tools of one name are an error.
+/// let [one, other] = [DynamicTool::search_tools(), DynamicTool::search_tools()];
+/// let twice = ToolCatalog::builder().dynamic(one).dynamic(other).build();
 /// assert_eq!(twice.unwrap_err().code(), "collision");
 /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
 /// ```

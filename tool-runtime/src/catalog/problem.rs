@@ -69,8 +69,8 @@ impl CatalogProblem {
         Self { kind, message: message.into(), locations: location.into_iter().collect() }
     }
 
-    /// Returns the stable word for the kind of the problem: `empty`, `name`, `collision`, `schema`, `redaction`, `effect`,
-    /// `description`, `argument`, `summary`, `evidence`, `execution` or `graph`.
+    /// Returns the stable word for the kind of the problem: `empty`, `name`, `collision`, `schema`, `redaction`,
+    /// `effect`, `description`, `argument`, `summary`, `evidence`, `execution` or `graph`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.kind.as_str()

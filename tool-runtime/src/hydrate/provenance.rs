@@ -216,8 +216,8 @@ pub struct ValidatorUse {
     pub name: Arc<str>,
     /// Its version.
     pub version: Arc<str>,
-    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done so
-    /// ahead of any call.
+    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done
+    /// so ahead of any call.
     pub is_lazy: bool,
     /// Its duration, including the compilation of the schema if this was the tool's first call in lazy mode.
     pub took: Duration,

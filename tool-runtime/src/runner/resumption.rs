@@ -302,9 +302,10 @@ impl ToolRunner {
         grants::revoke(&self.shared, grant).await
     }
 
-    /// As [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store. Before that, calls whose process is gone and
-    /// whose run no process continues are reconciled, repeated or closed, if this runner has their tools: under the
-    /// policy that let them begin or wait, for the principal of their run. Returns the number of removed documents.
+    /// As [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store. Before that, calls whose process is
+    /// gone and whose run no process continues are reconciled, repeated or closed, if this runner has their tools:
+    /// under the policy that let them begin or wait, for the principal of their run. Returns the number of removed
+    /// documents.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

@@ -87,12 +87,12 @@ impl Anchor {
 }
 
 impl dyn Store + '_ {
-    /// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new records.
-    /// `made` receives each anchor once it is stored.
+    /// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new
+    /// records. `made` receives each anchor once it is stored.
     ///
-    /// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process
-    /// or in several. Records after the last anchor can be cut off without a trace, so a shorter interval protects more of
-    /// them.
+    /// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one
+    /// process or in several. Records after the last anchor can be cut off without a trace, so a shorter interval
+    /// protects more of them.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -10,8 +10,8 @@ pub(crate) struct Pages<'s, S: ?Sized> {
 }
 
 impl Query {
-    /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end. A
-    /// page has [`limit`](Self::limit) documents at most.
+    /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end.
+    /// A page has [`limit`](Self::limit) documents at most.
     ///
     /// ```
     /// use tool_runtime::store::{DocumentKind, MemoryStore, Query};

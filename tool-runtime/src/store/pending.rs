@@ -89,8 +89,8 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    /// Returns the exact arguments that the tool would receive, as canonical JSON text, which keeps every digit. They can
-    /// be sensitive.
+    /// Returns the exact arguments that the tool would receive, as canonical JSON text, which keeps every digit. They
+    /// can be sensitive.
     #[must_use]
     pub fn arguments(&self) -> &str {
         self.arguments.as_str()

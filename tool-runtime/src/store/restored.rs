@@ -34,11 +34,12 @@ struct Expected {
 
 impl dyn Store + '_ {
     /// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
-    /// behind: no worker continues it before [`release_run`](Self::release_run). Call it before workers start.
+    /// behind: no worker continues it before [`release_run`](trait@Store#method.release_run). Call it before workers
+    /// start.
     ///
-    /// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query the
-    /// model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no anchor
-    /// cannot be found, so a shorter interval between anchors finds more of them.
+    /// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query
+    /// the model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no
+    /// anchor cannot be found, so a shorter interval between anchors finds more of them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -55,8 +56,8 @@ impl dyn Store + '_ {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its documents
-    /// cannot be read. Runs that were held back before the error stay held back.
+    /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its
+    /// documents cannot be read. Runs that were held back before the error stay held back.
     pub async fn hold_back(&self, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
         let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
         for anchor in anchors {
@@ -96,8 +97,8 @@ impl dyn Store + '_ {
         Ok(behind)
     }
 
-    /// Lets workers continue a run that [`hold_back`](Self::hold_back) held back, once a person has checked its effects since the backup.
-    /// Returns whether the store has the run.
+    /// Lets workers continue a run that [`hold_back`](trait@Store#method.hold_back) held back, once a person has
+    /// checked its effects since the backup. Returns whether the store has the run.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read.

@@ -101,8 +101,8 @@ impl Serialize for Schema {
 }
 
 impl ToolSpec {
-    /// Whether a client finishes the calls of the tool: the server validates and prepares them, the client executes them
-    /// and sends the result back.
+    /// Whether a client finishes the calls of the tool: the server validates and prepares them, the client executes
+    /// them and sends the result back.
     #[must_use]
     pub fn is_client(&self) -> bool {
         self.execution == Execution::Client

@@ -48,7 +48,8 @@ impl Format {
     ///
     /// # Errors
     /// A tool's name or schema, or the choice, cannot be expressed in the format. With
-    /// [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported) such tools are reported in [`Encoded::losses`] instead.
+    /// [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported) such tools are reported in [`Encoded::losses`]
+    /// instead.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,

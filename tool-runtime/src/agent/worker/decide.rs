@@ -16,8 +16,9 @@ impl RunQueue {
     /// carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)). The command
     /// line's `approvals` calls it.
     ///
-    /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then still
-    /// waits. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it out.
+    /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then
+    /// still waits. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it
+    /// out.
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another

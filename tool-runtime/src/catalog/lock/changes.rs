@@ -47,7 +47,8 @@ pub(crate) enum LockMark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LockChange {
-    /// JSON Pointer (RFC 6901) into the definition, references followed as if inlined; the empty text is the whole tool.
+    /// JSON Pointer (RFC 6901) into the definition, references followed as if inlined; the empty text is the whole
+    /// tool.
     pub pointer: String,
     /// The verdict by semantic versioning.
     pub verdict: LockVerdict,

@@ -203,7 +203,7 @@ impl Http {
                     Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
                     Some(Incoming::Request { id, is_ping }) if asked.len() < 16 => asked.push((id, is_ping)),
                     Some(Incoming::Notification(notification)) => {
-                        ended |= self.0.hints.notify(notification) == Some(id)
+                        ended |= self.0.hints.notify(notification) == Some(id);
                     }
                     _ => {}
                 }

@@ -27,8 +27,9 @@ pub struct McpTool {
 pub enum McpToolState {
     /// No policy pins it, so it is denied.
     Discovered,
-    /// It is rejected, regardless of the policy. The code is `malformed`, `too_large`, `illegal_name`, `duplicate_name`,
-    /// `colliding_name`, `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`.
+    /// It is rejected, regardless of the policy. The code is `malformed`, `too_large`, `illegal_name`,
+    /// `duplicate_name`, `colliding_name`, `input_schema`, `output_schema`, `unsupported_execution` or
+    /// `unsupported_header`.
     Quarantined(ParseError),
     /// The policy allows it and pins this definition, and calls can run.
     Enabled,

@@ -7,8 +7,8 @@ use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
 
-/// Logs a problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only unknown
-/// tools and connections are warnings.
+/// Logs a problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only
+/// unknown tools and connections are warnings.
 pub(in crate::runner) fn log(problem: &ParseError, run: &str) {
     let code = problem.code();
     match code {

@@ -29,8 +29,8 @@ impl DynamicTool {
     /// ([`Agent::pick`](crate::agent::Agent::pick)). Its results are offered from the next request of the run on.
     ///
     /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
-    /// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not offer
-    /// it.
+    /// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not
+    /// offer it.
     ///
     /// ```
     /// use tool_runtime::registration::DynamicTool;
@@ -41,7 +41,6 @@ impl DynamicTool {
     /// # let _ = runner;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn search_tools() -> Self {
         let input = json!({
             "type": "object",

@@ -110,8 +110,8 @@ pub struct EncodeOptions {
     pub strict: bool,
     /// Whether a tool that the format cannot carry is left out. `false` by default: the encoding fails with an
     /// [`EncodeError`](crate::wire::EncodeError) that names the tool. `true` offers the other tools, and a
-    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent as it is, and a description that
-    /// is too long is cut.
+    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent as it is, and a description
+    /// that is too long is cut.
     pub leave_out_unsupported: bool,
     /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of
     /// one request (OpenAI, Gemini); more are the error `too_many_tools`. `true` by default; compatible servers may

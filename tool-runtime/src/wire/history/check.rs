@@ -95,12 +95,12 @@ impl fmt::Display for HistoryError {
 impl std::error::Error for HistoryError {}
 
 impl HistoryLimits {
-    /// Checks a history that a client sent against the calls that this side issued, each with the party that answers it. A
-    /// missing result is not an error; [`Message::repair`] fills it in.
+    /// Checks a history that a client sent against the calls that this side issued, each with the party that answers
+    /// it. A missing result is not an error; [`Message::repair`] fills it in.
     ///
     /// # Errors
-    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
-    /// given here.
+    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
+    /// or given here.
     pub fn check(
         &self,
         history: &[Message],

@@ -63,7 +63,8 @@ pub(crate) enum Piece<'a> {
     },
 }
 
-/// The pieces of a history, each with the index of its message. Results belong to the assistant's message before them (M1).
+/// The pieces of a history, each with the index of its message. Results belong to the assistant's message before them
+/// (M1).
 pub(crate) fn pieces<'a>(
     history: &'a [Message],
     mut missing: impl FnMut(&CallId) -> Missing,

@@ -129,7 +129,7 @@ impl<'a> Turn<'_, 'a> {
         let kind = sealed.and_then(block);
         match kind.as_ref().map_or("", |block| block.kind.get()) {
             "thinking" => {
-                self.thinking.push(Object::new().with("thinking", reasoning.text()).with_provider_state(sealed))
+                self.thinking.push(Object::new().with("thinking", reasoning.text()).with_provider_state(sealed));
             }
             "redacted_thinking" => self.thinking.push(Object::new().with_provider_state(sealed)),
             _ => self.out.lose_part(part),

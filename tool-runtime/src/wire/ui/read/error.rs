@@ -42,9 +42,10 @@ impl ChatError {
         Self { kind, path: path.into() }
     }
 
-    /// Returns the stable code: `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
-    /// `chat_interrupts`, `chat_empty`, or a code of a [`HistoryError`](crate::wire::history::HistoryError) if the
-    /// messages claim calls or results that were not issued here.
+    /// Returns the stable code: `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`,
+    /// `chat_trigger`, `chat_interrupts`, `chat_empty`, or a code of a
+    /// [`HistoryError`](crate::wire::history::HistoryError) if the messages claim calls or results that were not issued
+    /// here.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.kind.code()
