@@ -66,7 +66,6 @@ pub use restored::{RunBehind, hold_back, release_run};
 pub(crate) use runs::RunLease;
 pub use runs::StoredRun;
 pub use sealed::SealedRecord;
-pub use stored_anchors::{StoredAnchors, anchors_of};
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use sweep::sweep;

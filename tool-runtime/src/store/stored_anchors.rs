@@ -1,7 +1,6 @@
-//! [`StoredAnchors`]: the one loop over the anchors of a store, which goes on after an unreadable one.
+//! [`StoredAnchors`]: the one loop over the anchors of a store, which continues after an unreadable one.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::{Finding, Wrong};
@@ -14,8 +13,8 @@ const PAGE: usize = 16;
 /// How many numbers without an anchor mark the end, where the store cannot list the anchors.
 const MOST_MISSING: u64 = 1000;
 
-/// The anchors of a store, oldest first. [`anchors_of`] makes it.
-pub struct StoredAnchors<'s> {
+/// The anchors of a store, oldest first.
+pub(super) struct StoredAnchors<'s> {
     store: &'s dyn Store,
     /// The pages that are not listed yet. `None` once a page cannot be read: its anchors and those after it are then
     /// read one by one, by their numbers.
@@ -29,45 +28,47 @@ pub struct StoredAnchors<'s> {
     is_named: bool,
 }
 
-/// Reads the anchors of a store, oldest first. An anchor that cannot be read is a [`Finding`] in its place, and does
-/// not end the anchors.
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, anchors_of};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let store = MemoryStore::new();
-/// let mut anchors = anchors_of(&store);
-/// while let Some(read) = anchors.next().await? {
-///     match read {
-///         Ok(anchor) => println!("{}", serde_json::to_string(&anchor)?),
-///         Err(finding) => eprintln!("{finding}"),
-///     }
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn anchors_of(store: &dyn Store) -> StoredAnchors<'_> {
-    let query = Query { limit: PAGE, ..Query::new(DocumentKind::Anchor) };
-    StoredAnchors {
-        store,
-        rest: Some(Rest::of(query)),
-        listed: VecDeque::new(),
-        number: 0,
-        missing: 0,
-        is_named: false,
+impl Anchor {
+    /// Reads the anchors of a store, oldest first, and passes each on. An anchor that cannot be read is a [`Finding`] in
+    /// its place, and does not end the anchors.
+    ///
+    /// ```
+    /// use tool_runtime::store::{Anchor, MemoryStore};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// Anchor::each(&MemoryStore::new(), |read| match read {
+    ///     Ok(anchor) => println!("anchor {} of {}", anchor.number, anchor.at),
+    ///     Err(finding) => eprintln!("{finding}"),
+    /// })
+    /// .await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn each(store: &dyn Store, mut each: impl FnMut(Result<Self, Finding>) + Send) -> Result<(), StoreError> {
+        let mut anchors = StoredAnchors::of(store);
+        while let Some(read) = anchors.next().await? {
+            each(read);
+        }
+        Ok(())
     }
 }
 
-impl StoredAnchors<'_> {
+impl<'s> StoredAnchors<'s> {
+    pub(super) fn of(store: &'s dyn Store) -> Self {
+        let rest = Some(Rest::of(Query { limit: PAGE, ..Query::new(DocumentKind::Anchor) }));
+        Self { store, rest, listed: VecDeque::new(), number: 0, missing: 0, is_named: false }
+    }
+
     /// Returns the next anchor, or the defect of one that cannot be read or is kept under another number. `None` at
     /// the end.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub async fn next(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
         loop {
             while let Some(listed) = self.listed.pop_front() {
                 if let Document::Anchor(anchor) = listed.document {
@@ -127,11 +128,5 @@ impl StoredAnchors<'_> {
             self.number = number.saturating_add(1);
         }
         Ok(anchor)
-    }
-}
-
-impl fmt::Debug for StoredAnchors<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredAnchors").field("number", &self.number).finish_non_exhaustive()
     }
 }

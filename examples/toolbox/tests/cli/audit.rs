@@ -304,7 +304,7 @@ fn an_unreadable_anchor_hides_nothing_behind_it() {
     let numbers: Vec<_> = lines(&exported).iter().map(|anchor| anchor["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [0, 2]);
     assert!(exported.stderr.contains("anchor 1: it cannot be read"), "{exported:?}");
-    // A later anchor still tells of a record that was cut off, and the next one can be made.
+    // A later anchor still shows that a record was cut off, and the next one can be made.
     attack(&rig, "DELETE FROM tool_runtime_records WHERE number = (SELECT max(number) FROM tool_runtime_records)");
     let codes: Vec<_> = verify()["findings"].as_array().unwrap().iter().map(|found| found["code"].clone()).collect();
     assert_eq!(codes, ["anchor_broken", "records_cut"]);
