@@ -68,7 +68,6 @@ pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use runs::StoredRun;
 pub use sealed::SealedRecord;
-pub use stored_anchors::StoredAnchors;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_deserted;
 pub use transaction::{ChangeFn, Transaction, TransactionWrites};

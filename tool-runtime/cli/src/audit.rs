@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tool_runtime::call::Outcome;
-use tool_runtime::store::{Anchor, AuditKind, AuditRecord, DecisionKind, RecordFilter, SealedRecord, Store};
+use tool_runtime::store::{Anchor, AuditKind, AuditRecord, DecisionKind, Finding, RecordFilter, SealedRecord, Store};
 
 use crate::audit::lines::lines;
 use crate::exit::{Exit, Failure};
@@ -274,17 +274,17 @@ fn broken(defect: &impl ToString) {
 
 /// Prints all anchors. One that cannot be read is named on stderr and fails the command at its end.
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
-    let (store, mut exit) = (store(cli).await?, Exit::Done);
-    let mut anchors = store.anchors();
-    while let Some(read) = anchors.next().await? {
-        match read {
-            Ok(anchor) => terminal::line(&json(&anchor)?),
-            Err(finding) => {
-                broken(&finding);
-                exit = Exit::Failed;
-            }
+    let (store, mut exit, mut printed) = (store(cli).await?, Exit::Done, Ok(()));
+    let print = |read: Result<Anchor, Finding>| match read.map(|anchor| json(&anchor)) {
+        Ok(Ok(line)) => terminal::line(&line),
+        Ok(Err(failure)) => printed = Err(failure),
+        Err(finding) => {
+            broken(&finding);
+            exit = Exit::Failed;
         }
-    }
+    };
+    store.anchors(print).await?;
+    printed?;
     Ok(exit)
 }
 

@@ -1,7 +1,6 @@
-//! [`StoredAnchors`]: the one loop over the anchors of a store, which goes on after an unreadable one.
+//! [`StoredAnchors`]: the one loop over the anchors of a store, which continues after an unreadable one.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::{Finding, Wrong};
@@ -13,8 +12,8 @@ const PAGE: usize = 16;
 /// How many numbers without an anchor mark the end, where the store cannot list the anchors.
 const MOST_MISSING: u64 = 1000;
 
-/// The anchors of a store, oldest first. Made by `store.anchors()`, a method of `dyn Store`.
-pub struct StoredAnchors<'s> {
+/// The anchors of a store, oldest first.
+pub(super) struct StoredAnchors<'s> {
     store: &'s dyn Store,
     /// The pages that are not listed yet. `None` once a page cannot be read: its anchors and those after it are then
     /// read one by one, by their numbers.
@@ -29,8 +28,8 @@ pub struct StoredAnchors<'s> {
 }
 
 impl dyn Store + '_ {
-    /// Reads the anchors of the store, oldest first. An anchor that cannot be read is a [`Finding`] in its place, and does
-    /// not end the anchors.
+    /// Reads the anchors of the store, oldest first, and passes each on. An anchor that cannot be read is a [`Finding`] in
+    /// its place, and does not end the anchors.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -38,31 +37,40 @@ impl dyn Store + '_ {
     ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    /// let mut anchors = store.anchors();
-    /// while let Some(read) = anchors.next().await? {
-    ///     match read {
-    ///         Ok(anchor) => println!("{}", serde_json::to_string(&anchor)?),
+    /// store
+    ///     .anchors(|read| match read {
+    ///         Ok(anchor) => println!("anchor {} of {}", anchor.number, anchor.at),
     ///         Err(finding) => eprintln!("{finding}"),
-    ///     }
-    /// }
+    ///     })
+    ///     .await?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn anchors(&self) -> StoredAnchors<'_> {
-        let rest = Some(Query { limit: PAGE, ..Query::new(DocumentKind::Anchor) });
-        StoredAnchors { store: self, rest, listed: VecDeque::new(), number: 0, missing: 0, is_named: false }
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn anchors(&self, mut each: impl FnMut(Result<Anchor, Finding>) + Send) -> Result<(), StoreError> {
+        let mut anchors = StoredAnchors::of(self);
+        while let Some(read) = anchors.next().await? {
+            each(read);
+        }
+        Ok(())
     }
 }
 
-impl StoredAnchors<'_> {
+impl<'s> StoredAnchors<'s> {
+    pub(super) fn of(store: &'s dyn Store) -> Self {
+        let rest = Some(Query { limit: PAGE, ..Query::new(DocumentKind::Anchor) });
+        Self { store, rest, listed: VecDeque::new(), number: 0, missing: 0, is_named: false }
+    }
+
     /// Returns the next anchor, or the defect of one that cannot be read or is kept under another number. `None` at
     /// the end.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub async fn next(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Result<Anchor, Finding>>, StoreError> {
         loop {
             while let Some(listed) = self.listed.pop_front() {
                 if let Document::Anchor(anchor) = listed.document {
@@ -122,11 +130,5 @@ impl StoredAnchors<'_> {
             self.number = number.saturating_add(1);
         }
         Ok(anchor)
-    }
-}
-
-impl fmt::Debug for StoredAnchors<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredAnchors").field("number", &self.number).finish_non_exhaustive()
     }
 }

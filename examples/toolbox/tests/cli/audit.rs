@@ -284,3 +284,31 @@ fn a_record_that_is_lost_fails_the_command() {
     assert!(ended.stdout.contains("iso"), "the result is there: {}", ended.stdout);
     assert_eq!(rig.run(&["call", "core__get_current_time", "{}", "--json"]).code(1).error(), "record_lost");
 }
+
+/// Anchors that cannot be read are named, and those behind them are checked, exported and continued.
+#[test]
+fn an_unreadable_anchor_hides_nothing_behind_it() {
+    let rig = history();
+    for _ in 0..3 {
+        rig.run(OK).code(0);
+        rig.run(&["audit", "anchor"]).code(0);
+    }
+    attack(&rig, "UPDATE tool_runtime_documents SET body = '{' WHERE space = 'anchor' AND id = '00000000000000000001'");
+    let verify = || rig.run(&["audit", "verify", "--json"]).code(1).json();
+    let found = verify();
+    let findings = found["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{found}");
+    assert_eq!((&findings[0]["anchor"], &findings[0]["code"]), (&json!(1), &json!("anchor_broken")));
+    assert_eq!(findings[0]["message"], "anchor 1: it cannot be read");
+    let exported = rig.run(&["audit", "export", "--anchors"]).code(1);
+    let numbers: Vec<_> = lines(&exported).iter().map(|anchor| anchor["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 2]);
+    assert!(exported.stderr.contains("anchor 1: it cannot be read"), "{exported:?}");
+    // A later anchor still shows that a record was cut off, and the next one can be made.
+    attack(&rig, "DELETE FROM tool_runtime_records WHERE number = (SELECT max(number) FROM tool_runtime_records)");
+    let codes: Vec<_> = verify()["findings"].as_array().unwrap().iter().map(|found| found["code"].clone()).collect();
+    assert_eq!(codes, ["anchor_broken", "records_cut"]);
+    rig.run(OK).code(0);
+    let next = lines(&rig.run(&["audit", "anchor"]).code(0));
+    assert_eq!(next[0]["number"], json!(3));
+}

@@ -3,11 +3,14 @@
 use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use office_tools::Failure;
+use office_tools::mail::{Mail, Mailer, send_email};
 use serde_json::{Value, json};
-use tool_runtime::call::{Decider, ToolCall};
-use tool_runtime::runner::Grant;
-use tool_runtime::store::GrantScope;
-use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::call::{Decider, Outcome, ToolCall};
+use tool_runtime::runner::{ApprovalDecision, Grant};
+use tool_runtime::store::{GrantScope, RecordFilter, Store};
+use tool_runtime::{Capabilities, Run, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::endpoint::{Endpoint, call, held, text};
@@ -336,4 +339,114 @@ async fn grants_are_listed_and_taken_back() {
     // The call itself still waits. It can be decided here, but this program has no such tool.
     let elsewhere = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace"]).code(3).json();
     assert_eq!((&elsewhere["outcome"], &elsewhere["mismatch"]), (&json!("approval_mismatch"), &json!("definition")));
+}
+
+const ASKS: &str = "allowed_tools = ['mail__send_email']\nrequire_approval_for_tools = ['mail__send_email']\n\
+    [approvals]\nroles = ['approver']\n";
+
+/// The mail server of an application that only asks.
+struct Unused;
+
+#[async_trait]
+impl Mailer for Unused {
+    async fn send(&self, _: &Mail, _: &str) -> Result<(), Failure> {
+        Err(Failure::Forbidden)
+    }
+}
+
+/// An application without conversations: it hands calls to the gate by itself, over the store of the rig.
+async fn application(rig: &Rig, run_id: &str) -> (Run, Arc<SqlStore>) {
+    rig.write("asks.toml", ASKS);
+    let store = Arc::new(SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap());
+    let catalog = ToolCatalog::builder().tool::<send_email>().build().unwrap();
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(ASKS).unwrap())
+        .capabilities(Capabilities::new().with(Arc::new(Unused) as Arc<dyn Mailer>))
+        .approvals(true)
+        .store(Arc::clone(&store))
+        .build()
+        .unwrap();
+    (runner.run(RunOptions::new().run_id(run_id).principal("ada").tenant("example-org")), store)
+}
+
+/// The outcomes of the application's calls, and the deciders without effect.
+async fn seen(store: &SqlStore, run_id: &str) -> (Vec<Outcome>, Vec<String>) {
+    let records = store.records(&RecordFilter::run(run_id)).await.unwrap();
+    let calls = records.iter().filter_map(|sealed| sealed.record.as_call());
+    let late = records.iter().filter_map(|sealed| sealed.record.as_decision().filter(|late| late.refused.is_some()));
+    let late = late.map(|late| late.decider.as_ref().unwrap().principal().to_owned());
+    (calls.map(|call| call.outcome).collect(), late.collect())
+}
+
+/// A call that an application suspended is listed, shown and decided from a shell, once.
+#[tokio::test]
+async fn a_call_of_an_application_is_decided_from_a_shell() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    let (run, store) = application(&rig, "order-1").await;
+    let arguments = r#"{"to":["ada@example.com"],"subject":"Hello","body":"Canary"}"#;
+    let asked = run.exec(ToolCall::text("c1", "mail__send_email", arguments)).await;
+    assert_eq!(asked.outcome(), Outcome::ApprovalRequired);
+    let shell = |words: &[&str]| rig.run(&[&["--policy", "asks.toml", "--json"], words].concat());
+    let approver = ["--as", "grace", "--role", "approver"];
+
+    let listed = shell(&["approvals", "list"]).code(0);
+    silent(&listed);
+    let rows = listed.json();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["id"], &rows[0]["run"]), (1, &json!("c1"), &json!("order-1")));
+    assert_eq!(shell(&["--tenant", "other", "approvals", "list"]).code(0).json(), json!([]));
+    let shown = rig.run(&["--policy", "asks.toml", "approvals", "show", "order-1/c1"]).code(0);
+    silent(&shown);
+    for part in ["Sends an e-mail about", "in the run order-1", "with the role approver"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    // Who may not decide is refused, and leaves the call waiting.
+    let words = |verb: &str, who: &[&'static str]| [&["approvals", verb, "c1"][..], who].concat().join(" ");
+    let decide = |verb: &str, who: &[&'static str]| shell(&words(verb, who).split(' ').collect::<Vec<_>>());
+    assert_eq!(decide("approve", &["--as", "eve"]).code(3).error(), "not_allowed");
+    assert_eq!(decide("approve", &["--as", "ada", "--role", "approver"]).code(3).error(), "not_allowed");
+    assert_eq!(
+        shell(&["--tenant", "other", "approvals", "approve", "c1", "--as", "grace"]).code(2).error(),
+        "not_pending"
+    );
+    assert_eq!((rig.mails(), seen(&store, "order-1").await.0), (0, vec![]));
+
+    let approved = decide("approve", &approver).code(0);
+    silent(&approved);
+    assert_eq!(approved.json()["outcome"], "ok", "{approved:?}");
+    assert_eq!(rig.mails(), 1);
+    let twice = decide("approve", &approver).code(2);
+    assert_eq!(twice.error(), "not_pending");
+    assert_eq!(decide("deny", &approver).code(2).error(), "not_pending");
+    assert_eq!(rig.mails(), 1);
+    assert_eq!(shell(&["approvals", "list"]).code(0).json(), json!([]));
+
+    // The application reads the result, and decides nothing again.
+    let ended = run.recover(&"c1".into()).await.unwrap().unwrap();
+    assert_eq!((ended.outcome(), ended.to_model().contains("queued")), (Outcome::Ok, true));
+    let grace = Decider::new("grace").tenant("example-org").role("approver");
+    let late = run.resume(asked.question().unwrap(), ApprovalDecision::Approve, &grace).await.unwrap_err();
+    assert_eq!(late.code(), "not_pending");
+    let (outcomes, refused) = seen(&store, "order-1").await;
+    assert_eq!(outcomes, [Outcome::Ok]);
+    assert_eq!(refused[..2], ["eve", "ada"], "{refused:?}");
+    assert_eq!(refused.last().unwrap(), "grace", "{refused:?}");
+    rig.run(&["audit", "verify"]).code(0);
+}
+
+/// Two shells decide at once, and the application decides too: one of the three has an effect.
+#[tokio::test]
+async fn a_call_of_an_application_is_decided_by_one_of_several() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    let (run, store) = application(&rig, "order-1").await;
+    let arguments = r#"{"to":["ada@example.com"],"subject":"Hello","body":"Canary"}"#;
+    run.exec(ToolCall::text("c1", "mail__send_email", arguments)).await;
+    let approve =
+        ["--policy", "asks.toml", "--json", "approvals", "approve", "c1", "--as", "grace", "--role", "approver"];
+    let shells: Vec<_> = (0..3).map(|_| rig.start(&approve)).collect();
+    let codes: Vec<_> =
+        shells.into_iter().map(|shell| shell.wait_with_output().unwrap().status.code().unwrap()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(rig.mails(), 1);
+    assert_eq!(seen(&store, "order-1").await.0, [Outcome::Ok]);
 }

@@ -31,7 +31,7 @@ type Door = (&'static str, fn(&Rig));
 
 const DOORS: [Door; 3] = [("restored", is_restored), ("worker", is_taken_over), ("engine", is_driven_again)];
 
-/// The model goes on, and the call has its one record.
+/// The model continues, and the call has its one record.
 #[test]
 fn a_look_that_hangs_or_panics_leaves_the_outcome_unknown_through_each_door() {
     for looks in [Looks::Hangs, Looks::Panics] {

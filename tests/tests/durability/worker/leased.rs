@@ -1,4 +1,4 @@
-//! Runs that an application continues itself: strangers, a second process, an ended lease, what is no conversation, and
+//! Runs that an application continues itself: strangers, a second process, an ended lease, runs of servers and engines, and
 //! the conversation of another run.
 
 use serde_json::Value;

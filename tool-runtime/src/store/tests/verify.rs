@@ -8,8 +8,8 @@ use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::{
-    Anchor, AuditRecord, Chain, ChangeFn, Document, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store,
-    StoreError, StoredDocument, Transaction, Verifier, WriteHandle,
+    Anchor, AuditRecord, Chain, ChangeFn, Document, Finding, Key, MemoryStore, Query, RecordFilter, SealedRecord,
+    Store, StoreError, StoredDocument, Transaction, Verifier, WriteHandle,
 };
 
 /// Returns a store with two runs of four records each, interleaved, with an anchor after half of them and one after
@@ -319,10 +319,11 @@ async fn an_unreadable_anchor_does_not_hide_others() {
         assert_eq!(all(&store, &[]).await, (read + copied, unread.clone()), "{torn:?}");
         assert_eq!(all(&store, &made).await, (40 + copied, unread), "{torn:?}: their export is checked instead");
         let mut numbers = Vec::new();
-        let mut anchors = (&store as &dyn Store).anchors();
-        while let Some(read) = anchors.next().await.unwrap() {
-            numbers.push(read.map_or_else(|finding| finding.anchor().unwrap(), |anchor| anchor.number));
-        }
+        let number = |read: Result<Anchor, Finding>| match read {
+            Ok(anchor) => anchor.number,
+            Err(finding) => finding.anchor().unwrap(),
+        };
+        (&store as &dyn Store).anchors(|read| numbers.push(number(read))).await.unwrap();
         assert_eq!(numbers, (0..40).collect::<Vec<_>>(), "{torn:?}");
     }
 }
@@ -393,7 +394,7 @@ async fn anchors_are_made_after_an_unreadable_one() {
     }
 }
 
-/// An exported line of any content is an error or a finding, and the verification goes on.
+/// An exported line of any content is an error or a finding, and the verification continues.
 #[tokio::test]
 async fn a_hostile_line_ends_nothing() {
     let (store, _) = history().await;

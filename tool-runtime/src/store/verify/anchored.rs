@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::store::anchors::{Anchor, only};
 use crate::store::finding::{Finding, Wrong};
+use crate::store::stored_anchors::StoredAnchors;
 use crate::store::verify::Verifier;
 use crate::store::{Key, Store, StoreError};
 use crate::tool::Hash;
@@ -19,7 +20,7 @@ pub(super) async fn anchors(
     let mut kept: BTreeMap<_, _> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
     // The hash of the anchor before the next one. `None` if that anchor cannot be read.
     let (mut next, mut before, mut end) = (0, Some(Hash([0; 32])), None::<Anchor>);
-    let mut read = store.anchors();
+    let mut read = StoredAnchors::of(store);
     while let Some(read) = read.next().await? {
         let anchor = match read {
             Ok(anchor) => anchor,

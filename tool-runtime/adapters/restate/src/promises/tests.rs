@@ -143,7 +143,7 @@ async fn a_decision_that_comes_too_late_is_recorded() {
     brings(&closed, &runner, &other, "grace").await.unwrap_err();
     brings(&Server::default(), &runner, &question, "grace").await.unwrap_err();
     assert_eq!(refused(&store).await.len(), 1);
-    // Whoever repeats it without end does not fill the store.
+    // A sender that repeats it without end does not fill the store.
     for _ in 0..40 {
         brings(&closed, &runner, &question, "mallory").await.unwrap_err();
     }
