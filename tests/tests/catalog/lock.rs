@@ -477,7 +477,7 @@ fn broken_locks_are_refused_by_line_and_broken_entries_alone() {
     let report = lock(&document).compare(&lock(&office()));
     let text = report.to_string();
     assert_eq!(report.tools().len(), 3, "{text}");
-    assert!(text.contains("unknown field `colour`") && text.contains("`mail` is new"), "{text}");
+    assert!(text.contains("unknown field `colour`") && text.contains("`mail` was added"), "{text}");
 }
 
 #[test]

@@ -540,7 +540,7 @@ async fn one_principal_leaves_room_for_others() {
         let ServiceError::McpError(error) = refused else { panic!("{refused}") };
         let expected = json!({"code": "too_many_tasks", "limit": 2});
         assert_eq!((error.code.0, error.data), (-32000, Some(expected)));
-        assert!(error.message.contains("(2)"), "{}", error.message);
+        assert!(error.message.contains("limit of 2 waiting calls"), "{}", error.message);
     }
     // Nobody can decide on what was refused.
     assert_eq!(waiting(&*store).await.len(), 2);

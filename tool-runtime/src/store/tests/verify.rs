@@ -177,7 +177,9 @@ async fn every_attack_on_anchors_is_named() {
             .starts_with("anchor 0: it was removed, and a later one")
     );
     assert!(
-        attacked(std::slice::from_ref(&second), gone, false).await.starts_with("anchor 1: it was removed, and the end")
+        attacked(std::slice::from_ref(&second), gone, false)
+            .await
+            .starts_with("anchor 1: it was removed, but the stored end")
     );
     assert!(attacked(std::slice::from_ref(&last), gone, false).await.starts_with("anchor 1: the end of the anchors"));
     let all = [first, second, last];
