@@ -41,35 +41,28 @@ mod wake;
 mod write_handle;
 
 pub use accounts::Balance;
-pub(crate) use accounts::StoredAccount;
-pub use anchors::Anchor;
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal};
 pub use chain::{Chain, ChainError};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub(crate) use clock::{StoreClock, Timed, is_before};
-pub use document::StoredDocument;
-pub(crate) use document::{Document, Waiting};
+pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
+pub(crate) use document::{Covered, Document, GrantCaller, Holder, LedgerEntry, Post, StoredAccount, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;
-pub(crate) use grants::GrantCaller;
-pub use grants::{GrantScope, StoredGrant};
 pub use interface::Store;
 pub use key::{DocumentKind, Key, Query};
-pub(crate) use ledger::LedgerEntry;
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
 pub(crate) use pages::pages;
 pub(crate) use pending::FrozenArguments;
 pub use pending::{PendingCall, PendingFilter};
-pub(crate) use posts::Post;
 pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
-pub use runs::StoredRun;
 pub use sealed::SealedRecord;
 #[cfg(feature = "mcp-server")]
-pub(crate) use sweep::close_deserted;
+pub(crate) use sweep::close_abandoned;
 pub use transaction::{ChangeFn, Transaction, TransactionWrites};
 pub use unfinished::UnfinishedCall;
 pub use verify::{Verification, Verifier};

@@ -9,32 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
-use crate::store::{Document, Key, Store, StoreError, Transaction};
-
-/// The amounts used in one window. A principal has an account in each tenant; all runs without a principal share one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StoredAccount {
-    /// The tenant; `None` for runs that name none.
-    pub tenant: Option<Arc<str>>,
-    /// The principal; `None` for the account of a tenant, and for runs that name none.
-    pub principal: Option<Arc<str>>,
-    /// Whether the account is a tenant's or a principal's.
-    pub(crate) holder: Holder,
-    /// When the window began.
-    pub(crate) from: Timestamp,
-    /// When the window ends.
-    pub(crate) until: Timestamp,
-    /// The amounts used so far, plus the amounts reserved by running calls.
-    pub(crate) booked: Spend,
-    /// A random mark of the last write. A store that lost the acknowledgement of a write compares it, because two
-    /// writers can arrive at the same amounts.
-    pub(crate) mark: u64,
-}
+use crate::store::{Document, Key, Store, StoreError, StoredAccount, Transaction};
 
 /// An account that the calls of a run are booked on, with its limits.
 #[derive(Debug, Clone)]

@@ -6,11 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use crate::json::{self, canonical};
+use crate::store::document::{Anchor, AnchoredHead};
 use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
-use crate::tool::Hash;
 
 /// How many records are read at a time, which is also the largest number of heads in one anchor.
 const PAGE: usize = 1000;
@@ -27,64 +25,6 @@ const MOST_KNOWN: usize = 65_536;
 /// How often to start again because another process made an anchor meanwhile. Each lost race means one more anchor, so
 /// a few dozen show that another process anchors in an endless loop.
 const MOST_RACES: usize = 64;
-
-/// The end of a run's chain when an anchor was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AnchoredHead {
-    /// The run.
-    pub(crate) run_id: Arc<str>,
-    /// The place of its last record.
-    pub(crate) sequence: u64,
-    /// The hash of its last record.
-    pub(crate) hash: Hash,
-}
-
-/// The heads of the chains of runs, in the chain of all anchors.
-///
-/// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
-/// compares the export with the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Anchor {
-    /// Its place among the anchors, counted from 0.
-    pub number: u64,
-    /// When it was made, by the clock of the store.
-    pub at: Timestamp,
-    /// The position of the last record that was read for it.
-    pub position: u64,
-    pub(crate) heads: Vec<AnchoredHead>,
-    /// The hash of the anchor before it; zeros for the first.
-    pub previous: Hash,
-    /// SHA-256 over the canonical JSON of all other members.
-    pub hash: Hash,
-}
-
-impl Anchor {
-    fn after(last: Option<&Self>, at: Timestamp, position: u64, heads: Vec<AnchoredHead>) -> Result<Self, StoreError> {
-        let (number, previous) = last.map_or((0, Hash([0; 32])), |last| (last.number.saturating_add(1), last.hash));
-        let mut anchor = Self { number, at, position, heads, previous, hash: Hash([0; 32]) };
-        anchor.hash = anchor.computed().map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        Ok(anchor)
-    }
-
-    /// Returns the heads of the runs that got records since the previous anchor: the run, the place of its last record,
-    /// and the hash of that record.
-    pub fn heads(&self) -> impl Iterator<Item = (&Arc<str>, u64, Hash)> {
-        self.heads.iter().map(|head| (&head.run_id, head.sequence, head.hash))
-    }
-
-    /// Whether the hash matches all other members.
-    pub(super) fn is_whole(&self) -> bool {
-        self.computed().is_ok_and(|hash| hash == self.hash)
-    }
-
-    fn computed(&self) -> Result<Hash, serde_json::Error> {
-        let blank = Self { hash: Hash([0; 32]), ..self.clone() };
-        Ok(json::digest(canonical::to_text(&serde_json::to_value(blank)?)))
-    }
-}
 
 impl dyn Store + '_ {
     /// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::runs::Holder;
+use crate::store::Holder;
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 
 /// Takes a run for an attempt of an engine, even from an earlier attempt: a run has one attempt at a time, and writes

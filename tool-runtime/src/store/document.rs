@@ -4,6 +4,14 @@
 //! added member is optional and is not written while it is unset; any other change needs a new version of the database,
 //! with a migration.
 
+mod account;
+mod anchor;
+mod digest_key;
+mod grant;
+mod ledger_entry;
+mod post;
+mod run;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,17 +19,21 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
-use crate::store::StoreError;
-use crate::store::accounts::StoredAccount;
-use crate::store::anchors::Anchor;
-use crate::store::digest_key::StoredDigestKey;
-use crate::store::grants::StoredGrant;
+use crate::store::error::StoreError;
 use crate::store::key::Key;
-use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
-use crate::store::posts::Post;
-use crate::store::runs::StoredRun;
 use crate::tool::Hash;
+
+pub(crate) use account::StoredAccount;
+pub use anchor::Anchor;
+pub(crate) use anchor::AnchoredHead;
+pub(crate) use digest_key::StoredDigestKey;
+pub(crate) use grant::{Covered, GrantCaller};
+pub use grant::{GrantScope, StoredGrant};
+pub(crate) use ledger_entry::LedgerEntry;
+pub(crate) use post::Post;
+pub(crate) use run::Holder;
+pub use run::StoredRun;
 
 /// A document as a store keeps it: a key, the time from which it is due, and text that the store does not interpret.
 ///

@@ -1,105 +1,17 @@
-//! [`StoredGrant`]: a decision that applies to later calls, as data.
+//! Grants: decisions that apply to later calls.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use crate::call::{Caller, Decider, Verdict};
+use crate::call::{Caller, Verdict};
 use crate::json::{self, Limits};
-use crate::policy::ArgumentRule;
 use crate::store::transaction::returning;
 use crate::store::{
-    DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, Store, StoreError, StoredDocument, Transaction,
-    is_before, pages,
+    Covered, DecisionRecord, Document, DocumentKind, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
+    StoreError, StoredDocument, StoredGrant, Transaction, is_before, pages,
 };
-use crate::tool::{Hash, ToolEffect, ToolName};
-
-/// A decision that applies to later calls. It takes effect only where the policy requires an approval: a call that the
-/// policy denies stays denied.
-///
-/// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was reviewed, for runs
-/// of the same tenant without any label that the reviewed call's run lacked, and never for repaired arguments. An
-/// allowance holds for the caller of the reviewed call, never for a script, and only while its decider may decide on
-/// such a call under the policy of the run that uses it. A denial holds for every caller, stays until it is revoked,
-/// and wins over any number of allowances. Its `Debug` shows no arguments.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct StoredGrant {
-    /// Its id. A call that it allowed has the rule `grant:ID` in its record.
-    pub id: Arc<str>,
-    /// The tool.
-    pub tool: ToolName,
-    /// The definition that was reviewed.
-    pub definition_hash: Hash,
-    /// The runs to which it applies.
-    pub scope: GrantScope,
-    /// The tenant of the run.
-    pub tenant: Option<Arc<str>>,
-    /// The principal of the run. Only the scope [`GrantScope::Tenant`] includes runs of other principals.
-    pub principal: Option<Arc<str>>,
-    /// The caller of the reviewed call.
-    pub(crate) caller: GrantCaller,
-    /// The labels that the run had when the call was reviewed.
-    pub labels: Vec<Arc<str>>,
-    /// The decision. Never [`Verdict::RequireApproval`].
-    pub verdict: Verdict,
-    pub(crate) covers: Covered,
-    /// How many more calls may run; `None` for no limit.
-    pub uses: Option<u32>,
-    /// When it stops applying; `None` for never.
-    pub expires_at: Option<Timestamp>,
-    /// The decider, with the reason.
-    pub decider: Decider,
-    /// When it was made.
-    pub created_at: Timestamp,
-}
-
-/// The runs to which a grant applies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum GrantScope {
-    /// This run.
-    Run(Arc<str>),
-    /// Runs of this conversation.
-    Conversation(Arc<str>),
-    /// Runs of the principal.
-    Principal,
-    /// Runs of all principals of the tenant.
-    Tenant,
-}
-
-/// The caller whose calls an allowance covers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum GrantCaller {
-    /// The agent loop or the application.
-    Direct,
-    /// The graph of this name.
-    Graph(Arc<str>),
-}
-
-impl From<&Caller> for GrantCaller {
-    fn from(caller: &Caller) -> Self {
-        match caller {
-            Caller::Direct => Self::Direct,
-            Caller::Graph { name, .. } => Self::Graph(name.as_str().into()),
-        }
-    }
-}
-
-/// The arguments that a grant covers.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Covered {
-    /// Exactly these arguments, by their digest.
-    Exactly(Hash),
-    /// Arguments that satisfy all of these rules.
-    Matching(Vec<ArgumentRule>),
-}
+use crate::tool::{Hash, ToolEffect};
 
 /// A call that requires an approval.
 pub(crate) struct Asked<'a> {
@@ -118,16 +30,6 @@ pub(crate) struct Asked<'a> {
 }
 
 impl StoredGrant {
-    /// Returns the name of the graph whose calls it covers; `None` if it covers calls of the agent loop and the
-    /// application.
-    #[must_use]
-    pub fn graph(&self) -> Option<&str> {
-        match &self.caller {
-            GrantCaller::Direct => None,
-            GrantCaller::Graph(name) => Some(name),
-        }
-    }
-
     /// Returns the grants of a tenant that are in force, oldest first.
     ///
     /// # Errors
@@ -152,15 +54,6 @@ impl StoredGrant {
         let (change, found) = returning(move |transaction: &mut Transaction| revoke(transaction, &revoked));
         store.update(vec![key], change).await?;
         found()
-    }
-
-    /// Returns the key of the grant's document.
-    pub(crate) fn key(&self) -> Key {
-        Key::grant(self.tool.as_str(), self.tenant.as_deref(), Arc::clone(&self.id))
-    }
-
-    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|end| now >= end)
     }
 
     /// Whether the grant is in force by the clock of a run. `false` if that clock is behind the time when the grant was
@@ -255,18 +148,5 @@ pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), Store
             grant.uses = Some(uses - 1);
             transaction.set(key, Document::Grant(grant))
         }
-    }
-}
-
-impl fmt::Debug for StoredGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredGrant")
-            .field("id", &self.id)
-            .field("tool", &self.tool)
-            .field("scope", &self.scope)
-            .field("verdict", &self.verdict)
-            .field("uses", &self.uses)
-            .field("expires_at", &self.expires_at)
-            .finish_non_exhaustive()
     }
 }

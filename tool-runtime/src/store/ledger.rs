@@ -6,78 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::call::{Cause, ToolInvocationRecord};
 use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
-use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
+use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{close_left, close_orphan, close_unseen, is_abandoned, is_left};
-
-/// A call in the ledger. It began; it has an end only once it is finished.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LedgerEntry {
-    /// The attempt that runs it, in one process.
-    pub(crate) owner: Arc<str>,
-    /// How many times it was begun or taken over.
-    pub(crate) epoch: u64,
-    /// When the owner's lease ends.
-    pub(crate) until: Timestamp,
-    /// How many times workers had taken the run when the call began. `None` if no worker had it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) worker: Option<u64>,
-    /// No other process continues its run once this one is gone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) ends_with_process: bool,
-    /// The tool may reconcile or repeat the call, so only the gate closes it while its run can continue.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) recoverable: bool,
-    /// The call as it began, while it is open, so that another process can continue it. `None` if it was not approved
-    /// and its tool can neither reconcile nor repeat it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) waited: Option<Box<PendingCall>>,
-    /// The id of the run that its graph works in, while it is open. `None` for any other tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) graph: Option<Arc<str>>,
-    /// Its record, which is in the chain too. Until the call is finished, the record to write if its end is lost.
-    pub(crate) record: Box<ToolInvocationRecord>,
-}
-
-impl LedgerEntry {
-    /// Creates the entry of a call whose record is final.
-    const fn closed(owner: Arc<str>, epoch: u64, until: Timestamp, record: Box<ToolInvocationRecord>) -> Self {
-        let (worker, waited, graph) = (None, None, None);
-        Self { owner, epoch, until, worker, ends_with_process: false, recoverable: false, waited, graph, record }
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.record.ended_at.is_some()
-    }
-
-    /// Whether no other process continues its run once this one is gone.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) const fn ends_with_process(&self) -> bool {
-        self.ends_with_process
-    }
-
-    /// Returns the record to write if the call's end is lost. `None` once it is finished.
-    pub(crate) fn unseen(&self) -> Option<&ToolInvocationRecord> {
-        (!self.is_finished()).then_some(&*self.record)
-    }
-
-    /// Whether the process that began it can no longer write: its lease has ended, or another worker has taken the run.
-    fn is_deserted(&self, now: Timestamp, worker: Option<u64>) -> bool {
-        now >= self.until || self.worker.zip(worker).is_some_and(|(before, now)| before < now)
-    }
-
-    pub(super) fn due(&self) -> Option<Timestamp> {
-        (!self.is_finished()).then_some(self.until)
-    }
-}
 
 /// The intent to run a call, written before its effect begins.
 #[derive(Debug, Clone)]
@@ -172,7 +109,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished(entry.record.clone())),
         // The same attempt retries: the answer to its first request was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
-        Some(entry) if !entry.is_deserted(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
+        Some(entry) if !entry.is_abandoned(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
         Some(entry) => (entry.epoch + 1, intent.repeatable),
     };
     let is_first = earlier.is_none();

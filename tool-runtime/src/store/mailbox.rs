@@ -40,7 +40,7 @@ pub(crate) mod served {
     use jiff::Timestamp;
 
     use super::SERVED;
-    use crate::store::runs::Holder;
+    use crate::store::Holder;
     use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 
     /// Stores a run with its document, or a new document of the same run. Its posted messages stay.

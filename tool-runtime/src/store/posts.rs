@@ -2,34 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use crate::call::Question;
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, Post, StoreError, Transaction};
 
 /// The maximum number of messages that wait in the post of a run.
 const MOST: u32 = 256;
-
-/// A message to a run: input, decisions, or answers of the client.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Post {
-    /// Its contents, as text that the store does not interpret.
-    pub(crate) body: Arc<str>,
-    /// When it was posted.
-    pub(crate) at: Timestamp,
-    /// The questions that it answers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) answers: Vec<Question>,
-}
-
-// The body holds people's messages, so `Debug` leaves it out.
-impl std::fmt::Debug for Post {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Post").field("at", &self.at).finish_non_exhaustive()
-    }
-}
 
 /// The result of posting.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::store::anchors::{Anchor, only};
+use crate::store::anchors::only;
+use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument};
 

@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 ///
 /// # Errors
 /// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
-pub(crate) async fn close_deserted(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
+pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
     let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
     let (mut pages, mut closed) = (pages(store, query), 0);
     while let Some(page) = pages.next().await? {
@@ -74,7 +74,7 @@ impl dyn Store + '_ {
     /// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.now().await?;
-        close_deserted(self, |_| true).await?;
+        close_abandoned(self, |_| true).await?;
         // Documents of these kinds are due from the moment at which they lose their meaning.
         let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         let mut removed = 0;

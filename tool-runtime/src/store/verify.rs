@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::store::anchors::Anchor;
 use crate::store::chain::{Broken, Chain, ChainError, is_as_written};
+use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::anchored::anchors;
 use crate::store::{RecordFilter, SealedRecord, Store, StoreError};

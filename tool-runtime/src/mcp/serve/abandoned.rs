@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::mcp::serve::{McpServer, Served};
-use crate::store::{LedgerEntry, close_deserted};
+use crate::store::{LedgerEntry, close_abandoned};
 
 /// The interval at which the server searches for such calls.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ async fn look_after(server: Weak<Served>) {
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
-        match close_deserted(&**served.runner.store(), LedgerEntry::ends_with_process).await {
+        match close_abandoned(&**served.runner.store(), LedgerEntry::ends_with_process).await {
             Ok(0) => {}
             Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
             Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),

@@ -10,7 +10,7 @@ use crate::contain::discard;
 use crate::runner::gate::graph::{self, SEPARATOR};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::{Run, RunOptions};
-use crate::store::ledger::LedgerEntry;
+use crate::store::LedgerEntry;
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{self, graph_of, is_graph};

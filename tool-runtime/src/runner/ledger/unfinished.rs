@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans::Orphans;
-use crate::store::ledger::LedgerEntry;
+use crate::store::LedgerEntry;
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
 

@@ -12,9 +12,9 @@ use crate::policy::ArgumentRule;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
-use crate::store::grants::{self, Covered};
+use crate::store::grants;
 use crate::store::{
-    DecisionKind, DecisionRecord, GrantCaller, GrantScope, Key, PendingCall, StoredGrant, Transaction, ledger,
+    Covered, DecisionKind, DecisionRecord, GrantCaller, GrantScope, Key, PendingCall, StoredGrant, Transaction, ledger,
 };
 use crate::tool::ToolEffect;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{Decider, Verdict};
+use crate::store::Covered;
 use crate::store::conformance::ledger::{LONG, intent};
 use crate::store::conformance::{ask, at, read, several, update};
-use crate::store::grants::Covered;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{Document, GrantCaller, GrantScope, Key, Store, StoredGrant, Transaction};
 use crate::tool::{Hash, ToolName};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Question;
+use crate::store::Holder;
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
 use crate::store::posts::Posted;
-use crate::store::runs::{Due, Holder, Next, Progress};
+use crate::store::runs::{Due, Next, Progress};
 use crate::store::{
     Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredRun, Transaction, posts, runs,
 };

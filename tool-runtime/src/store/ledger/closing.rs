@@ -10,7 +10,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 /// For a worker, the earlier owners are all processes that had the run before it.
 pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&RunLease>) -> bool {
     let (now, worker) = (transaction.now(), held.map(|lease| lease.epoch));
-    matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_deserted(now, worker))
+    matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_abandoned(now, worker))
 }
 
 /// Closes an abandoned call as `outcome_unknown`. Returns whether it did.
@@ -22,7 +22,7 @@ pub(crate) fn close_unseen(
     held: Option<&RunLease>,
 ) -> Result<bool, StoreError> {
     let now = transaction.now();
-    close_if(transaction, key, held, |entry| entry.is_deserted(now, held.map(|lease| lease.epoch)))
+    close_if(transaction, key, held, |entry| entry.is_abandoned(now, held.map(|lease| lease.epoch)))
 }
 
 /// Closes a call inside a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
@@ -61,7 +61,7 @@ fn close_if(
 pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
-    if entry.is_finished() || !entry.is_deserted(now, None) {
+    if entry.is_finished() || !entry.is_abandoned(now, None) {
         return Ok(false);
     }
     let run = match transaction.get(&Key::run(key.scope().clone())) {

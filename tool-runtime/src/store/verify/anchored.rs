@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::anchors::{Anchor, only};
+use crate::store::anchors::only;
+use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::stored_anchors::StoredAnchors;
 use crate::store::verify::Verifier;

@@ -1,0 +1,73 @@
+//! [`Anchor`]: the heads of the chains of runs at one time.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, canonical};
+use crate::store::error::StoreError;
+use crate::tool::Hash;
+
+/// The end of a run's chain when an anchor was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnchoredHead {
+    /// The run.
+    pub(crate) run_id: Arc<str>,
+    /// The place of its last record.
+    pub(crate) sequence: u64,
+    /// The hash of its last record.
+    pub(crate) hash: Hash,
+}
+
+/// The heads of the chains of runs, in the chain of all anchors.
+///
+/// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
+/// compares the export with the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Anchor {
+    /// Its place among the anchors, counted from 0.
+    pub number: u64,
+    /// When it was made, by the clock of the store.
+    pub at: Timestamp,
+    /// The position of the last record that was read for it.
+    pub position: u64,
+    pub(crate) heads: Vec<AnchoredHead>,
+    /// The hash of the anchor before it; zeros for the first.
+    pub previous: Hash,
+    /// SHA-256 over the canonical JSON of all other members.
+    pub hash: Hash,
+}
+
+impl Anchor {
+    pub(in crate::store) fn after(
+        last: Option<&Self>,
+        at: Timestamp,
+        position: u64,
+        heads: Vec<AnchoredHead>,
+    ) -> Result<Self, StoreError> {
+        let (number, previous) = last.map_or((0, Hash([0; 32])), |last| (last.number.saturating_add(1), last.hash));
+        let mut anchor = Self { number, at, position, heads, previous, hash: Hash([0; 32]) };
+        anchor.hash = anchor.computed().map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        Ok(anchor)
+    }
+
+    /// Returns the heads of the runs that got records since the previous anchor: the run, the place of its last record,
+    /// and the hash of that record.
+    pub fn heads(&self) -> impl Iterator<Item = (&Arc<str>, u64, Hash)> {
+        self.heads.iter().map(|head| (&head.run_id, head.sequence, head.hash))
+    }
+
+    /// Whether the hash matches all other members.
+    pub(in crate::store) fn is_whole(&self) -> bool {
+        self.computed().is_ok_and(|hash| hash == self.hash)
+    }
+
+    fn computed(&self) -> Result<Hash, serde_json::Error> {
+        let blank = Self { hash: Hash([0; 32]), ..self.clone() };
+        Ok(json::digest(canonical::to_text(&serde_json::to_value(blank)?)))
+    }
+}

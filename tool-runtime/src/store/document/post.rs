@@ -1,0 +1,28 @@
+//! [`Post`]: a message to a run.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::Question;
+
+/// A message to a run: input, decisions, or answers of the client.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Post {
+    /// Its contents, as text that the store does not interpret.
+    pub(crate) body: Arc<str>,
+    /// When it was posted.
+    pub(crate) at: Timestamp,
+    /// The questions that it answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answers: Vec<Question>,
+}
+
+// The body holds people's messages, so `Debug` leaves it out.
+impl std::fmt::Debug for Post {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Post").field("at", &self.at).finish_non_exhaustive()
+    }
+}
