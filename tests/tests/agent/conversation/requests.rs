@@ -321,7 +321,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     let script = [
         ScriptedTurn::call("a", "rig__fail", "{}"),
         ScriptedTurn::text("It failed."),
-        ScriptedTurn::fails(ModelError::refused(401, "scripted")),
+        ScriptedTurn::fails(ModelError::refused(401, "as the script says")),
     ];
     let rig = rig(script);
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();
