@@ -337,7 +337,7 @@ async fn an_unreadable_anchor_does_not_hide_an_attack() {
     for (key, with, finding) in [
         (Key::anchor(20), edited as fn(_) -> _, "anchor 20: it was changed after it was made"),
         (Key::anchor(20), gone, "anchor 20: it was removed, and a later one is there"),
-        (Key::anchor(39), gone, "anchor 39: it was removed, and the end of the anchors tells of it"),
+        (Key::anchor(39), gone, "anchor 39: it was removed, but the stored end of the anchors names it"),
         (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this one: it was changed"),
     ] {
         let (store, _) = long(40).await;
