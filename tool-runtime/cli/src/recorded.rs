@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tool_runtime::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use tool_runtime::wire::history::{CallMessage, Message, Part};
-use tool_runtime::wire::{DecodeOptions, Decoded, DecodedCall, Format};
+use tool_runtime::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireError};
 
 use crate::exit::{Exit, Failure};
 use crate::http_record::HttpRecord;
@@ -77,7 +77,7 @@ fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
     if recorded.status.is_some_and(|status| status >= 400) {
         return false;
     }
-    match decoded.error.as_ref().map(|error| error.code()) {
+    match decoded.error.as_ref().map(WireError::code) {
         // Valid JSON that breaks the rules of this format is a response in another format.
         Some("protocol_violation") => serde_json::from_slice::<serde::de::IgnoredAny>(&recorded.body).is_ok(),
         Some("malformed_frame" | "truncated_stream") => decoded.response_id.is_none(),

@@ -70,6 +70,13 @@ impl ModelError {
         Self::new(ModelErrorKind::Timeout, detail)
     }
 
+    /// Creates the error of a provider that redirected the request. A client must not follow redirects: they would send
+    /// the conversation to another host.
+    #[must_use]
+    pub fn redirected(detail: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Redirect, detail)
+    }
+
     /// Creates the error of a provider that answered with an HTTP status other than success.
     #[must_use]
     pub fn refused(status: u16, detail: impl Into<String>) -> Self {

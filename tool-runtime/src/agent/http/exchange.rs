@@ -161,7 +161,7 @@ async fn read(
 async fn refused(response: Response, deadline: Instant) -> ModelError {
     let status = response.status();
     if status.is_redirection() {
-        return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
+        return ModelError::redirected(format!("status {}", status.as_u16()));
     }
     let deadline = deadline.min(after(ERROR_TIMEOUT));
     let mut text = Vec::new();

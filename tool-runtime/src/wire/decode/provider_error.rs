@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::wire::{ErrorCode, WireError};
+use crate::wire::WireError;
+use crate::wire::decode::ErrorCode;
 
 /// The member of an error object that holds the code.
 #[derive(Clone, Copy, PartialEq, Eq)]

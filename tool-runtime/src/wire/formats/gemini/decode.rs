@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::wire::decode::ErrorCode;
 use crate::wire::decode::fields::{fill, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
@@ -9,7 +10,7 @@ use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
 use crate::wire::formats::gemini::part::Parts;
 use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, Tokens};
 use crate::wire::history::Citation;
-use crate::wire::{ErrorCode, Finish, Format, WireError, WireErrorKind};
+use crate::wire::{Finish, Format, WireError, WireErrorKind};
 
 /// The most sources of one response.
 const MAX_SOURCES: usize = 1024;
