@@ -48,6 +48,7 @@ mod abandoned;
 mod answer;
 mod auth;
 mod authenticator;
+mod body;
 mod builder;
 mod calls;
 mod changes;
@@ -67,6 +68,7 @@ mod seats;
 mod session;
 mod sessions;
 mod shutdown;
+mod stream;
 mod strict;
 mod tasks;
 
@@ -84,19 +86,11 @@ pub use listener::HttpListener;
 pub use options::HttpOptions;
 
 use rmcp::model::ServerConfig;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::listing::Listing;
-use crate::mcp::serve::raw::Lines;
 use crate::mcp::serve::shutdown::Calls;
-use crate::mcp::serve::strict::Strict;
 use crate::mcp::serve::tasks::Tasks;
 use crate::runner::ToolRunner;
-
-/// The longest message that is read, in bytes.
-const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A server of a runner's tools. Cheap to clone; all clones are the same server.
 ///
@@ -135,41 +129,10 @@ impl McpServer {
         McpServerBuilder::new(runner, Box::new(authenticator))
     }
 
-    /// Serves one client over standard input and output, until it closes its end or the server is
-    /// [closed](Self::close). Nothing else may write to standard output meanwhile.
-    ///
-    /// # Errors
-    /// The client did not begin with the handshake of the protocol.
-    pub async fn stdio(&self) -> Result<(), McpServerError> {
-        let (read, write) = rmcp::transport::stdio_pipes();
-        self.stream(read, write).await
-    }
-
-    /// Serves one client over a stream of lines, such as a pipe or a socket.
-    ///
-    /// # Errors
-    /// The client did not begin with the handshake of the protocol.
-    pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), McpServerError>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        self.look_after();
-        let transport =
-            AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
-        let transport = Strict::new(transport);
-        let closed = self.0.calls.closed().child_token();
-        let served =
-            Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;
-        match served {
-            Ok(running) => {
-                // A join error is a panic of the loop; the client sees the connection end.
-                let _ = running.waiting().await;
-                Ok(())
-            }
-            Err(_) if closed.is_cancelled() => Ok(()),
-            Err(error) => Err(McpServerError::handshake(&error)),
-        }
+    /// Closes the server. New connections and calls are refused. Running calls may continue until `grace` is over; they
+    /// are then cancelled, and write their records. Connections end last. Returns when all of this is done.
+    pub async fn close(&self, grace: Duration) {
+        self.0.calls.close(grace).await;
     }
 }
 

@@ -10,12 +10,10 @@ use crate::store::{LedgerEntry, close_abandoned};
 /// The interval at which the server searches for such calls.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-impl McpServer {
-    /// Starts the task that closes such calls, if it is not running. It ends with the server.
-    pub(super) fn look_after(&self) {
-        if !self.0.looks_after.swap(true, Ordering::Relaxed) {
-            tokio::spawn(look_after(Arc::downgrade(&self.0)));
-        }
+/// Starts the task that closes such calls, if it is not running. It ends with the server.
+pub(super) fn close_them(server: &McpServer) {
+    if !server.0.looks_after.swap(true, Ordering::Relaxed) {
+        tokio::spawn(look_after(Arc::downgrade(&server.0)));
     }
 }
 

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceCon
 use serde_json::{Map, Value, json};
 
 use crate::call::{Outcome, SafeError, ToolExecResult};
-use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::error::broken;
 use crate::mcp::serve::listing::{Offered, Shape};
 use crate::media::{Media, Source, files};
 

@@ -17,10 +17,9 @@ use serde_json::json;
 
 use crate::capability::Secret;
 use crate::contain::awaited;
-use crate::mcp::serve::http::{Body, refused};
-use crate::mcp::serve::{McpServer, McpServerError};
+use crate::mcp::serve::body::{Body, refused};
+use crate::mcp::serve::error::McpServerError;
 use crate::runner::RunOptions;
-use crate::runner::ServedRuns;
 
 /// The path prefix of the metadata of a protected resource, before the path of the resource itself.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -190,7 +189,7 @@ impl Authorization {
     /// the answer that refuses the request.
     pub(super) async fn check(
         &self,
-        server: &McpServer,
+        now: Timestamp,
         headers: &mut HeaderMap,
     ) -> Result<(Verified, Duration), Box<Response<Body>>> {
         let token = token(headers);
@@ -200,7 +199,6 @@ impl Authorization {
             tracing::error!("the application's `VerifyToken` panicked, so an MCP client is refused");
             Box::new(refused(StatusCode::INTERNAL_SERVER_ERROR, "The server failed."))
         })?;
-        let now = ServedRuns(&server.0.runner).now();
         let is_valid = |verified: &Verified| now < verified.expires && verified.audience.contains(&self.resource);
         let Some(verified) = verified.filter(is_valid) else {
             return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))));

@@ -9,7 +9,7 @@ use rmcp::model::ErrorData;
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::time::sleep;
 
-use crate::mcp::serve::handler::full;
+use crate::mcp::serve::error::full;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::RunOptions;
 use crate::tool::ToolName;

@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use rmcp::model::Extensions;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::serve::http::Body;
+use crate::mcp::serve::body::Body;
 
 /// The delivery of one request's answer. Cheap to clone; the transport and the request's handler share it.
 #[derive(Clone, Default)]

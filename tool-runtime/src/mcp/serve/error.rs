@@ -4,7 +4,11 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::ServerInitializeError;
+use serde_json::json;
+
+use crate::mcp::serve::shutdown::Full;
 
 /// Why a server was not built, or cannot serve.
 #[derive(Debug)]
@@ -127,4 +131,20 @@ impl std::error::Error for McpServerError {
             _ => None,
         }
     }
+}
+
+/// The code that JSON-RPC reserves for errors of servers.
+pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
+
+pub(super) fn full(why: Full) -> ErrorData {
+    let (code, message) = match why {
+        Full::Busy => ("busy", "The server is at its limit of running calls. Try again later."),
+        Full::Closing => ("closing", "The server is closing. Try again later."),
+    };
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
+}
+
+/// Returns the error for a defect of the server, whose details are only for operators.
+pub(super) fn broken() -> ErrorData {
+    ErrorData::internal_error("The server failed.", None)
 }

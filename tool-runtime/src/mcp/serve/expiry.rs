@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use tokio::time::{Sleep, sleep};
 
-use crate::mcp::serve::http::Body;
+use crate::mcp::serve::body::Body;
 
 /// A body that ends when a token has expired. The rest of it is dropped, as if the client had closed the stream.
 pub(super) struct Lasting {

@@ -13,20 +13,16 @@ use rmcp::model::{
     ServerConfig, SetLevelRequestParams, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::authenticator::Peer;
 use crate::mcp::serve::changes;
+use crate::mcp::serve::error::broken;
 use crate::mcp::serve::params;
 use crate::mcp::serve::session::Session;
-use crate::mcp::serve::shutdown::Full;
-use crate::runner::ServedRun;
-use crate::runner::{Run, RunOptions};
-
-/// The code that JSON-RPC reserves for errors of servers.
-pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
+use crate::runner::{Run, RunOptions, ServedRun};
 
 /// The method of a call.
 const CALL: &str = "tools/call";
@@ -228,17 +224,4 @@ pub(super) fn objects_only(context: &RequestContext<RoleServer>) -> bool {
 /// Returns the error for every party that is not admitted. It does not depend on the reason.
 fn not_admitted() -> ErrorData {
     ErrorData::invalid_request("This client may not use the tools of this server.", None)
-}
-
-pub(super) fn full(why: Full) -> ErrorData {
-    let (code, message) = match why {
-        Full::Busy => ("busy", "The server is at its limit of running calls. Try again later."),
-        Full::Closing => ("closing", "The server is closing. Try again later."),
-    };
-    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
-}
-
-/// Returns the error for a defect of the server, whose details are only for operators.
-pub(super) fn broken() -> ErrorData {
-    ErrorData::internal_error("The server failed.", None)
 }

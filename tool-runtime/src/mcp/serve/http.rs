@@ -12,9 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use rmcp::model::{ErrorData, Extensions, RequestId};
+use rmcp::model::{Extensions, RequestId};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -23,23 +22,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
+use crate::mcp::serve::abandoned;
 use crate::mcp::serve::auth::Authorization;
 use crate::mcp::serve::authenticator::Peer;
+use crate::mcp::serve::body::{Body, refused, unanswered};
 use crate::mcp::serve::delivery::{Delivery, Sending};
 use crate::mcp::serve::expiry::Lasting;
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
 use crate::mcp::serve::seats::{Place, with};
-use crate::mcp::serve::sessions::{Begins, Parties, is_ambiguous, is_without_sessions};
+use crate::mcp::serve::sessions::{Begins, Parties, Runs, is_ambiguous, is_without_sessions};
 use crate::mcp::serve::{params, raw, strict};
-use crate::runner::RunOptions;
+use crate::runner::{RunOptions, ServedRuns};
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
 const FULL: &str = "The server is at its limit of sessions.";
-
-pub(super) type Body = BoxBody<Bytes, Infallible>;
 
 /// The streamable HTTP transport as a `tower` service, for a router of the application, whose layers authenticate.
 /// Cheap to clone. [`McpServer::bind`] serves without a router.
@@ -114,7 +113,7 @@ impl HttpService {
         B: http_body::Body + Send + 'static,
         B::Error: fmt::Display,
     {
-        self.server.look_after();
+        abandoned::close_them(&self.server);
         if is_ambiguous(request.uri(), request.headers()) {
             return refused(
                 StatusCode::BAD_REQUEST,
@@ -123,10 +122,11 @@ impl HttpService {
         }
         let Some(authorization) = &self.authorization else { return self.authorized(request).await };
         let (mut parts, body) = request.into_parts();
-        let (verified, lasts) = match authorization.check(&self.server, &mut parts.headers).await {
-            Ok(checked) => checked,
-            Err(response) => return *response,
-        };
+        let (verified, lasts) =
+            match authorization.check(ServedRuns(&self.server.0.runner).now(), &mut parts.headers).await {
+                Ok(checked) => checked,
+                Err(response) => return *response,
+            };
         parts.extensions.insert(verified);
         let until = Instant::now() + lasts;
         match timeout(lasts, self.authorized(Request::from_parts(parts, body))).await {
@@ -226,12 +226,12 @@ impl HttpService {
             }
         };
         let place = place.map(Place::answered);
-        let runs = match session.map(|session| self.begin(session, &body)) {
+        let runs = match session.map(|session| Runs::begin(&self.running, session, &body)) {
             Some(Err(id)) => return unanswered(&id, &strict::repeated()),
             Some(Ok(runs)) => runs,
             None => None,
         };
-        if let Err(response) = params::check(&self.server, &parts.headers, &body) {
+        if let Err(response) = params::check(&self.server.0.listing, &parts.headers, &body) {
             return *response;
         }
         parts.headers.remove(CONTENT_LENGTH);
@@ -268,22 +268,6 @@ impl HttpService {
     fn parties(&self) -> MutexGuard<'_, Parties> {
         self.parties.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Refuses the request with this id, which is JSON text.
-pub(super) fn unanswered(id: &str, error: &ErrorData) -> Response<Body> {
-    let error = serde_json::to_string(error).unwrap_or_default();
-    let said = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
-    let mut response = Response::new(Full::new(said).boxed());
-    *response.status_mut() = StatusCode::BAD_REQUEST;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-pub(super) fn refused(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
-    *response.status_mut() = status;
-    response
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService

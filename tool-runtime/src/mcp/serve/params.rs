@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::serve::McpServer;
-use crate::mcp::serve::http::{Body, unanswered};
+use crate::mcp::serve::body::{Body, unanswered};
+use crate::mcp::serve::listing::Listing;
 
 /// The schema keyword of an argument that is repeated in a header.
 const KEYWORD: &str = "x-mcp-header";
@@ -48,7 +48,7 @@ pub(super) fn without(schema: &mut Value) {
 }
 
 /// Compares the headers of a request with the arguments of its call.
-pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
+pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -67,7 +67,7 @@ pub(super) fn check(server: &McpServer, headers: &HeaderMap, body: &[u8]) -> Res
     if method != "tools/call" {
         return Ok(());
     }
-    let Some(offered) = server.0.listing.get(&params.name) else { return Ok(()) };
+    let Some(offered) = listing.get(&params.name) else { return Ok(()) };
     let is_said = |(path, header): &&(Vec<String>, String)| {
         header_value(headers, &format!("mcp-param-{header}"))
             != Ok(params.arguments.and_then(|arguments| written(arguments, path)))

@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::mcp::scan::IdScan;
-use crate::mcp::serve::MAX_MESSAGE_BYTES;
+
+/// The longest message that is read, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The key of the string. It is random: a client that knew it could hide arguments from parsers in front of this
 /// server.

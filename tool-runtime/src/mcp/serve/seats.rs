@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::serve::http::Body;
+use crate::mcp::serve::body::Body;
 
 /// The connections of a listener.
 pub(super) struct Seats {

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::mcp::serve::http::HttpService;
 use crate::runner::RunOptions;
 
 /// The header with the revision of the protocol.
@@ -46,18 +45,16 @@ pub(super) struct Runs {
     key: (String, RequestId),
 }
 
-impl Drop for Runs {
-    fn drop(&mut self) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-    }
-}
-
-impl HttpService {
+impl Runs {
     /// Registers a request of a session, until its answer has been sent. `None` for any other message.
     ///
     /// # Errors
     /// A request with the same id is still unanswered.
-    pub(super) fn begin(&self, session: String, body: &[u8]) -> Result<Option<Runs>, String> {
+    pub(super) fn begin(
+        running: &Arc<Mutex<HashSet<(String, RequestId)>>>,
+        session: String,
+        body: &[u8],
+    ) -> Result<Option<Self>, String> {
         #[derive(Deserialize)]
         struct Message<'a> {
             #[serde(borrow)]
@@ -69,8 +66,14 @@ impl HttpService {
         // Parsed, because one id can be written in several ways.
         let Ok(read) = serde_json::from_str(id.get()) else { return Ok(None) };
         let key = (session, read);
-        let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
-        if is_new { Ok(Some(Runs { running: Arc::clone(&self.running), key })) } else { Err(id.get().to_owned()) }
+        let is_new = running.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        if is_new { Ok(Some(Self { running: Arc::clone(running), key })) } else { Err(id.get().to_owned()) }
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::serve::McpServer;
 use crate::runner::RunOptions;
 
 /// How long cancelled calls may take to write their records.
@@ -131,26 +130,22 @@ impl Calls {
         &self.closed
     }
 
+    /// Refuses new calls, waits until running ones end or `grace` is over, and cancels the rest.
+    pub(super) async fn close(&self, grace: Duration) {
+        self.closing.cancel();
+        if tokio::time::timeout(grace, self.idle()).await.is_err() {
+            self.stopped.cancel();
+            if tokio::time::timeout(RECORDS, self.idle()).await.is_err() {
+                tracing::error!("calls of MCP clients did not end when they were cancelled");
+            }
+        }
+        self.closed.cancel();
+    }
+
     /// Waits until no call is running, and no subscription or held request is open.
     async fn idle(&self) {
         // All permits together are available only once each call has returned its own.
         let _ = self.room.acquire_many(self.max).await;
         let _ = self.listeners.acquire_many(self.max).await;
-    }
-}
-
-impl McpServer {
-    /// Closes the server. New connections and calls are refused. Running calls may continue until `grace` is over; they
-    /// are then cancelled, and write their records. Connections end last. Returns when all of this is done.
-    pub async fn close(&self, grace: Duration) {
-        let calls = &self.0.calls;
-        calls.closing.cancel();
-        if tokio::time::timeout(grace, calls.idle()).await.is_err() {
-            calls.stopped.cancel();
-            if tokio::time::timeout(RECORDS, calls.idle()).await.is_err() {
-                tracing::error!("calls of MCP clients did not end when they were cancelled");
-            }
-        }
-        calls.closed.cancel();
     }
 }

@@ -9,9 +9,8 @@ use rmcp::model::{ClientNotification, ClientRequest, ErrorData, GetExtensions as
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
-use crate::mcp::serve::MAX_MESSAGE_BYTES;
 use crate::mcp::serve::delivery::{Delivery, Sending};
-use crate::mcp::serve::raw;
+use crate::mcp::serve::raw::{self, MAX_MESSAGE_BYTES};
 
 /// How many ids of cancelled requests are remembered.
 const CANCELLED: usize = 1_024;

@@ -1,16 +1,18 @@
 //! Clients' answers to the questions of a running tool, and to the question whether a call may run.
 
+use std::sync::Arc;
+
 use rmcp::model::{ErrorData, InputResponses};
 
 use crate::agent::{Input, QueueError, RunQueue};
-use crate::call::Question;
+use crate::call::{CallId, Question};
 use crate::mcp::serve::McpServer;
-use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::error::broken;
+use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
-use crate::mcp::serve::tasks::status::{failed, unknown};
-use crate::mcp::serve::tasks::{Tasks, question};
-use crate::runner::ServedRun;
-use crate::runner::{ApprovalDecision, RunOptions};
+use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, failed, unknown};
+use crate::mcp::serve::tasks::{Tasks, question, task_runner};
+use crate::runner::{ApprovalDecision, RestoreError, RunOptions, ServedRun, ServedRuns};
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -25,7 +27,8 @@ impl Tasks {
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
         let (run_tasks, call) = self.find(server, party, id).await?;
-        let look = run_tasks.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let look =
+            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let own = self.own_question(&run_tasks, &look);
         for (key, answer) in answers {
             if own.as_ref() == Some(&key)
@@ -84,5 +87,44 @@ impl Tasks {
         let may =
             self.limits.asks && look.saved.asks && ServedRun(&run_tasks.run).own_decider(pending.decided()).is_some();
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
+    }
+
+    /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
+    pub(super) async fn find(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+    ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
+        let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+        let (run_id, call) = id.rsplit_once('.').filter(|_| is_id).ok_or_else(unknown)?;
+        let call = CallId::new(call);
+        let known = self.by_run().get(run_id).cloned();
+        if let Some(run_tasks) = known {
+            return if run_tasks.party.is_party_of(&party) { Ok((run_tasks, call)) } else { Err(unknown()) };
+        }
+        let runner = &server.0.runner;
+        let document =
+            ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
+        let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
+            RestoreError::Store(error) => failed(&error),
+            _ => unknown(),
+        })?;
+        let run_tasks = Arc::new(RunTasks::new(run, party));
+        saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add(id, task, Arc::default(), None));
+        run_tasks.restored(document);
+        let mut by_run = self.by_run();
+        if let Some(faster) = by_run.get(run_id) {
+            return if faster.party.is_party_of(&run_tasks.party) {
+                Ok((Arc::clone(faster), call))
+            } else {
+                Err(unknown())
+            };
+        }
+        by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
+        drop(by_run);
+        task_runner::start(server, &run_tasks);
+        Ok((run_tasks, call))
     }
 }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use rmcp::model::ErrorData;
 
 use crate::call::CallId;
-use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::{SavedRunTasks, SavedTask};
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::tasks::status::{task_id, too_many};
@@ -90,7 +90,7 @@ impl Entering {
             State::Waits(run_tasks, call) => (Arc::clone(run_tasks), call.clone()),
         };
         // The run may be stored already, without this call.
-        if let Err(error) = run_tasks.save(&server.0).await {
+        if let Err(error) = run_tasks.save(&server.0.runner).await {
             tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call is not stored yet");
         }
         Ok(Entered::Waits(Ticket { run_tasks, call }))

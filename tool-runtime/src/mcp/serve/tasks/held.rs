@@ -94,7 +94,7 @@ impl Ticket {
     }
 
     pub(super) async fn look(&self, server: &McpServer) -> Result<Option<Look>, ErrorData> {
-        self.run_tasks.look(&server.0, &self.call).await.map_err(|error| failed(&error))
+        self.run_tasks.look(&server.0.runner, &self.call).await.map_err(|error| failed(&error))
     }
 }
 
@@ -243,7 +243,7 @@ impl Tasks {
                 () = guest.gone(), if !has_left => {
                     // Without `asked_as` no later request can find this call, so it is cancelled.
                     if look.saved.asked_as.is_none() {
-                        run_tasks.cancel(&server.0, call).await.map_err(|error| failed(&error))?;
+                        run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
                         // Keep waiting: the end of the call is stored for the same request. An answer now would report
                         // a running call as not run.

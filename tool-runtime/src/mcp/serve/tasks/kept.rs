@@ -7,11 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
-use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
-use crate::runner::RunSnapshot;
-use crate::runner::ServedRun;
-use crate::runner::ServedRuns;
+use crate::runner::{RunSnapshot, ServedRun, ServedRuns, ToolRunner};
 use crate::store::StoreError;
 
 /// The stored form of a task, from which another process continues it.
@@ -40,13 +37,13 @@ pub(super) struct SavedRunTasks {
 
 impl RunTasks {
     /// Stores the tasks, so that decisions can be posted to their run and other processes find them.
-    pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
+    pub(super) async fn save(&self, runner: &ToolRunner) -> Result<(), StoreError> {
         let mut tasks = self.saved();
         loop {
             let run = self.run.snapshot().await?;
             let document = serde_json::to_string(&SavedRunTasks { run, tasks: tasks.clone() });
             let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
-            ServedRuns(&served.runner).keep(&self.run, Arc::clone(&document)).await?;
+            ServedRuns(runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);
             // Another call of the run may have become a task meanwhile, and may have been stored first.
             let now = self.saved();
@@ -67,10 +64,10 @@ impl RunTasks {
     }
 
     /// Removes the tasks from the store.
-    pub(super) async fn forget(&self, served: &Served) {
+    pub(super) async fn forget(&self, runner: &ToolRunner) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(document) = kept
-            && let Err(error) = ServedRuns(&served.runner).forget(ServedRun(&self.run).stored_id(), document).await
+            && let Err(error) = ServedRuns(runner).forget(ServedRun(&self.run).stored_id(), document).await
         {
             tracing::warn!(run = self.run.id(), error = error.code(), "finished tasks could not be removed");
         }

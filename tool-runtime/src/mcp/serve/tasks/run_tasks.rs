@@ -10,11 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
-use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
-use crate::runner::ServedRuns;
-use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions};
+use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner};
 use crate::store::{PendingCall, StoreError};
 
 /// How long a task can be queried after its call has ended.
@@ -153,8 +151,8 @@ impl RunTasks {
     }
 
     /// Reads the state of a task. `None` if there is none, or it is over.
-    pub(super) async fn look(&self, served: &Served, id: &CallId) -> Result<Option<Look>, StoreError> {
-        let now = ServedRuns(&served.runner).now();
+    pub(super) async fn look(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
+        let now = ServedRuns(runner).now();
         let look = |state| self.shown(id, state);
         let known = match self.calls().get(id) {
             None => return Ok(None),
@@ -196,7 +194,7 @@ impl RunTasks {
     /// Carries out a decision, up to the end of the call.
     pub(super) async fn decide(
         &self,
-        served: &Served,
+        (runner, stopped): (&ToolRunner, &CancellationToken),
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
@@ -223,12 +221,12 @@ impl RunTasks {
         let mut resumed = Box::pin(resumed);
         let result = tokio::select! {
             result = &mut resumed => result,
-            () = served.calls.stopped().cancelled() => {
+            () = stopped.cancelled() => {
                 cancellation.cancel();
                 resumed.await
             }
         };
-        let (result, now) = (result?, ServedRuns(&served.runner).now());
+        let (result, now) = (result?, ServedRuns(runner).now());
         // The decision was refused, or a graph is suspended with its next call: the next question has a new key.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             if let Some(entry) = self.calls().get_mut(id) {
@@ -242,14 +240,14 @@ impl RunTasks {
     }
 
     /// Ends a suspended call, or cancels one that runs here.
-    pub(super) async fn cancel(&self, served: &Served, id: &CallId) -> Result<(), StoreError> {
+    pub(super) async fn cancel(&self, runner: &ToolRunner, id: &CallId) -> Result<(), StoreError> {
         let running = self.calls().get(id).and_then(|entry| entry.running.clone());
         if let Some((running, _)) = running {
             running.cancel();
             return Ok(());
         }
         match self.run.abandon(id.as_str()).await {
-            Ok(result) => self.ended(id, &result, ServedRuns(&served.runner).now()),
+            Ok(result) => self.ended(id, &result, ServedRuns(runner).now()),
             Err(ResumeError::Store(error)) => return Err(error),
             // It has ended, or runs in another process.
             Err(_) => {}
@@ -259,12 +257,12 @@ impl RunTasks {
 
     /// Expires calls that were suspended too long, and removes old results and results that their client has received.
     /// Returns whether no call is left.
-    pub(super) async fn tidy(&self, served: &Served) -> bool {
-        let now = ServedRuns(&served.runner).now();
+    pub(super) async fn tidy(&self, runner: &ToolRunner) -> bool {
+        let now = ServedRuns(runner).now();
         let late = |entry: &Entry| entry.ended.is_none() && entry.running.is_none() && now >= entry.saved.expires;
         let late: Vec<_> = self.calls().iter().filter(|(_, entry)| late(entry)).map(|(id, _)| id.clone()).collect();
         for id in late {
-            if let Err(error) = self.look(served, &id).await {
+            if let Err(error) = self.look(runner, &id).await {
                 tracing::warn!(run = self.run.id(), error = error.code(), "a waiting call could not be checked");
             }
         }
@@ -282,7 +280,7 @@ impl RunTasks {
             calls.is_empty()
         };
         for (asked_as, document) in over {
-            if let Err(error) = ServedRuns(&served.runner).forget(&asked_as, document).await {
+            if let Err(error) = ServedRuns(runner).forget(&asked_as, document).await {
                 tracing::warn!(run = self.run.id(), error = error.code(), "a finished call could not be removed");
             }
         }

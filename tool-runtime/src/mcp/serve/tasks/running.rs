@@ -13,7 +13,7 @@ use crate::call::{CallId, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::client::{Quiet, fills_in_forms};
-use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
 use crate::mcp::serve::tasks::run_tasks::RunTasks;

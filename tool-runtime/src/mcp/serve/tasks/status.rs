@@ -5,10 +5,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::call::{CallId, Outcome};
-use crate::mcp::serve::handler::{SERVER_ERROR, broken};
-use crate::mcp::serve::tasks::MAX_ID_BYTES;
+use crate::mcp::serve::error::{SERVER_ERROR, broken};
 use crate::mcp::serve::tasks::run_tasks::{Look, State};
 use crate::store::StoreError;
+
+/// The longest id of a task, in bytes.
+pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// How often a client should poll, in milliseconds.
 const POLL_MILLIS: u64 = 1000;

@@ -42,8 +42,8 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                 tracing::warn!(run = run_tasks.run.id(), error = error.code(), "decisions on tasks could not be read");
             }
         }
-        if run_tasks.tidy(&served).await && deciding.is_empty() && served.tasks.leave(&run_tasks) {
-            run_tasks.forget(&served).await;
+        if run_tasks.tidy(&served.runner).await && deciding.is_empty() && served.tasks.leave(&run_tasks) {
+            run_tasks.forget(&served.runner).await;
             return;
         }
         let (store, closing) = (Arc::clone(served.runner.store()), served.calls.closing().clone());
@@ -92,7 +92,8 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: 
             for (question, decision, decider) in input.into_decisions() {
                 // A refused decision is done: it has a record.
                 if let Err(ResumeError::Store(error)) =
-                    Box::pin(run_tasks.decide(served, &question, decision, &decider)).await
+                    Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider))
+                        .await
                 {
                     tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
                     return false;
