@@ -114,13 +114,13 @@ fn layers_import_downwards_only() {
 const MOST_FILES: usize = 3;
 
 /// Larger circles that remain: one of their files, and how many there are. Numbers only get smaller, and nothing is added.
-const CIRCLES: &[(&str, usize)] = &[("mcp/serve.rs", 21), ("store/document.rs", 12)];
+const CIRCLES: &[(&str, usize)] = &[];
 
 /// Types that remain whose methods stand in more files: the type, and how many files. Numbers only get smaller, and nothing
 /// is added.
 const SCATTERED: &[(&str, usize)] = &[
     ("crate::catalog::lock::shape::Comparison", 5),
-    ("crate::mcp::serve::McpServer", 5),
+    ("crate::mcp::serve::McpServer", 4),
     ("crate::mcp::serve::tasks::Tasks", 4),
     ("crate::wire::ui::order::Order", 4),
 ];

@@ -6,7 +6,6 @@
 //! call it is; for other parties it does not exist. It can be queried while a decision is possible, and for ten minutes
 //! after its call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
-mod answers;
 mod attending;
 mod entering;
 mod held;
@@ -26,7 +25,6 @@ use crate::call::CallId;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::runner::{Run, RunOptions};
 
-use entering::Refusal;
 use status::task_id;
 
 pub(super) use entering::{Entered, Entering, Waiting};
@@ -58,6 +56,17 @@ const WAITING: usize = 1024;
 pub(super) struct Ticket {
     run_tasks: Arc<RunTasks>,
     call: CallId,
+}
+
+/// Why a call is not suspended.
+#[derive(Clone, Copy)]
+enum Refusal {
+    /// The limit of suspended calls is reached, for its principal or for all.
+    Full(usize),
+    /// The store failed.
+    Failed,
+    /// The same call of its party is suspended already.
+    Taken,
 }
 
 impl Tasks {

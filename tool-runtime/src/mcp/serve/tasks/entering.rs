@@ -15,7 +15,7 @@ use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::{SavedRunTasks, SavedTask};
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::tasks::status::{task_id, too_many};
-use crate::mcp::serve::tasks::{Ticket, task_runner};
+use crate::mcp::serve::tasks::{Refusal, Ticket, task_runner};
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRun;
 use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
@@ -46,17 +46,6 @@ enum State {
     Enters(Arc<RunTasks>, CallId),
     Waits(Arc<RunTasks>, CallId),
     Refused(Refusal),
-}
-
-/// Why a call is not suspended.
-#[derive(Clone, Copy)]
-pub(super) enum Refusal {
-    /// The limit of suspended calls is reached, for its principal or for all.
-    Full(usize),
-    /// The store failed.
-    Failed,
-    /// The same call of its party is suspended already.
-    Taken,
 }
 
 /// The outcome for a call that might be suspended.

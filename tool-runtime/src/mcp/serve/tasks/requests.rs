@@ -1,14 +1,23 @@
-//! The requests of clients about a task: its state, and its cancellation.
+//! The requests of clients about a task: its state, its cancellation, and answers to its questions, also to the question
+//! whether its call may run.
 
-use rmcp::model::{DetailedTask, ErrorData, InputRequests, Task, TaskPayload};
+use std::sync::Arc;
 
-use crate::call::Outcome;
+use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, Task, TaskPayload};
+
+use crate::agent::{Input, QueueError, RunQueue};
+use crate::call::{CallId, Outcome, Question};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
-use crate::mcp::serve::tasks::run_tasks::State;
-use crate::mcp::serve::tasks::status::{described, failed, object, task_id, unknown};
-use crate::mcp::serve::tasks::{Tasks, Ticket, question};
-use crate::runner::{Run, RunOptions};
+use crate::mcp::serve::error::broken;
+use crate::mcp::serve::tasks::kept::SavedRunTasks;
+use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
+use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
+use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
+use crate::runner::{ApprovalDecision, RestoreError, Run, RunOptions, ServedRun, ServedRuns};
+
+/// The prefix of the keys of questions whether a call may run.
+const APPROVAL: &str = "approval-";
 
 impl Tasks {
     /// Describes a suspended call as a task.
@@ -63,5 +72,115 @@ impl Tasks {
         let (run_tasks, call) = self.find(server, party, id).await?;
         run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         run_tasks.cancel(&server.0.runner, &call).await.map_err(|error| failed(&error))
+    }
+
+    /// Takes answers to the questions of a task. Answers to unknown or closed questions are ignored.
+    pub(in crate::mcp::serve) async fn update(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+        answers: InputResponses,
+    ) -> Result<(), ErrorData> {
+        let (run_tasks, call) = self.find(server, party, id).await?;
+        let look =
+            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let own = self.own_question(&run_tasks, &look);
+        for (key, answer) in answers {
+            if own.as_ref() == Some(&key)
+                && let State::Waits(pending) = &look.state
+            {
+                if let Some(decision) = question::decision(&answer) {
+                    self.decide(server, &run_tasks, (pending.decided(), &pending.question()), decision).await?;
+                }
+                continue;
+            }
+            look.questions.answer(&key, &answer);
+            // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
+            let earlier = key.strip_prefix(APPROVAL).and_then(|key| key.split_once('-')?.1.parse().ok());
+            if let (Some(question), Some(decision)) = (earlier, question::decision(&answer)) {
+                self.decide(server, &run_tasks, (&look.saved.name, &question), decision).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides on a call on behalf of its principal, if the policy lets principals decide on their own calls.
+    pub(super) async fn decide(
+        &self,
+        server: &McpServer,
+        run_tasks: &RunTasks,
+        (tool, question): (&str, &Question),
+        decision: ApprovalDecision,
+    ) -> Result<(), ErrorData> {
+        let Some(decider) = ServedRun(&run_tasks.run).own_decider(tool).filter(|_| self.limits.asks) else {
+            return Ok(());
+        };
+        // Decisions are always posted, so that this one is carried out even if this process ends now.
+        let input = Input::new().decide(question, decision, &decider);
+        let posted =
+            RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
+        // Of two decisions on one question, the first takes effect.
+        if let Err(error) = posted
+            && !matches!(error, QueueError::Refused(_))
+        {
+            tracing::warn!(
+                run = run_tasks.run.id(),
+                error = error.code(),
+                "a decision of an MCP client was not stored"
+            );
+            return Err(broken());
+        }
+        run_tasks.changed.notify_one();
+        Ok(())
+    }
+
+    /// Returns the key of the question whether the call may run. `None` if the call is not suspended, or the server may
+    /// not ask its client. The key contains the [`Question`](crate::call::Question), so a late answer cannot decide on
+    /// the next call of a graph, even in another process.
+    pub(super) fn own_question(&self, run_tasks: &RunTasks, look: &Look) -> Option<String> {
+        let State::Waits(pending) = &look.state else { return None };
+        let may =
+            self.limits.asks && look.saved.asks && ServedRun(&run_tasks.run).own_decider(pending.decided()).is_some();
+        may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
+    }
+
+    /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
+    pub(super) async fn find(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+    ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
+        let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+        let (run_id, call) = id.rsplit_once('.').filter(|_| is_id).ok_or_else(unknown)?;
+        let call = CallId::new(call);
+        let known = self.by_run().get(run_id).cloned();
+        if let Some(run_tasks) = known {
+            return if run_tasks.party.is_party_of(&party) { Ok((run_tasks, call)) } else { Err(unknown()) };
+        }
+        let runner = &server.0.runner;
+        let document =
+            ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
+        let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
+            RestoreError::Store(error) => failed(&error),
+            _ => unknown(),
+        })?;
+        let run_tasks = Arc::new(RunTasks::new(run, party));
+        saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add(id, task, Arc::default(), None));
+        run_tasks.restored(document);
+        let mut by_run = self.by_run();
+        if let Some(faster) = by_run.get(run_id) {
+            return if faster.party.is_party_of(&run_tasks.party) {
+                Ok((Arc::clone(faster), call))
+            } else {
+                Err(unknown())
+            };
+        }
+        by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
+        drop(by_run);
+        task_runner::start(server, &run_tasks);
+        Ok((run_tasks, call))
     }
 }
