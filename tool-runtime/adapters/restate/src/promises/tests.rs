@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use tool_runtime::call::DecisionError;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
 
@@ -96,7 +97,7 @@ async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
     let decisions = decisions.filter_map(|decision| {
-        let mismatch = decision.refused.as_ref()?.mismatch.map(|mismatch| mismatch.code());
+        let mismatch = decision.refused.as_ref()?.mismatch.map(DecisionError::code);
         Some((decision.decider.as_ref()?.principal().to_owned(), mismatch))
     });
     decisions.collect()
