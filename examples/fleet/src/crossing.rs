@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, WriteHandle, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
 };
 
 /// Counts the places that the process passes, and kills or stops it at one of them.

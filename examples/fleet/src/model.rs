@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, DisplayFn};
+use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 

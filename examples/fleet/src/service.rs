@@ -44,8 +44,7 @@ impl FleetService {
     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
         let Fleet { agent, runner } = &self.0;
         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
-        let ended =
-            Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Input::from(message)).await?;
+        let ended = Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Input::from(message)).await?;
         if ended.code != "answered" {
             return Err(TerminalError::new(format!("there is no answer ({})", ended.code)).into());
         }

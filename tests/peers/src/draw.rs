@@ -38,10 +38,8 @@ fn svg(title: &str, rows: &[(&str, &str, f64)]) -> String {
         let length = WIDTH * (ratio.max(1.0).ln() / most.ln()).max(0.004);
         let colour = if name == "tool-runtime" { "#2f6f9f" } else { "#b9c4cc" };
         let _ = writeln!(bars, r#"<text x="{:.0}" y="{:.0}" text-anchor="end">{name}</text>"#, LEFT - 6.0, y + 12.0);
-        let _ = writeln!(
-            bars,
-            r#"<rect x="{LEFT:.0}" y="{y:.0}" width="{length:.1}" height="{BAR:.0}" fill="{colour}"/>"#
-        );
+        let _ =
+            writeln!(bars, r#"<rect x="{LEFT:.0}" y="{y:.0}" width="{length:.1}" height="{BAR:.0}" fill="{colour}"/>"#);
         let _ = writeln!(bars, r#"<text x="{:.0}" y="{:.0}">{ratio}</text>"#, LEFT + length + 6.0, y + 12.0);
         y += BAR + 4.0;
     }

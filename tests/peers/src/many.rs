@@ -16,7 +16,8 @@ const CALLS_OF_A_RUN: usize = 1_000;
 const PARTS: usize = 10;
 
 pub fn print(calls: usize) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     println!("| calls | calls/s | median, us | 99 % | 99.9 % | slowest | resident, MB |");
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     runtime.block_on(async {
@@ -34,7 +35,8 @@ pub fn print(calls: usize) {
                                 run = runner.run(RunOptions::new());
                             }
                             let start = Instant::now();
-                            let call = ToolCall::text(format!("call_{at}"), name(Shape::Medium), texts[at % 2].as_str());
+                            let call =
+                                ToolCall::text(format!("call_{at}"), name(Shape::Medium), texts[at % 2].as_str());
                             let result = run.exec(call).await;
                             assert_eq!(result.outcome(), Outcome::Ok);
                             taken.push(start.elapsed());

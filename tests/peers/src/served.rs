@@ -3,16 +3,16 @@
 use std::hint::black_box;
 
 use cpu_time::ThreadTime;
+use rmcp::RoleClient;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{Peer, RunningService, ServiceExt};
-use rmcp::RoleClient;
 use tool_runtime::RunOptions;
 use tool_runtime::mcp::serve::{McpServer, Peer as Admitted};
 
+use crate::arguments;
 use crate::peers::{ours, rmcp as bare};
 use crate::times::median;
 use crate::tools::Shape;
-use crate::arguments;
 
 const ROUNDS: usize = 21;
 const CALLS: usize = 200;

@@ -2,7 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use tool_runtime::{Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{
+    Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool,
+};
 
 use super::{Peer, ready};
 use crate::tools::{self, Place, Row, Shape, Urgency};
