@@ -148,7 +148,10 @@ async fn a_cut_at_every_byte_runs_nothing() {
         for cut in 0..=length {
             match ask(&model).await {
                 Err(error) => {
-                    assert!(matches!(error.code(), "model_unreachable" | "model_protocol"), "{format} {cut}: {error:?}")
+                    assert!(
+                        matches!(error.code(), "model_unreachable" | "model_protocol"),
+                        "{format} {cut}: {error:?}"
+                    );
                 }
                 Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
                     // What may run is the whole of it.

@@ -41,7 +41,7 @@ fn problems() -> CatalogError {
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
-    let codes: Vec<_> = error.problems().iter().map(|problem| problem.code()).collect();
+    let codes: Vec<_> = error.problems().iter().map(tool_runtime::catalog::CatalogProblem::code).collect();
     assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
     let text = error.to_string();
     for (line, what) in

@@ -24,6 +24,9 @@ use tool_runtime::{
     ToolPolicy, ToolRunner, capability, tool,
 };
 
+/// The outcome of a call, its cause, and its result.
+type End = (Outcome, Option<Cause>, Option<&'static str>);
+
 /// How long a call and a run count as alive without a sign of life.
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -399,7 +402,7 @@ impl Rig {
     }
 
     /// How a call ends whose process died, and how often its effect was asked for.
-    fn expected(&self, dies: Dies) -> ((Outcome, Option<Cause>, Option<&'static str>), Option<u32>) {
+    fn expected(&self, dies: Dies) -> (End, Option<u32>) {
         match (self.tool, dies) {
             ("keyed", Dies::After) => ((Outcome::Ok, None, Some(r#""found rent""#)), Some(1)),
             ("keyed", Dies::Before) => ((Outcome::Cancelled, Some(Cause::Prevented), None), None),

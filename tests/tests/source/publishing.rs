@@ -84,7 +84,7 @@ fn packages_have_what_a_registry_page_shows() {
         }
     }
     for (name, folder, _) in PUBLISHED.into_iter().filter(|(name, ..)| *name != "tool-runtime-macros") {
-        assert!(read(&format!("{folder}/src/lib.rs")).contains("#![cfg_attr(docsrs, feature(doc_cfg))]"), "{name}");
+        assert!(read(format!("{folder}/src/lib.rs")).contains("#![cfg_attr(docsrs, feature(doc_cfg))]"), "{name}");
     }
 }
 
@@ -104,7 +104,7 @@ fn adapters_have_the_lints_of_the_library() {
     let lints = |manifest| read(manifest).parse::<toml::Table>().unwrap()["workspace"]["lints"].clone();
     assert_eq!(lints(ADAPTERS_MANIFEST), lints("Cargo.toml"));
     for adapter in ADAPTERS {
-        let manifest: toml::Table = read(&format!("{}/Cargo.toml", folder(adapter))).parse().unwrap();
+        let manifest: toml::Table = read(format!("{}/Cargo.toml", folder(adapter))).parse().unwrap();
         assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{adapter}");
         assert!(manifest["package"]["version"].is_str(), "{adapter} has a version of its own");
     }
@@ -131,7 +131,7 @@ fn licence_texts_are_the_same_everywhere() {
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
         let text = read(file);
         for folder in PUBLISHED.map(|(_, folder, _)| folder.to_owned()).into_iter().chain(ADAPTERS.map(folder)) {
-            assert_eq!(read(&format!("{folder}/{file}")), text, "{folder}/{file}");
+            assert_eq!(read(format!("{folder}/{file}")), text, "{folder}/{file}");
         }
     }
 }

@@ -119,6 +119,6 @@ fn a_turn_has_a_bounded_number_of_parts() {
     };
     let (fits, too_many) = (decoded(8192), decoded(8193));
     assert!(fits.error.is_none() && fits.parts().len() == 8192, "{fits:?}");
-    assert_eq!(too_many.error.as_ref().map(|error| error.code()), Some("limit_exceeded"));
+    assert_eq!(too_many.error.as_ref().map(tool_runtime::wire::WireError::code), Some("limit_exceeded"));
     assert!(too_many.parts().is_empty(), "of an answer that is too large only text and calls are kept");
 }

@@ -2,6 +2,7 @@
 
 use tool_runtime::ToolCall;
 use tool_runtime::agent::{Durable, SavedConversation, StepError, StepFuture, TurnOutcome};
+use tool_runtime::call::JsonText;
 use tool_runtime::runner::RunSnapshot;
 
 use super::*;
@@ -72,7 +73,7 @@ fn a_look_that_answers_for_another_key_ends_its_own_call_through_each_door() {
             rig.store.calls(&RecordFilter::run("other")).await.expect("records")
         });
         assert_eq!((swept.len(), swept[0].outcome), (1, Outcome::Ok), "{name}");
-        assert_eq!(swept[0].result.as_ref().map(|value| value.get()), Some(r#""found food""#), "{name}");
+        assert_eq!(swept[0].result.as_ref().map(JsonText::get), Some(r#""found food""#), "{name}");
     }
 }
 

@@ -53,7 +53,7 @@ impl World {
 }
 
 #[track_caller]
-fn fenced<T>(result: Result<T, StoreError>) {
+fn fenced<T>(result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Fenced)));
 }
 
@@ -131,10 +131,10 @@ async fn a_lease_that_ended_reads_and_writes_nothing() {
     for is_taken in [false, true] {
         let _second = if is_taken { Some(world.take().await.expect("it is free again")) } else { None };
         let before = world.run_document().await;
-        fenced(slow.save(&saved, "running", None).await);
-        fenced(slow.save(&saved, "running", world.posts().await.pop()).await);
-        fenced(slow.release("answered", None).await);
-        fenced(slow.post().await);
+        fenced(&slow.save(&saved, "running", None).await);
+        fenced(&slow.save(&saved, "running", world.posts().await.pop()).await);
+        fenced(&slow.release("answered", None).await);
+        fenced(&slow.post().await);
         let options = RunOptions::new().run_id(world.run_id.as_str()).principal("ada").tenant("acme");
         let run = World::runner(Arc::clone(&world.store) as _).run(slow.options(options));
         let written = run.exec(tool_runtime::ToolCall::text("z", "worker__write", r#"{"text":"late"}"#)).await;
@@ -178,13 +178,13 @@ async fn the_conversation_and_the_posts_of_another_run_are_refused() {
     let (leased, saved) = world.take().await.expect("it is free");
     let (_, foreign) = other.queue().find(&other.run_id, Some("acme")).await.expect("it is there");
     let before = world.run_document().await;
-    fenced(leased.save(&foreign, "running", None).await);
+    fenced(&leased.save(&foreign, "running", None).await);
     // The same run id, in another tenant.
     let mut moved = serde_json::to_value(&saved).expect("JSON");
     moved["run"]["tenant"] = "other".into();
-    fenced(leased.save(&serde_json::from_value(moved).expect("a conversation"), "running", None).await);
+    fenced(&leased.save(&serde_json::from_value(moved).expect("a conversation"), "running", None).await);
     for key in [other.posts().await.pop().expect("a post"), Key::run("leased other"), Key::last_anchor()] {
-        fenced(leased.save(&saved, "running", Some(key)).await);
+        fenced(&leased.save(&saved, "running", Some(key)).await);
     }
     assert_eq!((world.run_document().await, other.posts().await.len()), (before, 1));
     leased.save(&saved, "running", None).await.expect("its own");
