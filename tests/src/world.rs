@@ -1,5 +1,5 @@
-//! What most tests share: the world outside with its effects and doors, several processes over one store in one world,
-//! tools of every kind, a sink that keeps events, and stores with hooks.
+//! The fixtures that most tests share: an outside world with its effects, several processes over one store, tools of each
+//! kind, a sink that keeps events, and stores with hooks.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 

@@ -1,4 +1,4 @@
-//! What outlives a process: the ledger, budgets that runs share, stored conversations, workers, and calls cut short.
+//! State that outlives a process: the ledger, shared budgets, stored conversations, workers, and interrupted calls.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 

@@ -401,7 +401,7 @@ impl Rig {
         assert!(looked.iter().all(|key| keys.is_empty() || keys.contains(key)), "{what}: it looks for its own key");
     }
 
-    /// How a call ends whose process died, and how often its effect was asked for.
+    /// Returns the end of a call whose process died, and the number of requests for its effect.
     fn expected(&self, dies: Dies) -> (End, Option<u32>) {
         match (self.tool, dies) {
             ("keyed", Dies::After) => ((Outcome::Ok, None, Some(r#""found rent""#)), Some(1)),

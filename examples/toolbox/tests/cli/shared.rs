@@ -399,7 +399,7 @@ async fn a_call_of_an_application_is_decided_from_a_shell() {
     for part in ["Sends an e-mail about", "in the run order-1", "with the role approver"] {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
-    // Who may not decide is refused, and leaves the call waiting.
+    // A decider without the right is refused, and the call still waits.
     let words = |verb: &str, who: &[&'static str]| [&["approvals", verb, "c1"][..], who].concat().join(" ");
     let decide = |verb: &str, who: &[&'static str]| shell(&words(verb, who).split(' ').collect::<Vec<_>>());
     assert_eq!(decide("approve", &["--as", "eve"]).code(3).error(), "not_allowed");

@@ -46,8 +46,8 @@ fn a_look_that_hangs_or_panics_leaves_the_outcome_unknown_through_each_door() {
     }
 }
 
-/// The runner believes the tool, and the answer ends this call only: it has one record, under its own id and with its own
-/// arguments, and its effect does not happen again. The tool was asked about the key of the call.
+/// The runner trusts the answer of the tool. The answer ends this call only: it has one record, with its own id and
+/// arguments, and its effect does not happen again. `reconcile` received the key of this call.
 #[test]
 fn a_look_that_answers_for_another_key_ends_its_own_call_through_each_door() {
     for (name, door) in DOORS {

@@ -43,7 +43,7 @@ impl World {
         ours.collect()
     }
 
-    /// Who decided without effect.
+    /// Returns the deciders whose decisions had no effect.
     async fn refused(&self) -> Vec<String> {
         let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
@@ -81,8 +81,8 @@ async fn strangers_take_and_find_no_run() {
     assert_eq!(world.run_document().await, before);
 }
 
-/// Runs of a server and of an engine are no conversations: nobody takes them away from there, and what only a worker
-/// would take is not posted to them.
+/// A run of a server or an engine is not a conversation: `RunQueue::take` refuses it, and messages that only a worker reads
+/// are not posted to it.
 #[tokio::test]
 async fn what_is_no_conversation_is_not_taken() {
     for (what, member, value) in [("served", "state", "served"), ("driven", "document", "")] {
@@ -144,7 +144,7 @@ async fn a_lease_that_ended_reads_and_writes_nothing() {
     assert_eq!(world.ends().await, (vec![], BTreeMap::new()), "no record and no effect");
 }
 
-/// The owner was killed. Its run is nobody's until its lease ends, and then a worker's.
+/// The owner was killed. No worker takes its run before its lease ends.
 #[tokio::test]
 async fn the_run_of_a_killed_owner_is_taken_after_its_lease() {
     for begins in [false, true] {

@@ -92,7 +92,7 @@ async fn brings(server: &Server, runner: &ToolRunner, question: &Question, who: 
     brought.map_err(|error| format!("{error:?}"))
 }
 
-/// Who decided without effect, and why.
+/// Returns the deciders whose decisions had no effect, each with the reason.
 async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
@@ -139,7 +139,7 @@ async fn a_decision_that_comes_too_late_is_recorded() {
     let missed = brings(&closed, &runner, &question, "grace").await.unwrap_err();
     assert!(missed.contains("not_pending"), "{missed}");
     assert_eq!(refused(&store).await, [late("grace")]);
-    // Ids that nobody made, and a workflow that has not begun, leave nothing.
+    // Unknown ids, and a workflow that has not begun, leave no record.
     let other: Question = serde_json::from_str(&serde_json::to_string(&question).unwrap().replace("c1", "c2")).unwrap();
     brings(&closed, &runner, &other, "grace").await.unwrap_err();
     brings(&Server::default(), &runner, &question, "grace").await.unwrap_err();
