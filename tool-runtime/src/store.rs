@@ -55,7 +55,6 @@ pub use key::{DocumentKind, Key, Query};
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
-pub(crate) use pages::pages;
 pub(crate) use pending::FrozenArguments;
 pub use pending::{PendingCall, PendingFilter};
 pub use restored::RunBehind;

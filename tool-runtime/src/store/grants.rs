@@ -9,7 +9,7 @@ use crate::json::{self, Limits};
 use crate::store::transaction::returning;
 use crate::store::{
     Covered, DecisionRecord, Document, DocumentKind, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
-    StoreError, StoredDocument, StoredGrant, Transaction, is_before, pages,
+    StoreError, StoredDocument, StoredGrant, Transaction, is_before,
 };
 use crate::tool::{Hash, ToolEffect};
 
@@ -36,8 +36,8 @@ impl StoredGrant {
     /// The store cannot be reached, or what it holds cannot be read.
     pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
         let (now, mut found) = (store.now().await?, Vec::new());
-        let mut pages = pages(store, Query::new(DocumentKind::Grant));
-        while let Some(page) = pages.next().await? {
+        let mut grants = Query::new(DocumentKind::Grant);
+        while let Some(page) = grants.next_page(store).await? {
             let grants = page.iter().filter_map(StoredDocument::as_grant);
             found.extend(grants.filter(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now)).cloned());
         }

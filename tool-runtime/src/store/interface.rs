@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
-use crate::store::pages::pages;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
@@ -150,9 +149,9 @@ async fn waiting<S: Store + ?Sized>(
     scope: Option<Arc<str>>,
     matches: impl Fn(&Waiting) -> bool + Send,
 ) -> Result<Vec<Waiting>, StoreError> {
-    let mut pages = pages(store, Query { scope, ..Query::new(DocumentKind::Waiting) });
+    let mut query = Query { scope, ..Query::new(DocumentKind::Waiting) };
     let mut found = Vec::new();
-    while let Some(page) = pages.next().await? {
+    while let Some(page) = query.next_page(store).await? {
         found.extend(page.into_iter().filter_map(|listed| match listed.document {
             Document::Waiting(waiting) if matches(&waiting) => Some(*waiting),
             _ => None,

@@ -1,13 +1,6 @@
-//! [`Pages`]: the one loop over the documents that a query lists.
+//! [`Query::next_page`]: the loop over the documents that a query lists.
 
 use crate::store::{Query, Store, StoreError, StoredDocument};
-
-/// The documents that a query lists, page by page. [`pages`] makes it.
-#[derive(Debug)]
-pub(crate) struct Pages<'s, S: ?Sized> {
-    store: &'s S,
-    rest: Rest,
-}
 
 impl Query {
     /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end.
@@ -36,23 +29,6 @@ impl Query {
         let Some(last) = page.last() else { return Ok(None) };
         self.after = last.position;
         Ok(Some(page))
-    }
-}
-
-/// Pages through the documents that a query lists, oldest first, with [`Query::limit`] documents a page.
-pub(crate) const fn pages<S: Store + ?Sized>(store: &S, query: Query) -> Pages<'_, S> {
-    Pages { store, rest: Rest::of(query) }
-}
-
-impl<S: Store + ?Sized> Pages<'_, S> {
-    /// Returns the next page, which has at least one document. `None` at the end.
-    ///
-    /// # Errors
-    /// The store cannot be reached, or its contents cannot be read. The next call requests the same page again.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        let Some(query) = self.rest.query() else { return Ok(None) };
-        let page = self.store.list(query).await?;
-        Ok(self.rest.after(page))
     }
 }
 
@@ -97,13 +73,13 @@ mod tests {
                 let put = move |transaction: &mut Transaction| transaction.put(run.clone());
                 store.update(vec![key], Box::new(put)).await.unwrap();
             }
-            let mut pages = pages(&store, Query { limit: 2, ..Query::new(DocumentKind::Run) });
+            let mut query = Query { limit: 2, ..Query::new(DocumentKind::Run) };
             let mut found = Vec::new();
-            while let Some(page) = pages.next().await.unwrap() {
+            while let Some(page) = query.next_page(&store).await.unwrap() {
                 found.push(page.len());
             }
             assert_eq!(found, lengths, "{count}");
-            assert!(pages.next().await.unwrap().is_none(), "the end stays the end");
+            assert!(query.next_page(&store).await.unwrap().is_none(), "the end stays the end");
         }
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::store::ledger::after;
 use crate::store::transaction::returning;
 use crate::store::{
-    Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger, pages,
+    Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
 };
 
 /// How long a document stays after it has lost its meaning: a clock that jumps back by less still finds it.
@@ -24,9 +24,9 @@ const BATCH: usize = 64;
 /// # Errors
 /// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
 pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
-    let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
-    let (mut pages, mut closed) = (pages(store, query), 0);
-    while let Some(page) = pages.next().await? {
+    let mut query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
+    let mut closed = 0;
+    while let Some(page) = query.next_page(store).await? {
         for StoredDocument { key, document, .. } in page {
             if !matches!(&document, Document::Call(entry) if wanted(entry)) {
                 continue;
@@ -79,8 +79,8 @@ impl dyn Store + '_ {
         let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         let mut removed = 0;
         for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
-            let mut pages = pages(self, Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
-            while let Some(page) = pages.next().await? {
+            let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
+            while let Some(page) = query.next_page(self).await? {
                 let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
                 let named = keys.clone();
                 let (change, returned) = returning(move |transaction| forget(transaction, &named));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::call::CallId;
-use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument, pages};
+use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,10 +54,10 @@ impl dyn Store + '_ {
     pub async fn unfinished_calls(&self, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
         let now = self.now().await?;
         // Only calls that have not ended have a due time, so this query finds just those.
-        let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
-        let mut pages = pages(self, query);
+        let mut query =
+            Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
-        while let Some(page) = pages.next().await? {
+        while let Some(page) = query.next_page(self).await? {
             let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
                 Document::Call(entry) => Some(entry),
                 _ => None,
