@@ -82,6 +82,10 @@ fn paths_in_documents_lead_somewhere() {
         for (number, line) in prose(&text) {
             for span in spans(line).filter(|span| is_path(span)) {
                 let first = span.split('/').next().unwrap_or_default();
+                // What a build makes is not there before it.
+                if FILLED.contains(&first) {
+                    continue;
+                }
                 let ours = of_ours || (span.contains('/') && root().join(first).is_dir());
                 if ours && !leads_somewhere(&tree, span) {
                     wrong.push(format!("{document}:{number}: `{span}` is not there"));
