@@ -186,6 +186,20 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
     attr
 }
 
+/// Reads `#[tool]` on an `impl` block: the path of the runtime, and nothing else.
+pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
+    let mut path = Key::default();
+    for piece in &pieces(tokens, &KEYS, errors) {
+        match piece.key_text().as_str() {
+            "crate" => path.read(piece, errors, krate),
+            key => {
+                errors.at(&piece.key, format_args!("`{key}` belongs on the struct; an `impl` takes `#[tool]` alone"))
+            }
+        }
+    }
+    path
+}
+
 /// Returns the alternative to a key that other libraries have.
 fn habit(key: &str) -> Option<&'static str> {
     Some(match key {

@@ -4,6 +4,7 @@ mod argument;
 mod attribute;
 mod capability;
 mod constraint;
+mod methods;
 mod signature;
 mod summary;
 
@@ -15,6 +16,8 @@ use syn::ItemTrait;
 use crate::attr::CapabilityAttr;
 use crate::checked::Checked;
 use crate::errors::Errors;
+use crate::item::Methods;
+use crate::methods::Method;
 use crate::model::Tool;
 
 /// Reports every mistake that is visible in a tool's tokens. The expansion checks types.
@@ -91,4 +94,18 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::async_without_async_trait(item, errors);
     capability::mutable_self(item, errors);
     capability::can_be_borrowed(item)
+}
+
+/// Reports every mistake of the `impl` block of a struct tool, and returns its `run` and its `reconcile`.
+pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<(Method, Option<Method>)> {
+    methods::impl_of_a_trait(block, errors);
+    methods::generic_impl(block, errors);
+    methods::impl_without_run(block, errors);
+    methods::generic_method(block, errors);
+    methods::qualified_method(block, errors);
+    methods::receiver_by_value(block, errors);
+    methods::owned_parameter(block, errors);
+    methods::method_without_return(block, errors);
+    methods::too_many_borrowed(block, errors);
+    methods::methods(block)
 }

@@ -5,6 +5,7 @@ mod assertions;
 mod capability;
 mod declaration;
 mod function;
+mod methods;
 mod runtime;
 mod spans;
 mod struct_form;
@@ -29,19 +30,26 @@ pub(crate) use runtime::module;
 /// `#[tool]`
 pub(crate) fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let attr = attr::tool(attr, &mut errors);
-    let parsed = syn::parse2::<Item>(item.clone()).unwrap_or_else(|error| {
-        errors.push(error);
-        Item::Unreadable
-    });
-    let tokens = match parsed {
-        Item::Function(function) => checked(Tool::of_function(attr, function, &mut errors), &mut errors),
-        Item::Struct(item) => checked(Tool::of_struct(attr, item, &mut errors), &mut errors),
-        Item::Other { blame, message } => {
+    let tokens = match syn::parse2::<Item>(item.clone()) {
+        Ok(Item::Function(function)) => {
+            let attr = attr::tool(attr, &mut errors);
+            checked(Tool::of_function(attr, function, &mut errors), &mut errors)
+        }
+        Ok(Item::Struct(parsed)) => {
+            let attr = attr::tool(attr, &mut errors);
+            checked(Tool::of_struct(attr, parsed, &mut errors), &mut errors)
+        }
+        Ok(Item::Methods(block)) => methods::methods(attr, item, &block, &mut errors),
+        Ok(Item::Other { blame, message }) => {
+            attr::tool(attr, &mut errors);
             errors.at(blame, message);
             without_helpers(item)
         }
-        Item::Unreadable => without_helpers(item),
+        Err(error) => {
+            attr::tool(attr, &mut errors);
+            errors.push(error);
+            without_helpers(item)
+        }
     };
     let mistakes = errors.into_tokens();
     quote!(#tokens #mistakes)

@@ -3,20 +3,75 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
+use syn::{Attribute, Fields, Generics, ItemStruct, Path, Signature, Token, Type, Visibility};
 
 /// The item below `#[tool]`, which may be of the wrong kind.
 pub(crate) enum Item {
     Function(Function),
     Struct(ItemStruct),
+    Methods(Methods),
     /// Kept unchanged; the text, reported at the tokens, says what to write instead.
     Other {
         blame: TokenStream,
         message: &'static str,
     },
-    /// Kept unchanged; the syntax error was reported.
-    Unreadable,
+}
+
+/// The `impl` block of a struct tool.
+pub(crate) struct Methods {
+    pub(crate) generics: Generics,
+    /// The trait in front of `for`, which should not be there.
+    pub(crate) of_trait: Option<Path>,
+    pub(crate) ty: Type,
+    /// The signatures of its functions.
+    pub(crate) signatures: Vec<Signature>,
+}
+
+impl Parse for Methods {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Option<Token![unsafe]>>()?;
+        input.parse::<Token![impl]>()?;
+        let mut generics = if input.peek(Token![<]) { input.parse()? } else { Generics::default() };
+        let first: Type = input.parse()?;
+        let (of_trait, ty) = match (input.parse::<Option<Token![for]>>()?, first) {
+            (None, ty) => (None, ty),
+            (Some(_), Type::Path(path)) => (Some(path.path), input.parse()?),
+            (Some(word), _) => return Err(syn::Error::new(word.span, "this `impl` cannot be read")),
+        };
+        generics.where_clause = input.parse()?;
+        let content;
+        syn::braced!(content in input);
+        Ok(Self { generics, of_trait, ty, signatures: signatures(&content)? })
+    }
+}
+
+/// The signatures in an `impl` block. Bodies and all other items stay unread.
+fn signatures(content: ParseStream<'_>) -> syn::Result<Vec<Signature>> {
+    let mut found = Vec::new();
+    while !content.is_empty() {
+        content.call(Attribute::parse_outer)?;
+        content.parse::<Visibility>()?;
+        let ahead = content.fork();
+        if let Ok(signature) = ahead.parse::<Signature>() {
+            content.advance_to(&ahead);
+            found.push(signature);
+        }
+        while !content.is_empty() {
+            let token: TokenTree = content.parse()?;
+            let ends = match &token {
+                TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                TokenTree::Punct(punct) => punct.as_char() == ';',
+                _ => false,
+            };
+            if ends {
+                break;
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// A function with an unread body.
@@ -36,6 +91,9 @@ impl Parse for Item {
             let item: ItemStruct = input.parse()?;
             return Ok(with_named_fields(item));
         }
+        if ahead.peek(Token![impl]) || ahead.peek(Token![unsafe]) && ahead.peek2(Token![impl]) {
+            return input.parse().map(Self::Methods);
+        }
         let all: TokenStream = input.parse()?;
         let Ok(sig) = ahead.parse::<Signature>() else {
             let is_function =
@@ -43,7 +101,7 @@ impl Parse for Item {
             let message = if is_function {
                 "this signature cannot be read"
             } else {
-                "`#[tool]` is for a function or a struct with named fields"
+                "`#[tool]` is for a function, a struct with named fields, and the `impl` block of such a struct"
             };
             return Ok(Self::Other { blame: keyword(&all).unwrap_or(all), message });
         };
@@ -67,14 +125,18 @@ fn with_named_fields(item: ItemStruct) -> Item {
 
 /// Returns an item that cannot be a tool, without the attributes that only the macro reads.
 pub(crate) fn without_helpers(item: TokenStream) -> TokenStream {
-    strip(item, &["arg", "serde", "schemars"], &|group| {
-        let in_parameters = group.delimiter() == Delimiter::Parenthesis;
-        let helpers: &[&str] =
-            if in_parameters { &["arg", "serde", "schemars", "doc"] } else { &["arg", "serde", "schemars"] };
-        let mut stripped = Group::new(group.delimiter(), strip(group.stream(), helpers, &Clone::clone));
-        stripped.set_span(group.span());
-        stripped
-    })
+    strip(item, &HELPERS, &|group| stripped(group, &|inner| stripped(inner, &Clone::clone)))
+}
+
+const HELPERS: [&str; 3] = ["arg", "serde", "schemars"];
+
+/// A group without helpers. Parameters have no doc comments either, outside of a tool.
+fn stripped(group: &Group, inside: &dyn Fn(&Group) -> Group) -> Group {
+    let in_parameters = group.delimiter() == Delimiter::Parenthesis;
+    let helpers: &[&str] = if in_parameters { &["arg", "serde", "schemars", "doc"] } else { &HELPERS };
+    let mut stripped = Group::new(group.delimiter(), strip(group.stream(), helpers, inside));
+    stripped.set_span(group.span());
+    stripped
 }
 
 fn strip(tokens: TokenStream, helpers: &[&str], inside: &dyn Fn(&Group) -> Group) -> TokenStream {

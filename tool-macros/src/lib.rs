@@ -16,6 +16,7 @@ mod docs;
 mod errors;
 mod expand;
 mod item;
+mod methods;
 mod model;
 mod names;
 mod sentence;

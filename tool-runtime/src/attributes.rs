@@ -109,12 +109,13 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Structs
 ///
-/// A struct with named fields is the validated arguments, and [`ToolComponent`](crate::ToolComponent) defines how it runs and what it borrows:
-/// `Cap<dyn Trait>`, and `Cap<Connection<dyn Trait>>` of a trait with a kind. `#[tool]` implements `Deserialize` and
-/// `JsonSchema` for it; other derives are the author's.
+/// A struct with named fields is the validated arguments. `#[tool]` on its `impl` block says how it runs: `run` takes
+/// `self` and borrows what a function would borrow, and the context as [`&Call<Self>`](crate::Call) or `&ToolContext`.
+/// The block stays as it is written and may hold other methods. `#[tool]` implements `Deserialize` and `JsonSchema` for
+/// the struct; other derives are the author's.
 ///
 /// ```
-/// use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, tool};
+/// use tool_runtime::{ToolError, capability, tool};
 ///
 /// /// Changes tasks.
 /// #[capability(effect = state_change)]
@@ -132,11 +133,9 @@ pub use tool_runtime_macros::capability;
 ///     title: String,
 /// }
 ///
-/// impl ToolComponent for Retitle {
-///     type Capabilities = (Cap<dyn TaskWriter>,);
-///     type Output = u64;
-///
-///     async fn run(self, (tasks,): Self::Capabilities, _: &Call<Self>) -> Result<u64, ToolError> {
+/// #[tool]
+/// impl Retitle {
+///     async fn run(self, tasks: &dyn TaskWriter) -> Result<u64, ToolError> {
 ///         tasks.retitle(self.id, &self.title);
 ///         Ok(self.id)
 ///     }
@@ -145,6 +144,10 @@ pub use tool_runtime_macros::capability;
 /// assert_eq!(Retitle::definition()?.name.as_str(), "tasks__retitle");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// A struct tool may also have a method `reconcile`, which looks up the outcome of a call whose end was not recorded; see
+/// [`ToolComponent::reconcile`](crate::ToolComponent::reconcile). On an `impl` block the attribute takes no key except
+/// `crate`. It writes the implementation of [`ToolComponent`](crate::ToolComponent), which can also be written by hand.
 ///
 /// # Keys
 ///

@@ -28,7 +28,7 @@ pub use crate::component::bindings::Bindings;
 pub use crate::component::declaration::Declaration;
 pub use crate::component::list::CapabilityList;
 pub use crate::component::tool::{Named, Tool, Visitor};
-pub use crate::component::{Call, ToolComponent};
+pub use crate::component::{Call, Reconciled, ToolComponent};
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::authored::Registration;
 pub use crate::registration::definition::definition;
@@ -40,7 +40,7 @@ pub use assert::{
     assert_parsed_argument, assert_reach,
 };
 pub use borrow::{BorrowProbe, NotInjected};
-pub use function::{Borrowed, Called, FnTool, call};
+pub use function::{Borrowed, Called, FnTool, call, returned};
 pub use nullable::nullable;
 pub use output::ToolReturn;
 pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, ReachProbe};

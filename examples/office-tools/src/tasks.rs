@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, tool};
+use tool_runtime::{ToolError, capability, tool};
 use uuid::Uuid;
 
 use crate::Failure;
@@ -141,11 +141,9 @@ pub struct UpdateTask {
     due_date: Option<Date>,
 }
 
-impl ToolComponent for UpdateTask {
-    type Capabilities = (Cap<dyn TaskWriter>,);
-    type Output = Task;
-
-    async fn run(self, (tasks,): Self::Capabilities, _call: &Call<Self>) -> Result<Task, ToolError> {
+#[tool]
+impl UpdateTask {
+    async fn run(self, tasks: &dyn TaskWriter) -> Result<Task, ToolError> {
         let change = TaskChange { state: self.state, title: self.title, due_date: self.due_date };
         tasks.update(self.task_id, change).await.map_err(|failure| failure.of("task"))
     }

@@ -10,7 +10,7 @@ use crate::errors::Errors;
 use crate::model::{Form, Parameter, Tool};
 
 /// The length of the runtime's longest tuple of capabilities.
-const MAX_CAPABILITIES: usize = 8;
+pub(super) const MAX_CAPABILITIES: usize = 8;
 
 pub(super) fn missing_docs(tool: &Tool, errors: &mut Errors) {
     if tool.docs.is_blank() {

@@ -9,17 +9,15 @@ use crate::call::ToolContext;
 /// The context of one call of the tool `T`. It can run that tool and no other, and dereferences to [`ToolContext`].
 ///
 /// ```
-/// use tool_runtime::{Call, ToolComponent, ToolError, tool};
+/// use tool_runtime::{Call, ToolError, tool};
 ///
 /// /// The run of this call.
 /// #[tool(name = "core__run", effect = read_only, redact = ["$"])]
 /// struct RunId {}
 ///
-/// impl ToolComponent for RunId {
-///     type Capabilities = ();
-///     type Output = String;
-///
-///     async fn run(self, (): (), call: &Call<Self>) -> Result<String, ToolError> {
+/// #[tool]
+/// impl RunId {
+///     async fn run(self, call: &Call<Self>) -> Result<String, ToolError> {
 ///         Ok(call.run_id().to_owned())
 ///     }
 /// }

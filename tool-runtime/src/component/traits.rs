@@ -11,7 +11,8 @@ use crate::component::{Call, WithMedia};
 use crate::error::ToolError;
 use crate::media::Media;
 
-/// The capabilities, the output and the code of a struct tool.
+/// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of the
+/// struct writes it.
 ///
 /// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
 /// [`run`](ToolComponent::run) takes, so no other code can run a tool.
@@ -35,6 +36,7 @@ use crate::media::Media;
 ///     skip: i64,
 /// }
 ///
+/// // What `#[tool] impl Next { async fn run(self, clock: &dyn Clock, calendar: &Connection<dyn Calendar>) -> .. }` writes.
 /// impl ToolComponent for Next {
 ///     type Capabilities = (Cap<dyn Clock>, Cap<Connection<dyn Calendar>>);
 ///     type Output = Option<String>;
@@ -50,8 +52,8 @@ use crate::media::Media;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the tool `{Self}` does not say how it runs",
-    label = "`ToolComponent` is not implemented",
-    note = "write `impl ToolComponent for {Self} {{ type Capabilities = (); type Output = ..; async fn run(self, (): (), call: &Call<Self>) -> Result<Self::Output, ToolError> {{ .. }} }}`"
+    label = "has no `#[tool] impl {Self}`",
+    note = "write `#[tool] impl {Self} {{ async fn run(self) -> Result<Output, ToolError> {{ .. }} }}`; behind `self` it may borrow capabilities and the call: `clock: &dyn Clock`, `call: &Call<Self>`"
 )]
 pub trait ToolComponent: Sized + Send + 'static {
     /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`; `()`

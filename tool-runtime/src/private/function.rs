@@ -42,11 +42,19 @@ where
 }
 
 /// Compiled once for each type that functions return, not for each function.
-fn ended<R: ToolReturn<Error: IntoToolError>>(returned: Option<R>) -> Result<R::Output, ToolError> {
-    match returned {
-        Some(returned) => returned.into_result().map_err(IntoToolError::into_tool_error),
+fn ended<R: ToolReturn<Error: IntoToolError>>(value: Option<R>) -> Result<R::Output, ToolError> {
+    match value {
+        Some(value) => returned(value),
         None => Err(ToolError::internal("a capability that the tool borrows is bound to another type")),
     }
+}
+
+/// Converts what a function or a method of a tool returned.
+///
+/// # Errors
+/// The error of the tool.
+pub fn returned<R: ToolReturn<Error: IntoToolError>>(value: R) -> Result<R::Output, ToolError> {
+    value.into_result().map_err(IntoToolError::into_tool_error)
 }
 
 /// The future of a function that is not `async`: polling it calls the function.

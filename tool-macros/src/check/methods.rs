@@ -1,0 +1,152 @@
+//! Rules about the `impl` block of a struct tool.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{FnArg, ReceiverKind, ReturnType, Safety, Signature};
+
+use crate::check::argument::{find_borrow, find_impl};
+use crate::check::signature::MAX_CAPABILITIES;
+use crate::errors::Errors;
+use crate::item::Methods;
+use crate::methods::{Method, borrowed};
+
+pub(super) fn impl_of_a_trait(block: &Methods, errors: &mut Errors) {
+    if let Some(path) = &block.of_trait {
+        errors.at(
+            path,
+            "`#[tool]` goes on `impl Name { .. }`, and writes `ToolComponent` itself; remove the trait, or remove `#[tool]`",
+        );
+    }
+}
+
+pub(super) fn generic_impl(block: &Methods, errors: &mut Errors) {
+    if !block.generics.params.is_empty() {
+        errors.at(
+            &block.generics,
+            "a tool cannot be generic: it needs one concrete schema; remove the generic parameters",
+        );
+    } else if let Some(clause) = &block.generics.where_clause {
+        errors.at(clause, "a tool has no generic parameters; remove the `where` clause");
+    }
+}
+
+pub(super) fn impl_without_run(block: &Methods, errors: &mut Errors) {
+    if block.of_trait.is_none() && run(block).is_none() {
+        errors.at(&block.ty, "there is no `run` here; write `async fn run(self) -> Result<Output, ToolError>`");
+    }
+}
+
+pub(super) fn generic_method(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        if !sig.generics.params.is_empty() {
+            errors.at(&sig.generics, "the runtime calls this method with one type; remove the generic parameters");
+        }
+    }
+}
+
+pub(super) fn qualified_method(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        let mut refuse = |tokens: TokenStream, word: &str| {
+            errors.at(tokens, format_args!("a tool is a plain or `async` function; remove `{word}`"));
+        };
+        if let Some(constness) = &sig.constness {
+            refuse(constness.to_token_stream(), "const");
+        }
+        if let Safety::Unsafe(token) = &sig.safety {
+            refuse(token.to_token_stream(), "unsafe");
+        }
+        if let Some(abi) = &sig.abi {
+            refuse(abi.to_token_stream(), "extern");
+        }
+    }
+}
+
+pub(super) fn receiver_by_value(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        match sig.inputs.first() {
+            Some(FnArg::Receiver(receiver)) if matches!(receiver.kind, ReceiverKind::Value) => {}
+            Some(FnArg::Receiver(receiver)) => {
+                errors.at(receiver, "each call has arguments of its own; write `self`");
+            }
+            _ => errors.at(
+                &sig.ident,
+                format_args!("the arguments are the fields of `self`; write `fn {}(self, ..)`", sig.ident),
+            ),
+        }
+    }
+}
+
+pub(super) fn owned_parameter(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        for input in &sig.inputs {
+            let FnArg::Typed(typed) = input else { continue };
+            match borrowed(&typed.ty) {
+                Some(reference) => {
+                    if let Some(mutability) = &reference.mutability {
+                        errors.at(mutability, "several calls share an injected value; write `&` for `&mut`");
+                    }
+                    if let Some(tokens) = find_impl(&reference.elem) {
+                        errors.at(tokens, "an injected value is a trait object; write `&dyn` for `&impl`");
+                    }
+                }
+                None => errors.at(
+                    &typed.ty,
+                    "an argument of the model is a field of the struct; a parameter borrows: `&dyn Trait`, `&Connection<dyn Trait>` or `&Call<Self>`",
+                ),
+            }
+        }
+    }
+}
+
+pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        let ReturnType::Type(_, output) = &sig.output else {
+            errors.at(
+                &sig.ident,
+                "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one without an output",
+            );
+            continue;
+        };
+        if let Some(tokens) = find_impl(output) {
+            errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");
+        } else if let Some(tokens) = find_borrow(output) {
+            errors.at(tokens, "the output of a tool is owned; write `String` for `&str`, `Vec<T>` for `&[T]`");
+        }
+    }
+}
+
+pub(super) fn too_many_borrowed(block: &Methods, errors: &mut Errors) {
+    for sig in both(block) {
+        if let Some(extra) = sig.inputs.iter().skip(1).nth(MAX_CAPABILITIES) {
+            errors.at(
+                extra,
+                format_args!(
+                    "a tool borrows at most {MAX_CAPABILITIES} things; split the tool, or put capabilities behind one trait"
+                ),
+            );
+        }
+    }
+}
+
+fn run(block: &Methods) -> Option<&Signature> {
+    block.signatures.iter().find(|sig| sig.ident == "run")
+}
+
+fn reconcile(block: &Methods) -> Option<&Signature> {
+    block.signatures.iter().find(|sig| sig.ident == "reconcile")
+}
+
+/// The methods that the runtime calls. In the implementation of a trait only the trait is wrong.
+fn both(block: &Methods) -> impl Iterator<Item = &Signature> {
+    let of_the_tool = block.of_trait.is_none();
+    [run(block), reconcile(block)].into_iter().flatten().filter(move |_| of_the_tool)
+}
+
+/// `run`, and `reconcile` if the block has it. `None` after a mistake.
+pub(super) fn methods(block: &Methods) -> Option<(Method, Option<Method>)> {
+    let reconcile = match reconcile(block) {
+        Some(sig) => Some(Method::new(sig)?),
+        None => None,
+    };
+    Some((Method::new(run(block)?)?, reconcile))
+}

@@ -1,0 +1,122 @@
+//! The `impl` block of a struct tool: the block as written, and the implementation of `ToolComponent` that calls it.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Signature, Type};
+
+use crate::attr;
+use crate::check::check_methods;
+use crate::errors::Errors;
+use crate::expand::runtime::private;
+use crate::expand::spans::{at, generated};
+use crate::item::{Methods, without_helpers};
+use crate::methods::{Method, Passed};
+
+/// `#[tool]` on an `impl` block.
+pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, errors: &mut Errors) -> TokenStream {
+    let krate = attr::methods(attr, errors);
+    let private = private(krate.value());
+    let run = check_methods(block, errors);
+    let component = match run {
+        Some((run, reconcile)) if errors.is_empty() => component(block, &run, reconcile.as_ref()),
+        // A struct that does not say how it runs would be a second mistake.
+        _ => {
+            let item = without_helpers(item);
+            let unfinished = block.of_trait.is_none().then(|| unfinished(block, &private));
+            return quote!(#item #unfinished);
+        }
+    };
+    quote! {
+        #[allow(clippy::missing_errors_doc, clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
+        #item
+        #[doc(hidden)]
+        const _: () = {
+            use #private as __rt;
+            #component
+        };
+    }
+}
+
+fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> TokenStream {
+    let ty = &block.ty;
+    let held = held(run, reconcile);
+    let kinds = held.iter().map(|target| quote_spanned!(at(target)=> __rt::Cap<#target>));
+    let output = &run.output;
+    let body = call(ty, run, &held);
+    let signature = |name: &Ident, returned: TokenStream| {
+        quote_spanned! {at(name)=>
+            async fn #name(
+                self,
+                __held: Self::Capabilities,
+                __call: &__rt::Call<Self>,
+            ) -> ::core::result::Result<#returned, __rt::ToolError>
+        }
+    };
+    let run = signature(&generated(&run.sig.ident), quote!(Self::Output));
+    let reconcile = reconcile.map(|method| {
+        let body = call(ty, method, &held);
+        let signature = signature(&generated(&method.sig.ident), quote!(__rt::Reconciled<Self::Output>));
+        quote!(#signature { #body })
+    });
+    quote! {
+        #[automatically_derived]
+        impl __rt::ToolComponent for #ty {
+            type Capabilities = (#(#kinds,)*);
+            type Output = <#output as __rt::ToolReturn>::Output;
+            #run { #body }
+            #reconcile
+        }
+    }
+}
+
+/// The types that the methods borrow, each once.
+fn held(run: &Method, reconcile: Option<&Method>) -> Vec<Type> {
+    let mut held: Vec<Type> = Vec::new();
+    for target in run.injected().chain(reconcile.into_iter().flat_map(Method::injected)) {
+        if !held.iter().any(|known| same(known, target)) {
+            held.push(target.clone());
+        }
+    }
+    held
+}
+
+fn same(left: &Type, right: &Type) -> bool {
+    left.to_token_stream().to_string() == right.to_token_stream().to_string()
+}
+
+/// The call of one method, with its parameters in the author's order.
+fn call(ty: &Type, method: &Method, held: &[Type]) -> TokenStream {
+    let passed = method.parameters.iter().map(|parameter| match parameter {
+        Passed::Call => quote!(__call),
+        Passed::Injected(target) => {
+            let position = held.iter().position(|known| same(known, target)).unwrap_or_default();
+            let position = Literal::usize_unsuffixed(position);
+            quote_spanned!(at(target)=> &*__held.#position)
+        }
+    });
+    let name = generated(&method.sig.ident);
+    let called = quote_spanned!(at(&method.sig.ident)=> <#ty>::#name(self, #(#passed),*));
+    let wait = is_async(&method.sig).then(|| quote!(.await));
+    quote!(__rt::returned(#called #wait))
+}
+
+fn is_async(sig: &Signature) -> bool {
+    sig.asyncness.is_some()
+}
+
+/// A component that is never run: the mistakes keep the crate from compiling.
+fn unfinished(block: &Methods, private: &TokenStream) -> TokenStream {
+    let ty = &block.ty;
+    let (generics, _, clause) = block.generics.split_for_impl();
+    let run = format_ident!("run");
+    quote! {
+        #[automatically_derived]
+        impl #generics #private::ToolComponent for #ty #clause {
+            type Capabilities = ();
+            type Output = ();
+            async fn #run(self, (): (), _: &#private::Call<Self>) -> ::core::result::Result<(), #private::ToolError> {
+                ::core::unreachable!()
+            }
+        }
+    }
+}
