@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
 use tool_runtime::catalog::ToolLock;
-use tool_runtime::{Capabilities, ToolCall, ToolCatalog, ToolPolicy, ToolRunner, testing};
+use tool_runtime::testing::{self, Harness};
+use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner, assert_catalog_ok};
 
 use {{crate_name}}::shelf::{Book, ShelfReader, ShelfWriter};
 
@@ -36,30 +38,28 @@ fn capabilities() -> Capabilities {
         .with::<dyn ShelfWriter>(shelf)
 }
 
+fn harness() -> Harness {
+    testing::harness(ToolCatalog::collect().unwrap()).capabilities(capabilities())
+}
+
 #[tokio::test]
 async fn what_was_added_is_listed_without_its_key() {
-    let run = testing::run(ToolCatalog::collect().unwrap(), capabilities()).unwrap();
-    let added = run
-        .exec(ToolCall::text(
-            "call_1",
-            "shelf__add",
-            r#"{"title":"Dune"}"#,
-        ))
-        .await;
-    assert_eq!(added.to_model(), r#"{"number":1,"title":"Dune"}"#);
-    let listed = run
-        .exec(ToolCall::text("call_2", "shelf__list", "{}"))
-        .await;
-    assert_eq!(listed.to_model(), r#"[{"number":1,"title":"Dune"}]"#);
+    let harness = harness();
+    let added = harness.call("shelf__add", json!({ "title": "Dune" })).await;
+    added.assert_value(json!({ "number": 1, "title": "Dune" }));
+    let listed = harness.call("shelf__list", json!({})).await;
+    listed.assert_value(json!([{ "number": 1, "title": "Dune" }]));
 }
 
 #[tokio::test]
 async fn a_book_needs_a_title() {
-    let run = testing::run(ToolCatalog::collect().unwrap(), capabilities()).unwrap();
-    let refused = run
-        .exec(ToolCall::text("call_1", "shelf__add", r#"{"title":""}"#))
-        .await;
-    assert_eq!(refused.outcome().code(), "validation_error");
+    let refused = harness().call("shelf__add", json!({ "title": "" })).await;
+    refused.assert_violation("/title");
+}
+
+#[test]
+fn schemas_and_parsers_agree() {
+    assert_catalog_ok!();
 }
 
 #[test]

@@ -17,12 +17,14 @@ pub use bearer::BearerToken;
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 pub use cap::Cap;
 pub(crate) use cap::bound;
+pub(crate) use capabilities::Bindable;
 pub use capabilities::Capabilities;
 pub(crate) use client::without_client;
 pub use client::{ClientError, Elicit, Notices, Progress, Sample};
 #[doc(hidden)]
 pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};
+pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::capability::Source;
 use crate::policy::{RunTools, Subject, ToolPolicy, Unready};
-use crate::registration::ToolServer;
+use crate::registration::{Behaviour, ToolServer};
 use crate::text::Keyed;
 use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
 
@@ -110,6 +110,13 @@ impl ToolCatalog {
         let tools = |(place, gathered): (usize, &Gathered)| Arc::new(ServerTools::new(place, gathered));
         let servers = servers.iter().enumerate().map(tools).collect();
         Self { entries, servers, index, asks_evidence, connections, counters, words: Mutex::default() }
+    }
+
+    /// Puts something around every tool, before the catalog is shared.
+    pub(crate) fn wrap(&mut self, around: impl Fn(&str, Arc<dyn Behaviour>) -> Arc<dyn Behaviour>) {
+        for entry in self.entries.iter_mut().filter_map(Arc::get_mut) {
+            entry.behaviour = around(entry.spec.name.as_str(), Arc::clone(&entry.behaviour));
+        }
     }
 
     /// Returns how often servers have changed their tools. Read before the tools; an equal count later means that they

@@ -3,7 +3,7 @@
 //! The meaning of a number does not depend on cargo features of `serde_json` that other crates enable.
 
 pub(crate) mod canonical;
-mod de;
+pub(crate) mod de;
 mod duplicates;
 mod error;
 mod limits;

@@ -336,9 +336,9 @@ fn query(
 #[tokio::test]
 async fn a_run_for_tests_lets_calls_wait() {
     let catalog = ToolCatalog::builder().tool::<query>().build().unwrap();
-    let run = tool_runtime::testing::run(catalog, tool_runtime::Capabilities::new()).unwrap();
-    let waits = run.exec(ToolCall::text("call_1", "waiting__query", r#"{"query":{}}"#)).await;
-    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
-    let done = run.resume_shown("call_1", ApprovalDecision::Approve, &tests::grace()).await.unwrap();
-    assert_eq!(done.to_model(), "true");
+    let harness = tool_runtime::testing::harness(catalog);
+    let waits = harness.call("waiting__query", json!({ "query": {} })).await;
+    waits.assert_outcome("approval_required");
+    let done = harness.decide(&waits, ApprovalDecision::Approve, &tests::grace()).await;
+    done.assert_value(json!(true));
 }

@@ -2,5 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 
+mod agreement;
 mod linked;
 mod lock;

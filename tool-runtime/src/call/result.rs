@@ -12,7 +12,7 @@ use crate::media::{Attachments, LeftOut, Media};
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// # use tool_runtime::{Capabilities, Outcome, ToolCall, ToolCatalog, ToolError, testing, tool};
+/// # use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolError, testing, tool};
 /// # /// Adds.
 /// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
 /// # fn add(
@@ -22,12 +22,12 @@ use crate::media::{Attachments, LeftOut, Media};
 /// #     b: i64,
 /// # ) -> Result<i64, ToolError> { Ok(a + b) }
 /// let catalog = ToolCatalog::builder().tool::<add>().build()?;
-/// let run = testing::run(catalog, Capabilities::new())?;
-/// let result = run.exec(ToolCall::text("c1", "math__add", r#"{"a":2,"b":3}"#)).await;
+/// let harness = testing::harness(catalog);
+/// let result = harness.run().exec(ToolCall::text("c1", "math__add", r#"{"a":2,"b":3}"#)).await;
 /// assert_eq!(result.outcome(), Outcome::Ok);
 /// assert_eq!(result.to_model(), "5");
 ///
-/// let result = run.exec(ToolCall::text("c2", "math__add", r#"{"a":2}"#)).await;
+/// let result = harness.run().exec(ToolCall::text("c2", "math__add", r#"{"a":2}"#)).await;
 /// assert_eq!(result.error().map(|error| error.errors.len()), Some(1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

@@ -3,6 +3,8 @@
 
 mod access;
 mod error;
+#[cfg(feature = "testing")]
+pub(crate) mod watch;
 
 pub(crate) use error::DeError;
 pub(crate) use error::DeErrorKind;
@@ -68,9 +70,12 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
+        #[cfg(feature = "testing")]
+        watch::note(self, names, false);
+        let _ = names;
         self.deserialize_map(visitor)
     }
 
@@ -84,9 +89,12 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
+        #[cfg(feature = "testing")]
+        watch::note(self, names, true);
+        let _ = names;
         match self {
             Tree::String(name) => visitor.visit_enum((**name).into_deserializer()),
             Tree::Object(members) => match members.as_slice() {

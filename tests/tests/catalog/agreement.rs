@@ -1,0 +1,224 @@
+//! What `assert_catalog_ok!` finds: each way in which schema and parser part, by name.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::testing::disagreements;
+use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, assert_catalog_ok, tool};
+
+use office_tools as _;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Line {
+    /// How many.
+    #[serde(alias = "qty")]
+    count: u32,
+}
+
+/// A member with a second name.
+#[tool(name = "bad__alias", effect = read_only, redact = ["$"])]
+fn alias(
+    /// What to order.
+    line: Line,
+) -> Result<u32, ToolError> {
+    Ok(line.count)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Page {
+    /// How many.
+    #[serde(default = "ten")]
+    #[schemars(default)]
+    size: Size,
+}
+
+/// It serialises nothing, so the schema has no default.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+struct Size(u32);
+
+fn ten() -> Size {
+    Size(10)
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        ten()
+    }
+}
+
+/// A default that nobody is told.
+#[tool(name = "bad__hidden_default", effect = read_only, redact = ["$"])]
+fn hidden_default(
+    /// Which page.
+    page: Page,
+) -> Result<u32, ToolError> {
+    Ok(page.size.0)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Even {
+    /// An even number.
+    #[serde(deserialize_with = "even")]
+    number: u32,
+}
+
+fn even<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let number = u32::deserialize(deserializer)?;
+    if number % 2 == 0 { Ok(number) } else { Err(serde::de::Error::custom("odd")) }
+}
+
+/// A parser of its own.
+#[tool(name = "bad__custom", effect = read_only, redact = ["$"])]
+fn custom(
+    /// The number.
+    even: Even,
+) -> Result<u32, ToolError> {
+    Ok(even.number)
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum State {
+    #[schemars(rename = "open")]
+    Open,
+    #[schemars(rename = "done")]
+    Done,
+}
+
+/// Variants with two names.
+#[tool(name = "bad__variant", effect = read_only, redact = ["$"])]
+fn variant(
+    /// The state.
+    state: State,
+) -> Result<bool, ToolError> {
+    Ok(matches!(state, State::Done) || !matches!(state, State::Open))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Amount {
+    /// Cents.
+    #[schemars(with = "i64")]
+    cents: f64,
+}
+
+/// An integer that is none.
+#[tool(name = "bad__fraction", effect = read_only, redact = ["$"])]
+fn fraction(
+    /// The amount.
+    amount: Amount,
+) -> Result<bool, ToolError> {
+    Ok(amount.cents > 0.0)
+}
+
+/// A pattern that no text can be made for.
+#[tool(name = "bad__pattern", effect = read_only, redact = ["$"])]
+fn pattern(
+    /// The text.
+    #[schemars(regex(pattern = "^(?=a)b$"))]
+    text: String,
+) -> Result<String, ToolError> {
+    Ok(text)
+}
+
+macro_rules! found {
+    ($tool:ident) => {
+        disagreements(&ToolCatalog::builder().tool::<$tool>().build().expect("a catalog"), |_, _| {})
+    };
+}
+
+#[test]
+fn each_disagreement_is_named() {
+    assert_eq!(found!(alias), ["bad__alias: /line: the parser takes the member `qty`, which the schema does not have"]);
+    let hidden = "bad__hidden_default: /page/size: it may be left out, and the schema publishes no default";
+    assert_eq!(found!(hidden_default), [hidden]);
+    let [custom] = &found!(custom)[..] else { panic!("one line") };
+    let refused = "bad__custom: /even/number: the schema allows what the parser refuses, for example ";
+    assert!(custom.starts_with(refused), "{custom}");
+    let variants = found!(variant);
+    let refused = "bad__variant: /state: the schema allows what the parser refuses, for example ";
+    assert!(variants.iter().any(|line| line.starts_with(refused)), "{variants:?}");
+    let named = "bad__variant: /state: the parser takes `Open`, which the schema does not list";
+    assert!(variants.iter().any(|line| line == named), "{variants:?}");
+    let fraction_of = "bad__fraction: /amount/cents: the parser takes a number with a fraction where integer is wanted, and the schema refuses it";
+    assert_eq!(found!(fraction), [fraction_of]);
+    let [unmade] = &found!(pattern)[..] else { panic!("one line") };
+    assert!(unmade.starts_with("bad__pattern: no value of the arguments can be made: /text: "), "{unmade}");
+}
+
+#[test]
+fn the_tools_of_the_examples_agree() {
+    let catalog = ToolCatalog::builder().collect().crates(["office_tools"]).build().expect("a catalog");
+    assert!(catalog.len() > 5);
+    assert_catalog_ok!(catalog);
+}
+
+#[test]
+#[should_panic(expected = "bad__alias: /line")]
+fn the_macro_fails_a_test() {
+    assert_catalog_ok!(ToolCatalog::builder().tool::<alias>().build().expect("a catalog"));
+}
+
+struct Nothing;
+
+#[async_trait]
+impl DynamicHandler for Nothing {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok(Value::Null)
+    }
+}
+
+fn dynamic(name: &str, schema: &Value) -> DynamicTool {
+    let tool = DynamicTool::new(name, "Does nothing.", schema.clone(), ToolEffect::ReadOnly, Arc::new(Nothing));
+    tool.redact(["$"]).output_schema(json!({ "type": "null" }))
+}
+
+/// A schema from elsewhere may have no value, or more places than are tried.
+#[test]
+fn what_cannot_be_tried_is_said() {
+    let mut wide = serde_json::Map::new();
+    for number in 0..25_000 {
+        wide.insert(format!("member_{number}"), json!({ "type": "integer" }));
+    }
+    let object = |member: Value| json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
+    let cases = [
+        (json!({ "type": "object", "properties": wide }), "/member_19999: the schema has too many places"),
+        (object(json!({ "type": "integer", "minimum": 3, "maximum": 2 })), "/a: no integer is within the bounds"),
+        (object(json!({ "type": "string", "minLength": 4, "maxLength": 3 })), "/a: no text has such a length"),
+        (
+            object(json!({ "type": "string", "format": "regex", "minLength": 900 })),
+            "no value of the arguments can be made",
+        ),
+        (object(json!(false)), "/a: the schema allows nothing"),
+    ];
+    for (schema, expected) in cases {
+        let catalog = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build().expect("a catalog");
+        let found = disagreements(&catalog, |_, _| {});
+        assert!(matches!(&found[..], [line] if line.contains(expected)), "{expected}: {found:?}");
+    }
+}
+
+/// The number of values a tool gets shrinks with the catalog, and each tool is reported.
+#[test]
+fn ten_thousand_tools_end() {
+    let schema = json!({
+        "type": "object", "properties": { "id": { "type": "string", "format": "uuid" } }, "required": ["id"],
+        "additionalProperties": false,
+    });
+    let mut builder = ToolCatalog::builder();
+    for number in 0..10_000 {
+        builder = builder.dynamic(dynamic(&format!("many__tool_{number}"), &schema));
+    }
+    let (mut told, catalog) = (0, builder.build().expect("a catalog"));
+    assert_eq!(
+        disagreements(&catalog, |done, all| {
+            told += 1;
+            assert_eq!((done, all), (told, 10_000));
+        }),
+        Vec::<String>::new()
+    );
+    assert_eq!(told, 10_000);
+}

@@ -1,0 +1,242 @@
+//! [`disagreements`]: whether schema, parser and allowlist of every tool say the same.
+
+mod fields;
+mod mutants;
+mod values;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use serde_json::Value;
+
+use crate::catalog::{Entry, ToolCatalog};
+use crate::json::Tree;
+use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator as _};
+use crate::testing::agreement::mutants::Mutant;
+use crate::tool::Schema;
+
+/// The most values that are made for one schema.
+const CASES: usize = 48;
+
+/// The values that are made for all schemas of a catalog together, so that ten thousand tools end, too.
+const ALL_CASES: usize = 100_000;
+
+/// How many of a schema's values are changed in every way.
+const MUTATED: usize = 6;
+
+/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked tool.
+///
+/// Values are made from each schema: the parser has to take them, and a schema of an output has to describe what the
+/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to refuse
+/// it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse it, too.
+/// The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
+///
+/// ```
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Finds parts.
+/// #[tool(name = "parts__find", effect = read_only, redact = ["$"])]
+/// fn find(
+///     /// A piece of the name.
+///     #[schemars(length(min = 1, max = 40))]
+///     text: String,
+/// ) -> Result<u32, ToolError> {
+///     Ok(1)
+/// }
+///
+/// let catalog = ToolCatalog::builder().tool::<find>().build()?;
+/// tool_runtime::assert_catalog_ok!(catalog);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[macro_export]
+macro_rules! assert_catalog_ok {
+    () => {
+        match $crate::ToolCatalog::collect() {
+            ::core::result::Result::Ok(catalog) => $crate::assert_catalog_ok!(catalog),
+            ::core::result::Result::Err(problems) => ::core::panic!("{problems}"),
+        }
+    };
+    ($catalog:expr) => {{
+        let found = $crate::testing::disagreements(&$catalog, |done, all| {
+            if done % 1_000 == 0 {
+                ::std::eprintln!("{done} of {all} tools");
+            }
+        });
+        ::core::assert!(found.is_empty(), "{}", found.join("\n"));
+    }};
+}
+
+/// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the place
+/// as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes what is tried.
+///
+/// `progress` is told after each tool how many are done, and how many there are.
+pub fn disagreements(catalog: &ToolCatalog, mut progress: impl FnMut(usize, usize)) -> Vec<String> {
+    let entries: Vec<_> = catalog.entries().collect();
+    let cases = (ALL_CASES / entries.len().max(1)).clamp(4, CASES);
+    let mut found = Vec::new();
+    for (done, entry) in entries.iter().enumerate() {
+        let mut tool = Tool { entry, found: BTreeSet::new() };
+        tool.check(cases);
+        found.extend(tool.found.into_iter().map(|line| format!("{}: {line}", entry.spec.name)));
+        progress(done + 1, entries.len());
+    }
+    found
+}
+
+struct Tool<'a> {
+    entry: &'a Entry,
+    found: BTreeSet<String>,
+}
+
+impl Tool<'_> {
+    fn check(&mut self, cases: usize) {
+        if self.entry.spec.no_schema.is_none() {
+            self.arguments(cases);
+        }
+        if let Some(payload) = self.entry.payload.clone() {
+            self.output(&payload, cases);
+        }
+    }
+
+    /// The parser of a tool that was not made by the macro is its handler, which takes every value.
+    fn has_parser(&self) -> bool {
+        self.entry.location.is_some()
+    }
+
+    fn arguments(&mut self, cases: usize) {
+        let schema = self.entry.spec.input_schema.to_value();
+        let Some(compiled) = self.compiled("arguments", &self.entry.spec.input_schema.clone()) else { return };
+        let behaviour = Arc::clone(&self.entry.behaviour);
+        let has_parser = self.has_parser();
+        let parse = |value: &Value| {
+            let tree = Tree::from_value(value);
+            fields::watched(&tree, || behaviour.instantiate(&tree))
+        };
+        let mut seen = Vec::new();
+        let mut named = BTreeSet::new();
+        let made = self.made("arguments", &schema, &compiled, cases, |value| {
+            if has_parser {
+                let (parsed, names) = parse(value);
+                fields::compare(&names, &schema, &mut named);
+                if let Err(error) = parsed {
+                    return Err(format!("{}: the schema allows what the parser refuses", error.pointer()));
+                }
+            }
+            if seen.len() < MUTATED {
+                seen.push(value.clone());
+            }
+            Ok(())
+        });
+        self.found.extend(named);
+        if !made {
+            return;
+        }
+        for mutant in seen.iter().flat_map(|value| mutants::mutants(&schema, value)) {
+            self.refused(&compiled, &mutant);
+            if has_parser && mutant.is_structural && parse(&mutant.value).0.is_ok() {
+                self.found
+                    .insert(format!("{}: the parser takes {}, and the schema refuses it", mutant.pointer, mutant.what));
+            }
+        }
+        if has_parser {
+            let hidden =
+                seen.iter().flat_map(|value| mutants::hidden_defaults(&schema, value, |value| parse(value).0.is_ok()));
+            self.found.extend(hidden);
+        }
+    }
+
+    /// What the allowlist leaves of an output has to match the schema that is published for it.
+    fn output(&mut self, payload: &Schema, cases: usize) {
+        let Some(compiled) = self.compiled("output", payload) else { return };
+        let shown = self.compiled("published output", &self.entry.spec.output_schema);
+        let Some(projector) = self.entry.projector.clone() else { return };
+        self.made("output", &payload.to_value(), &compiled, cases, |value| {
+            let projected = projector.project(value, usize::MAX).map_err(|error| error.to_string())?;
+            let Some(shown) = &shown else { return Ok(()) };
+            let value: Value = serde_json::from_str(projected.shown.get()).unwrap_or_default();
+            shown.check(&Tree::from_value(&value)).map_err(|violations| {
+                let first = violations.first().map_or("", |violation| &violation.pointer);
+                format!("{first}: what is shown of an output does not match its published schema")
+            })
+        });
+    }
+
+    fn compiled(&mut self, what: &str, schema: &Schema) -> Option<Arc<dyn Compiled>> {
+        match JsonSchemaValidator.compile(schema) {
+            Ok(compiled) => Some(compiled),
+            Err(problem) => {
+                self.found.insert(format!("the schema of the {what} cannot be compiled: {problem}"));
+                None
+            }
+        }
+    }
+
+    /// Makes values of a schema and hands each to `check`. The smallest value that fails is reported.
+    fn made(
+        &mut self,
+        what: &str,
+        schema: &Value,
+        compiled: &Arc<dyn Compiled>,
+        cases: usize,
+        mut check: impl FnMut(&Value) -> Result<(), String>,
+    ) -> bool {
+        let values = match values::values(schema) {
+            Ok(values) => values,
+            Err(reason) => {
+                self.found.insert(format!("no value of the {what} can be made: {reason}"));
+                return false;
+            }
+        };
+        let config = Config {
+            cases: u32::try_from(cases).unwrap_or(u32::MAX),
+            failure_persistence: None,
+            max_shrink_iters: 512,
+            ..Config::default()
+        };
+        let mut runner = TestRunner::new_with_rng(
+            config,
+            proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+        );
+        let check = std::cell::RefCell::new(&mut check);
+        let ended = runner.run(&values, |value| {
+            if let Err(violations) = compiled.check(&Tree::from_value(&value)) {
+                let place =
+                    violations.first().map_or_else(String::new, |one| format!("{}: {}", one.pointer, one.expected));
+                return Err(TestCaseError::reject(place));
+            }
+            (check.borrow_mut())(&value).map_err(TestCaseError::fail)
+        });
+        match ended {
+            Ok(()) => true,
+            Err(TestError::Abort(reason)) => {
+                self.found.insert(format!("no value of the {what} can be made: {reason}"));
+                false
+            }
+            Err(TestError::Fail(reason, value)) => {
+                let mut line = reason.to_string();
+                let _ = write!(line, ", for example {value}");
+                self.found.insert(line);
+                true
+            }
+        }
+    }
+
+    /// The schema has to refuse a changed value at the place of the change.
+    fn refused(&mut self, compiled: &Arc<dyn Compiled>, mutant: &Mutant) {
+        let at = match compiled.check(&Tree::from_value(&mutant.value)) {
+            Ok(()) => None,
+            Err(violations) => Some(violations),
+        };
+        match at {
+            None => {
+                self.found.insert(format!("{}: the validator takes {}", mutant.pointer, mutant.what));
+            }
+            Some(violations) if violations.iter().any(|one| one.pointer == mutant.pointer) => {}
+            Some(_) => {
+                self.found.insert(format!("{}: {} is refused at another place", mutant.pointer, mutant.what));
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! [`Fault`]: what a test lets happen in place of a tool.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::call::Violation;
+use crate::capability::Requirement;
+use crate::component::Bindings;
+use crate::error::ToolError;
+use crate::json::{DeError, Tree};
+use crate::redact::{ProjectError, Projector};
+use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
+
+/// What happens when a tool runs, in place of what it does. The gate treats it as it treats a real one.
+///
+/// ```
+/// use serde_json::json;
+/// use tool_runtime::testing::{Fault, harness};
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Sends a letter.
+/// #[tool(name = "post__send", effect = external_side_effect, redact = ["$"], timeout = "5s")]
+/// fn send() -> Result<u32, ToolError> {
+///     Ok(1)
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// let catalog = ToolCatalog::builder().tool::<send>().build()?;
+/// let harness = harness(catalog).fault("post__send", Fault::Hang);
+/// // The test's clock of tokio is paused, so the five seconds take no time.
+/// harness.call("post__send", json!({})).await.assert_outcome("outcome_unknown");
+/// harness.heal("post__send");
+/// harness.call("post__send", json!({})).await.assert_value(json!(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It panics.
+    Panic,
+    /// It never ends by itself: only a timeout or a cancellation ends it.
+    Hang,
+    /// It begins after this time. Under a paused clock of tokio that takes no time.
+    Slow(Duration),
+    /// Its output is larger than any limit allows.
+    Oversize,
+    /// Its output does not match its schema.
+    InvalidOutput,
+    /// It returns this text as an error for operators, as [`ToolError::internal`] does.
+    Error(String),
+}
+
+/// The faults of a harness, by the name of the tool.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Faults(Arc<Mutex<HashMap<String, Fault>>>);
+
+impl Faults {
+    pub(super) fn set(&self, tool: &str, fault: Option<Fault>) {
+        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            Some(fault) => faults.insert(tool.to_owned(), fault),
+            None => faults.remove(tool),
+        };
+    }
+
+    fn of(&self, tool: &str) -> Option<Fault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    /// The tool, with whatever fault it has when it runs.
+    pub(super) fn around(&self, tool: &str, behaviour: Arc<dyn Behaviour>) -> Arc<dyn Behaviour> {
+        Arc::new(Faulty { tool: tool.into(), behaviour, faults: self.clone() })
+    }
+}
+
+struct Faulty {
+    tool: Arc<str>,
+    behaviour: Arc<dyn Behaviour>,
+    faults: Faults,
+}
+
+impl Behaviour for Faulty {
+    fn requirements(&self) -> Vec<Requirement> {
+        self.behaviour.requirements()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        let instance = self.behaviour.instantiate(arguments)?;
+        Ok(Box::new(FaultyInstance { tool: Arc::clone(&self.tool), instance, faults: self.faults.clone() }))
+    }
+
+    fn may_reconcile(&self) -> bool {
+        self.behaviour.may_reconcile()
+    }
+}
+
+struct FaultyInstance {
+    tool: Arc<str>,
+    instance: Box<dyn Instance>,
+    faults: Faults,
+}
+
+impl Instance for FaultyInstance {
+    fn validate(&self) -> Result<(), Violation> {
+        self.instance.validate()
+    }
+
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
+        let fault = self.faults.of(&self.tool);
+        let Some(fault) = fault.filter(|_| purpose == Purpose::Work) else {
+            return self.instance.run(purpose, bindings, projector, max_bytes);
+        };
+        let failure = match fault {
+            Fault::Panic => return Some(Box::pin(async { panic!("the test injected this panic") })),
+            Fault::Hang => return Some(Box::pin(pending())),
+            Fault::Slow(time) => {
+                let running = self.instance.run(purpose, bindings, projector, max_bytes)?;
+                return Some(Box::pin(async move {
+                    tokio::time::sleep(time).await;
+                    running.await
+                }));
+            }
+            Fault::Oversize => RunFailure::Output(ProjectError::TooLarge),
+            Fault::InvalidOutput => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
+            Fault::Error(text) => RunFailure::Tool(ToolError::internal(text)),
+        };
+        Some(Box::pin(async { Err(failure) }))
+    }
+}

@@ -1,0 +1,376 @@
+//! [`Harness`]: a catalog behind a whole gate, for tests.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::call::{Decider, ToolCall, ToolExecResult, ToolInvocationRecord};
+use crate::capability::{
+    Bind, Bindable, Capabilities, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionKind,
+    ConnectionRequest,
+};
+use crate::catalog::ToolCatalog;
+use crate::policy::ToolPolicy;
+use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::store::{ManualClock, MemoryStore, RecordFilter, Store};
+use crate::testing::fault::{Fault, Faults};
+
+/// Returns a harness for the tools of a catalog. Unless a test sets something else, the policy allows each of them by
+/// name, approvals can be given, records are in memory, and the clock shows the beginning of 2026.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use serde_json::json;
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolError, capability, testing, tool};
+///
+/// /// Reads the time.
+/// #[capability(effect = read_only)]
+/// trait Clock { fn now(&self) -> i64; }
+///
+/// /// Seconds until a moment.
+/// #[tool(name = "core__until", effect = read_only, redact = ["$"])]
+/// fn until(
+///     clock: &dyn Clock,
+///     /// The moment, in seconds since 1970.
+///     #[schemars(range(min = 0))]
+///     moment: i64,
+/// ) -> Result<i64, ToolError> {
+///     Ok(moment - clock.now())
+/// }
+///
+/// struct Noon;
+/// impl Clock for Noon { fn now(&self) -> i64 { 43_200 } }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let harness = testing::harness(ToolCatalog::builder().tool::<until>().build()?)
+///     .with::<dyn Clock>(Arc::new(Noon))
+///     .options(RunOptions::new().tenant("acme").principal("ada").role("buyer"));
+///
+/// harness.call("core__until", json!({ "moment": 43_260 })).await.assert_value(json!(60));
+/// harness.call("core__until", json!({ "moment": -1 })).await.assert_violation("/moment");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn harness(catalog: ToolCatalog) -> Harness {
+    let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
+    let start = Timestamp::from_second(START).unwrap_or(Timestamp::UNIX_EPOCH);
+    Harness {
+        parts: Mutex::new(Some(Parts {
+            catalog,
+            policy,
+            capabilities: Capabilities::new(),
+            connections: Vec::new(),
+            options: RunOptions::new(),
+        })),
+        faults: Faults::default(),
+        clock: Arc::new(ManualClock::at(start)),
+        gate: OnceLock::new(),
+        calls: AtomicU64::new(0),
+    }
+}
+
+/// 2026-01-01T00:00:00Z, in seconds since 1970.
+const START: i64 = 1_767_225_600;
+
+/// The tools of a catalog behind a whole gate. [`harness`] makes one.
+///
+/// The first call builds the runner. Methods that take `self` come before it.
+///
+/// # Panics
+///
+/// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too late.
+pub struct Harness {
+    /// Until the gate is built.
+    parts: Mutex<Option<Parts>>,
+    faults: Faults,
+    clock: Arc<ManualClock>,
+    gate: OnceLock<Gate>,
+    /// How many calls were made, for their ids.
+    calls: AtomicU64,
+}
+
+struct Parts {
+    catalog: ToolCatalog,
+    policy: ToolPolicy,
+    capabilities: Capabilities,
+    connections: Vec<Account>,
+    options: RunOptions,
+}
+
+struct Gate {
+    runner: ToolRunner,
+    run: Run,
+    store: Arc<MemoryStore>,
+}
+
+impl Harness {
+    /// Sets the policy.
+    #[must_use]
+    #[track_caller]
+    pub fn policy(self, policy: ToolPolicy) -> Self {
+        self.set(|parts| parts.policy = policy)
+    }
+
+    /// Sets tenant, principal, roles and the other options of the run.
+    #[must_use]
+    #[track_caller]
+    pub fn options(self, options: RunOptions) -> Self {
+        self.set(|parts| parts.options = options)
+    }
+
+    /// Binds adapters. The later binding of a trait wins.
+    #[must_use]
+    #[track_caller]
+    pub fn capabilities(self, capabilities: Capabilities) -> Self {
+        self.set(|parts| parts.capabilities = std::mem::take(&mut parts.capabilities).merge(capabilities))
+    }
+
+    /// Binds one adapter, as [`Capabilities::with`] does.
+    #[must_use]
+    #[track_caller]
+    pub fn with<T>(self, adapter: Arc<T>) -> Self
+    where
+        T: Bindable + ?Sized,
+        <T as Bindable>::Borrowing: Bind<T>,
+    {
+        self.capabilities(Capabilities::new().with::<T>(adapter))
+    }
+
+    /// Connects the run to an account: every tool that borrows `&Connection<C>` gets this adapter.
+    #[must_use]
+    #[track_caller]
+    pub fn connection<C: ConnectionKind + ?Sized>(self, adapter: Arc<C>) -> Self {
+        let open = move |request: &ConnectionRequest<'_>| {
+            request.wants::<C>().then(|| ConnectionHandle::new::<C>(Arc::clone(&adapter)))
+        };
+        self.set(|parts| parts.connections.push(Account { kind: C::KIND, open: Box::new(open) }))
+    }
+
+    /// Sets what happens when a tool runs, from its next call on.
+    #[must_use]
+    pub fn fault(self, tool: &str, fault: Fault) -> Self {
+        self.break_tool(tool, fault);
+        self
+    }
+
+    /// As [`fault`](Self::fault), between two calls.
+    pub fn break_tool(&self, tool: &str, fault: Fault) {
+        self.faults.set(tool, Some(fault));
+    }
+
+    /// Takes the fault of a tool away.
+    pub fn heal(&self, tool: &str) {
+        self.faults.set(tool, None);
+    }
+
+    /// Returns the clock of records, expiries and leases.
+    #[must_use]
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Returns the run, for everything that the harness has no method for.
+    #[must_use]
+    #[track_caller]
+    pub fn run(&self) -> &Run {
+        &self.gate().run
+    }
+
+    /// Returns the runner, for example for the run of another principal over the same store.
+    #[must_use]
+    #[track_caller]
+    pub fn runner(&self) -> &ToolRunner {
+        &self.gate().runner
+    }
+
+    /// Calls a tool with these arguments, as a model would.
+    pub async fn call(&self, tool: &str, arguments: Value) -> TestCall {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.exec(ToolCall::text(format!("call_{number}"), tool, arguments.to_string())).await
+    }
+
+    /// Executes a call as it is written, for arguments that are not JSON and ids of the test's own.
+    pub async fn exec(&self, call: ToolCall) -> TestCall {
+        let result = self.run().exec(call).await;
+        self.ended(result).await
+    }
+
+    /// Decides on a call that waits.
+    ///
+    /// # Panics
+    /// The call does not wait, or the decider may not decide.
+    pub async fn decide(&self, call: &TestCall, decision: ApprovalDecision, decider: &Decider) -> TestCall {
+        let Some(question) = call.result.question() else { panic!("the call does not wait\n{call}") };
+        match self.run().resume(question, decision, decider).await {
+            Ok(result) => self.ended(result).await,
+            Err(error) => panic!("the decision was refused: {error}\n{call}"),
+        }
+    }
+
+    /// Returns the records of the run's calls so far, in the order in which they were closed.
+    pub async fn records(&self) -> Vec<ToolInvocationRecord> {
+        let gate = self.gate();
+        gate.store.calls(&RecordFilter::run(gate.run.id())).await.unwrap_or_default()
+    }
+
+    async fn ended(&self, result: ToolExecResult) -> TestCall {
+        let gate = self.gate();
+        let filter = RecordFilter::call(gate.run.id(), result.call_id().clone());
+        let closed = gate.store.calls(&filter).await.unwrap_or_default().pop();
+        let record = match closed {
+            Some(record) => Some(record),
+            None => gate.store.open_records(&filter).await.unwrap_or_default().pop(),
+        };
+        TestCall { result, record }
+    }
+
+    #[track_caller]
+    fn set(self, change: impl FnOnce(&mut Parts)) -> Self {
+        match &mut *self.parts.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(parts) => change(parts),
+            None => panic!("the gate is built already: set this before the first call"),
+        }
+        self
+    }
+
+    #[track_caller]
+    fn gate(&self) -> &Gate {
+        self.gate.get_or_init(|| {
+            let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match parts {
+                Some(parts) => build(parts, &self.faults, &self.clock),
+                None => panic!("the gate could not be built, see the first failure"),
+            }
+        })
+    }
+}
+
+fn build(mut parts: Parts, faults: &Faults, clock: &Arc<ManualClock>) -> Gate {
+    parts.catalog.wrap(|tool, behaviour| faults.around(tool, behaviour));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(clock)));
+    let mut options = parts.options;
+    for account in &parts.connections {
+        options = options.connection(account.kind, ConnectionId::new(account.kind));
+    }
+    let built = ToolRunner::builder(parts.catalog, parts.policy)
+        .capabilities(parts.capabilities)
+        .broker(Accounts(parts.connections))
+        .approvals(true)
+        .store(Arc::clone(&store))
+        .clock(Arc::clone(clock))
+        .build();
+    match built {
+        Ok(runner) => Gate { run: runner.run(options), runner, store },
+        Err(problems) => panic!("the runner cannot be built: {problems}"),
+    }
+}
+
+impl fmt::Debug for Harness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Harness").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
+/// An adapter for every connection of one trait.
+struct Account {
+    kind: &'static str,
+    open: Box<dyn Fn(&ConnectionRequest<'_>) -> Option<ConnectionHandle> + Send + Sync>,
+}
+
+struct Accounts(Vec<Account>);
+
+#[async_trait]
+impl ConnectionBroker for Accounts {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        self.0.iter().find_map(|account| (account.open)(&request)).ok_or(ConnectionError::Unknown)
+    }
+}
+
+/// A call that a test made: its result, to which it dereferences, and its record.
+///
+/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the call.
+///
+/// ```no_run
+/// # use serde_json::json;
+/// # async fn test(harness: tool_runtime::testing::Harness) {
+/// let call = harness.call("orders__place", json!({ "part": "P-10", "count": 0 })).await;
+/// call.assert_violation("/count");
+/// assert!(!call.executed());
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TestCall {
+    result: ToolExecResult,
+    record: Option<ToolInvocationRecord>,
+}
+
+impl TestCall {
+    /// Returns the record of the call: the closed one, or the open one of a call that waits.
+    #[must_use]
+    pub const fn record(&self) -> Option<&ToolInvocationRecord> {
+        self.record.as_ref()
+    }
+
+    /// Asserts that the call ended with this output, as everyone may see it.
+    ///
+    /// # Panics
+    /// It did not.
+    #[track_caller]
+    #[allow(clippy::needless_pass_by_value, reason = "callers write `json!(..)`")]
+    pub fn assert_value(&self, expected: Value) -> &Self {
+        let value = self.result.value().and_then(|value| serde_json::from_str::<Value>(value.get()).ok());
+        assert!(self.result.is_ok() && value.as_ref() == Some(&expected), "expected the value {expected}\n{self}");
+        self
+    }
+
+    /// Asserts the [code](crate::Outcome::code) of the outcome.
+    ///
+    /// # Panics
+    /// It is another one.
+    #[track_caller]
+    pub fn assert_outcome(&self, code: &str) -> &Self {
+        assert!(self.result.outcome().code() == code, "expected the outcome {code}\n{self}");
+        self
+    }
+
+    /// Asserts that the arguments were refused because of what is at this JSON Pointer.
+    ///
+    /// # Panics
+    /// They were not.
+    #[track_caller]
+    pub fn assert_violation(&self, pointer: &str) -> &Self {
+        let errors = self.result.error().map(|error| &error.errors);
+        let is_named = errors.is_some_and(|errors| errors.iter().any(|one| one.pointer == pointer));
+        assert!(is_named, "expected a violation at {pointer}\n{self}");
+        self
+    }
+}
+
+impl Deref for TestCall {
+    type Target = ToolExecResult;
+
+    fn deref(&self) -> &ToolExecResult {
+        &self.result
+    }
+}
+
+impl fmt::Display for TestCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "outcome: {}\nthe model reads: {}", self.result.outcome().code(), self.result.to_model())?;
+        if let Some(detail) = self.result.detail() {
+            write!(f, "\nfor operators: {detail}")?;
+        }
+        match self.record.as_ref().map(serde_json::to_string_pretty) {
+            Some(Ok(record)) => write!(f, "\nrecord: {record}"),
+            _ => f.write_str("\nno record"),
+        }
+    }
+}
