@@ -79,7 +79,7 @@ impl<'o, 'p> Compound<'o, 'p> {
     }
 }
 
-/// An object, or what `serde_json` disguises as one.
+/// An object, or a value that `serde_json` disguises as one.
 pub(in crate::redact) enum Members<'o, 'p> {
     Object(Object<'o, 'p>),
     /// A struct of `serde_json`'s own: its one member holds JSON text.
