@@ -43,9 +43,9 @@
 ///
 /// # Supertraits
 ///
-/// A tool can call every method of a supertrait. A capability therefore builds on other capabilities, whose effects
-/// reach no further than its own, and on `Debug`, `Display`, `Error`, `Any` and auto traits; every other supertrait is
-/// refused.
+/// A tool can call every method of a supertrait. The supertraits of a capability are therefore other capabilities that
+/// reach no further than its own effect, `Debug`, `Display` and auto traits. Every other supertrait is refused, `Any`
+/// and `Error` too, because both can be downcast to the adapter.
 ///
 /// # Generic traits
 ///
@@ -171,11 +171,12 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Paths
 ///
-/// `redact` is an allowlist: it names what may be shown, and everything else is stripped. A path names a leaf, which is
-/// a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed through, so
-/// `"items.title"` names the titles of all items, `*` stands for the values of a map (`"stock.*"`, `"by_day.*.count"`),
-/// and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the images and files beside the
-/// output of a tool that returns [`WithMedia`](crate::WithMedia). [`Redaction`](crate::tool::Redaction) has a table.
+/// `redact` is an allowlist: it names the parts that may be shown, and everything else is stripped. A path names a
+/// leaf, which is a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed
+/// through, so `"items.title"` names the titles of all items, `*` names the values of a map (`"stock.*"`,
+/// `"by_day.*.count"`), and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the
+/// images and files beside the output of a tool that returns [`WithMedia`](crate::WithMedia).
+/// [`Redaction`](crate::tool::Redaction) has a table.
 ///
 /// ## Sentences
 ///
