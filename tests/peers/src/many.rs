@@ -40,7 +40,7 @@ pub fn print(calls: usize) {
                             let result = run.exec(call).await;
                             assert_eq!(result.outcome(), Outcome::Ok);
                             taken.push(start.elapsed());
-                            // As between two turns, others have theirs.
+                            // As between two turns of a model, other runs continue.
                             tokio::task::yield_now().await;
                         }
                         taken

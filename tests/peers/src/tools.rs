@@ -1,4 +1,4 @@
-//! The three tools, which every library wraps in its own way, and what is sent to them.
+//! The three tools, which every library wraps in its own way, and their arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Urgency {
     High,
 }
 
-// Its derive takes no enums.
+// The derive macro of `ToolSchema` does not support enums.
 impl ToolSchema for Urgency {
     fn schema() -> Value {
         json!({ "type": "string", "enum": ["low", "high"] })
