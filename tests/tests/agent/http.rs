@@ -154,7 +154,7 @@ async fn a_cut_at_every_byte_runs_nothing() {
                     );
                 }
                 Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
-                    // What may run is the whole of it.
+                    // If a call may run, all calls are complete.
                     assert!(same(&wire::result(&decoded)["calls"], &whole["calls"]), "{format} {cut}");
                     runnable += 1;
                 }

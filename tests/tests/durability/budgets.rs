@@ -14,7 +14,7 @@ use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
 use tool_runtime::wire::Usage;
 use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, tool};
 
-/// The same, to be looked at.
+/// A read-only view of the world.
 #[capability(effect = read_only)]
 pub(crate) trait Window {
     /// Counts a reader, and returns the door through which slow reading ends.
@@ -283,7 +283,7 @@ async fn turns_are_counted_over_runs_and_processes() {
 async fn what_a_dead_process_holds_is_free_in_the_next_window() {
     let rig = Rig::new(0);
     let rules = "budgets.default.max_result_bytes = 1000\nbudgets.principal = { window = '1h', bytes = 1500 }";
-    // Killed: nothing of it is heard again.
+    // Killed: its future neither continues nor is dropped.
     std::mem::forget(rig.stuck(rig.process(rules).run(ada()).exec(read_call("1", 1))).await);
     let run = rig.process(rules).run(ada());
     rig.open(10);
@@ -425,7 +425,7 @@ async fn what_began_before_is_not_reported_as_refused() {
     let run = || rig.process(rules).run(ada().run_id("run-1"));
     std::mem::forget(rig.stuck(run().exec(call())).await);
     rig.clock.advance(Duration::from_secs(30));
-    // It may be repeated, but there is no budget for it: nobody knows what the first attempt did.
+    // It may be repeated, but no budget is left for that, so the outcome of the first attempt stays unknown.
     let result = run().exec(call()).await;
     assert_eq!((result.outcome(), result.executed(), rig.effects()), (Outcome::OutcomeUnknown, true, 1));
 }

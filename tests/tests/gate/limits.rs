@@ -16,7 +16,7 @@ use tool_runtime::{
     ToolRunner, WithMedia, tool,
 };
 
-/// A row of which each member has another length in each row.
+/// A row. The length of each member differs from row to row.
 fn row(at: usize) -> Value {
     json!({"door": format!("door {at}"), "at": at, "open": at.is_multiple_of(3), "note": "é\n\"".repeat(at % 7)})
 }

@@ -104,7 +104,7 @@ async fn a_mistake_is_told_once() {
         ("probe__reserve", json!({"train_id": "<id>", "seats": 2, "class": 1}), &["/train_id semantic"]),
         ("probe__reserve", json!({"train_id": 7, "seats": 2, "class": 1}), &["/train_id type"]),
         ("probe__reserve", json!({"seats": 3, "class": 1}), &[" required"]),
-        // The author's hook may count on what the schema says: a panic of it is not told beside the real mistake.
+        // The author's hook may rely on the schema, so its panic is not reported in addition to the real mistake.
         (
             "probe__reserve",
             json!({"train_id": "ICE-9", "seats": 2_000, "class": 9}),

@@ -1,4 +1,5 @@
-//! What the macros refuse, under any compiler: `tests/ui/<topic>/<rule>.rs` fails with the first line of its answer.
+//! Sources that the macros refuse, under any compiler: `tests/ui/<topic>/<rule>.rs` fails with the first line of its
+//! answer.
 //!
 //! Only that line is ours. `tests/ui/refused.rs` compares the answers whole under the pinned compiler. What must compile
 //! is in `tests/ui/pass`, whose programs run as tests of the same package.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tests::wire::{fixtures, read_json};
 use tool_runtime::wire::{Effort, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
-/// What each format writes and loses, as `{format: {body, losses}}`.
+/// The body and the losses of each format, as `{format: {body, losses}}`.
 fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     let each = Format::ALL.iter().map(|format| {
         let encoded = format.encode_settings(settings, model).unwrap();
@@ -144,7 +144,7 @@ fn extra_fields_override_nothing() {
     for (format, extra, path) in nested {
         assert_eq!(refusal(format, extra.clone()).as_deref(), path, "{format} {extra}");
     }
-    // Beside what a setting writes into the same object.
+    // In addition to the fields that a setting writes into the same object.
     let settings = RequestSettings::new().reasoning(Effort::Low).extra("reasoning", json!({"summary": "auto"}));
     let body = Format::OpenAiResponses.encode_settings(&settings, None).unwrap().body;
     assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));

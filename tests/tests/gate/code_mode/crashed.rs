@@ -66,7 +66,7 @@ async fn drive(run: &Run, script: &str, begun: bool, snapshots: &Mutex<Option<St
         *snapshots.lock().expect("a lock") = Some(snapshot);
         outcome = match run.resume_shown("c1", ApprovalDecision::Approve, &grace).await {
             Ok(result) => result.outcome(),
-            // The process that died let it run: it saw its end, or this one takes it over.
+            // The process that died had applied the decision: the call has ended, or this process takes it over.
             Err(_) => run.recover(&"c1".into()).await.expect("a store")?.outcome(),
         };
     }

@@ -90,7 +90,7 @@ impl ConnectionBroker for Bomb {
     }
 }
 
-/// What the runner owns ends with the last call of it, inside that call's future.
+/// The parts that the runner owns are dropped with its last call, inside that call's future.
 #[tokio::test]
 async fn parts_may_panic_while_they_are_dropped() {
     let (told, bomb) = (Told::default(), Bomb::new());
@@ -148,7 +148,7 @@ impl Validator for Fails {
 impl Compiled for Fails {
     fn check(&self, _: &Tree<'_>) -> Result<(), Vec<Violation>> {
         assert!(self.0 != "check", "CANARY-check");
-        // Refused, and nobody says why.
+        // It refuses without a cause.
         if self.0 == "silent" { Err(Vec::new()) } else { Ok(()) }
     }
 }

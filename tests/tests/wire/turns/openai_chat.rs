@@ -1,4 +1,4 @@
-//! Chat Completions and its compatible servers: what a message holds beside text and calls goes back with it.
+//! Chat Completions and its compatible servers: further members of a message go back with its text and calls.
 
 use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
@@ -208,7 +208,7 @@ fn fragments_of_reasoning_details_are_joined() {
     let joined = json!({ "type": "reasoning.text", "text": "Let me.", "format": "f", "index": 0, "signature": "c2ln" });
     let expected = json!({ "role": "assistant", "content": "Yes.", "reasoning": "Let me.", "reasoning_details": [joined, sealed] });
     assert_eq!(sent(parts(&stream(&deltas)))[0], expected);
-    // What is not a list, or not a list of objects, is nothing.
+    // A value that is not a list of objects is ignored.
     for odd in [json!("x"), json!({}), json!([1, null, "x"]), json!(null)] {
         let message = json!({ "role": "assistant", "content": "Yes.", "reasoning_details": odd });
         assert_eq!(sent(parts(&whole(&message)))[0], json!({ "role": "assistant", "content": "Yes." }));
