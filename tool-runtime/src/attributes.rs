@@ -161,7 +161,7 @@ pub use tool_runtime_macros::capability;
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
-/// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
+/// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |

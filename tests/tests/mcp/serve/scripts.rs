@@ -26,7 +26,7 @@ fn server(store: &Arc<MemoryStore>) -> McpServer {
     McpServer::builder(runner.expect("a runner"), admitted).name("rig", "1").build().expect("a server")
 }
 
-/// The calls of a script with effects wait whatever the policy says.
+/// The calls of a script with effects wait under any policy.
 #[test]
 fn a_script_whose_calls_nobody_can_decide_on_is_not_served() {
     let build = |effects: bool, own: bool| {

@@ -123,7 +123,7 @@ impl<'o, 'p> Members<'o, 'p> {
         quote(&mut out.text, variant);
         out.text.push_str(":{");
         let plan = plan.variant(variant);
-        // An object of which no member is written is not shown at all, and a variant has at least its own name.
+        // An object without a written member is not shown at all, and a variant has at least its own name.
         Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
 
