@@ -79,7 +79,7 @@ impl Postgres {
         self.folder.path().join(".s.PGSQL.5432")
     }
 
-    /// Runs statements as an administrator would, and returns what they print.
+    /// Runs statements as an administrator would, and returns their output.
     ///
     /// # Panics
     /// They fail.

@@ -279,7 +279,7 @@ fn values_stay_inside() {
             let records = store.records(&RecordFilter::default()).await.expect("records");
             assert!(records.iter().any(|sealed| sealed.record.as_decision().is_some()), "decisions are recorded");
             for sealed in records {
-                // What `audit export` prints.
+                // The output of `audit export`.
                 seen.add("record", serde_json::to_string(&sealed).expect("a record"));
                 seen.add("record, for debugging", format!("{sealed:?}"));
             }

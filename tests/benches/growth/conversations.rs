@@ -13,7 +13,7 @@ use crate::{ANSWER, runner, runtime};
 
 const TURNS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Answers without looking at what it is asked.
+/// Answers without reading the request.
 struct Quick;
 
 #[async_trait]

@@ -79,7 +79,7 @@ fn c_request_next(bencher: Bencher, tools: usize) {
     bencher.bench_local(ask);
 }
 
-/// The first run and request of a party that may see what another one sees.
+/// The first run and request of a party that may see the same tools as another one.
 #[divan::bench(args = TOOLS, sample_count = PARTIES, sample_size = 1)]
 fn c_request_of_next_party(bencher: Bencher, tools: usize) {
     let (server, runtime) = (Server::start([Reply::stream(ANSWER)]).unwrap(), runtime());

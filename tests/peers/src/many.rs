@@ -1,4 +1,4 @@
-//! Many calls in 100 runs at a time: what they take, and whether memory grows.
+//! Many calls in 100 runs at a time: their time, and the growth of memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

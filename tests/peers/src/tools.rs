@@ -113,7 +113,7 @@ pub fn sort(Large { rows }: Large) -> Vec<Row> {
     rows
 }
 
-/// What is sent to each tool.
+/// The arguments for each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Tiny,

@@ -1,4 +1,4 @@
-//! Compares results with what the rows expect.
+//! Compares results with the expectations of the rows.
 
 use std::collections::BTreeMap;
 use std::fmt;

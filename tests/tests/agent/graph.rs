@@ -41,7 +41,7 @@ const READS: [&str; 4] = ["notes__list", "notes__page", "notes__hang", "notes__m
 
 const REPORT: &str = r#"{"summary":"Done.","findings":["one","two"]}"#;
 
-/// A child's turns, and what the world and the sinks saw.
+/// The store, the world and the sinks that a test inspects.
 struct Rig {
     store: Arc<MemoryStore>,
     world: Arc<Happened>,

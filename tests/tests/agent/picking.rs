@@ -61,7 +61,7 @@ fn runner_of<'n>(catalog: ToolCatalog, allowed: impl IntoIterator<Item = &'n str
 const ALL: &[&str] = &["geo__weather", "mail__send", "money__convert", "tasks__list", "tools__search"];
 const WITHOUT_SEARCH: &[&str] = &["geo__weather", "mail__send", "money__convert", "tasks__list"];
 
-/// A script that keeps what each request offered: the encoded tools, and the instructions.
+/// A script that keeps the encoded tools and the instructions of each request.
 #[derive(Clone)]
 struct Watched(Arc<ScriptedModel>, Arc<Mutex<Vec<Seen>>>);
 

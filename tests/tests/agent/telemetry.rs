@@ -1,4 +1,4 @@
-//! What operators get of a run: spans and metrics with the `OpenTelemetry` names for generative AI, and each failure once.
+//! Telemetry of a run: spans and metrics with the `OpenTelemetry` names for generative AI, and each failure once.
 
 mod failures;
 
@@ -221,7 +221,7 @@ async fn the_spans_of_a_request_are_nested() {
             assert!(!tool.fields.contains_key(absent), "{absent}");
         }
     }
-    // What a tool logs belongs to its own span, also while another one runs beside it.
+    // A tool's log events belong to its own span, also while another tool runs.
     let waited = tree.events("event");
     assert!(waited.iter().all(|event| event.spans[0] == "execute_tool telemetry__wait"), "{waited:#?}");
     // While its calls ran, the turn itself was over: nothing entered its span any more.

@@ -1,4 +1,4 @@
-//! The example policy for runs that read what others wrote: each of its rules decides.
+//! The example policy for runs that read texts of others: each of its rules decides.
 
 use std::sync::{Arc, Mutex};
 use tests::Shown as _;

@@ -1,4 +1,4 @@
-//! Budgets that runs share: what a principal and a tenant may use over all processes of one store.
+//! Budgets that runs share: limits of a principal and of a tenant over all processes of one store.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Rig {
         self.process_over(Arc::clone(&self.store) as _, rules)
     }
 
-    /// What is booked on the accounts, in the order in which they were made.
+    /// The bookings of the accounts, in the order in which the accounts were made.
     async fn booked(&self) -> Vec<Value> {
         let accounts = self.store.list(&Query::new(DocumentKind::Account)).await.expect("accounts");
         accounts.iter().map(|account| tests::stored::json_of(account)["account"]["booked"].clone()).collect()
@@ -221,7 +221,7 @@ async fn time_is_held_and_what_passed_is_booked() {
     assert_eq!(outcome(&run, read_call("4", 3)).await, Outcome::Ok);
 }
 
-/// Without a limit of their own, neighbours share what is left of the run's time, and what they did not use is free again.
+/// Without limits of their own, parallel calls share the rest of the run's time, and unused time is free again.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_share_the_time_of_their_run() {
     let rig = Rig::new(0);

@@ -1,5 +1,5 @@
 //! Calls that are cut short: the caller goes away, or the store fails before or after it has written, at every point of
-//! every way of finishing a call. Each call keeps one record, and what waits stays decidable.
+//! every way of finishing a call. Each call keeps one record, and a waiting call can still be decided.
 
 mod anything;
 mod dropped;

@@ -113,7 +113,7 @@ enum Cut {
     Never,
 }
 
-/// What ends a process.
+/// The end of a process.
 #[derive(Debug)]
 enum End {
     Cut,
@@ -362,7 +362,7 @@ fn an_attempt_waits(own_clock: bool) {
 
     runtime().block_on(async {
         let runner = runner();
-        // The store's clock says that the call's lease lasts, as if its process prolonged it.
+        // By the store's clock, the call's lease lasts, as if its process prolonged it.
         assert!(matches!(runner.engine_lease("run", ada()).await, Err(StoreError::Fenced)));
         let bob = RunOptions::new().principal("bob");
         assert!(matches!(runner.engine_lease("run", bob).await, Err(StoreError::Duplicate)), "not a call of his");

@@ -145,7 +145,7 @@ async fn a_file_that_may_only_be_read_is_an_error() {
     let other = tempfile::tempdir().expect("a folder");
     let mut command = process(&[], &path, "write");
     if fs::metadata(folder.path()).expect("the folder").uid() == 0 {
-        // This program can lie where nobody else may go, as in root's home.
+        // This program can be in a folder that other users may not enter, such as root's home.
         let program = other.path().join("program");
         fs::copy(command.get_program(), &program).expect("a copy");
         for path in [other.path(), &program] {

@@ -60,7 +60,7 @@ impl ToolComponent for Known {
     }
 }
 
-/// What an outside system did, by the keys of calls.
+/// The effects of an outside system, by the keys of calls.
 #[derive(Default)]
 struct Kept {
     settled: AtomicU32,
@@ -316,7 +316,7 @@ async fn a_call_that_was_refused_elsewhere_is_refused_once() {
     assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::Ok);
 }
 
-/// Another process began the call, and this one drops it before the ledger is asked: nobody is told that it was cancelled.
+/// Another process began the call, and this one drops it before the ledger is asked: no event reports it as cancelled.
 #[tokio::test]
 async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
     for case in refusals() {
@@ -435,7 +435,7 @@ async fn what_was_prevented_stays_prevented() {
     assert_eq!((records[0].cause, records[0].executed), (Some(Cause::Prevented), false));
 }
 
-/// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
+/// If a run had other processes, only the ledger can show that a call did not begin in one of them.
 #[tokio::test]
 async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
     let rig = Rig::new();

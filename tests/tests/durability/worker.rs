@@ -1,4 +1,4 @@
-//! Workers: conversations of a store that any of them continues, and what happens when one ends at any moment.
+//! Workers: any of them continues the conversations of a store, also when one ends at any moment.
 
 mod dying;
 mod leased;
@@ -370,7 +370,7 @@ async fn a_model_that_fails_is_asked_again_later() {
     assert_eq!(world.asked.load(Ordering::Acquire), 1, "not immediately");
 }
 
-/// A worker that is told to stop gives back what it has.
+/// A worker that is told to stop gives back its runs.
 #[tokio::test]
 async fn a_worker_that_stops_releases_its_runs() {
     let world = World::new("draining");

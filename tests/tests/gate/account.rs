@@ -1,4 +1,4 @@
-//! One account behind several traits: the broker is told which of them a tool borrows.
+//! One account behind several traits: the broker learns which of them a tool borrows.
 
 use std::sync::{Arc, Mutex};
 

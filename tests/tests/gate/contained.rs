@@ -1,4 +1,4 @@
-//! Parts of the application that fail or panic, at every method; and what operators learn of failures.
+//! Parts of the application that fail or panic, at every method; and the failures that operators receive.
 
 mod edges;
 
@@ -131,7 +131,7 @@ impl Drop for Unprintable {
     }
 }
 
-/// What the operators' sink was told: code, tool, type, text.
+/// The failures that the operators' sink received: code, tool, type, text.
 type Told = Arc<Mutex<Vec<(String, Option<String>, Option<&'static str>, String)>>>;
 
 const POLICY: &str = r#"

@@ -140,7 +140,7 @@ fn long_texts_share_what_short_members_leave() {
         are_of(shown.as_array().unwrap(), &texts);
         assert!(items > 0 && bytes == 0, "short texts are left out whole");
 
-        // What comes behind a long text stays.
+        // Values behind a long text stay.
         let (shown, _, items, bytes) = cut(&["$"], &json!(["first", long, "last"]), limit);
         assert_eq!((&shown[0], &shown[2], items), (&json!("first"), &json!("last"), 0));
         assert!(bytes > 0);

@@ -1,4 +1,4 @@
-//! What a model is told of its mistakes: all of them at once, and only those that it repeats count.
+//! The refusals that a model reads: they name all mistakes at once, and only repeated mistakes count.
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;
@@ -166,7 +166,7 @@ async fn mistakes_of_one_call_are_told_once_and_with_one_way_on() {
         made
     };
     for (changes, expected, lists) in [
-        // A blank id is one mistake, whatever its form breaks, and a model that can list it is told so.
+        // A blank id is one mistake, whatever its form breaks, and a model that can list it reads that.
         (json!({"train_id": " "}), &["/train_id semantic"][..], true),
         (json!({"train_id": "null"}), &["/train_id semantic"], true),
         (json!({"train_id": "x"}), &["/train_id evidence", "/train_id minLength", "/train_id pattern"], true),

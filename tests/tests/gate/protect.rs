@@ -168,7 +168,7 @@ fn the_namespace_of_discovered_tools_is_reserved() {
     assert!(error.to_string().contains("remove `client(..)`"), "{error}");
 }
 
-/// Two bare names from two places would meet, so each says where it is from.
+/// Two equal names from two places would collide, so each name has a namespace.
 #[test]
 fn a_dynamic_tool_has_a_namespace() {
     let without = |name| {

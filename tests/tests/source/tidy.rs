@@ -1,4 +1,4 @@
-//! Holds the house rules that no compiler knows: who may import whom, how long files are, what must not be there.
+//! Checks the house rules that no compiler knows: the permitted imports, the length of files, and forbidden content.
 
 mod cases;
 mod documents;

@@ -8,8 +8,8 @@ use tests::provider::Turn;
 use tests::wire::{decode, result};
 use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, ToolChoice};
 
-/// Puts frames of Chat Completions together and gives what the calls came to, in short:
-/// `id|name|arguments|status|executable`, with `~` for a generated id.
+/// Decodes frames of Chat Completions, and compares the calls in short: `id|name|arguments|status|executable`, with `~`
+/// for a generated id.
 #[track_caller]
 fn check_chat(frames: &[Value], tail: &str, expected: &[&str], finish: &str) {
     let mut body = String::new();
@@ -196,7 +196,7 @@ fn only_a_clean_end_lets_calls_run() {
     check_chat(std::slice::from_ref(&call), "data: [DONE]", held, "truncated");
     // A call that continues after the end needs another end.
     check_chat(&[end("stop"), call.clone()], "", held, "truncated");
-    // R6: what is odd is skipped.
+    // R6: odd parts are skipped.
     check_chat(
         &[
             json!({ "choices": null, "usage": null, "error": null, "id": 7 }),

@@ -1,4 +1,4 @@
-//! Request settings: what each format writes of them, what it reports, and what is refused.
+//! Request settings: the fields that each format writes, the losses that it reports, and the refusals.
 
 use serde_json::{Map, Value, json};
 use tests::wire::{fixtures, read_json};
@@ -14,7 +14,7 @@ fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     Value::Object(each.collect())
 }
 
-/// `REFRESH_SETTINGS=1` writes the bodies anew; the diff is what to review.
+/// `REFRESH_SETTINGS=1` writes the bodies anew; review the difference.
 #[test]
 fn each_format_writes_settings_as_its_provider_documents_them() {
     let folder = fixtures("settings");

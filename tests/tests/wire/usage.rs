@@ -53,7 +53,8 @@ fn each_format_counts_every_kind() {
     let ollama = json!({"message": {"content": "Hi"}, "done": true, "prompt_eval_count": 100, "eval_count": 20});
     assert_eq!(counted(Format::Ollama, &ollama), [100, 20, 0, 0, 0, 100]);
 
-    // Gemini counts thoughts beside what it shows, and the results of its own tools beside the prompt.
+    // Gemini counts thoughts in addition to the visible output, and the results of its own tools in addition to the
+    // prompt.
     let gemini = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 90,
         "cachedContentTokenCount": 60, "toolUsePromptTokenCount": 10, "candidatesTokenCount": 8,
         "thoughtsTokenCount": 12, "totalTokenCount": 120}});

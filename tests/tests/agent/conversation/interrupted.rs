@@ -1,5 +1,5 @@
-//! Turns that were dropped, and what the model is told of their calls: in this process, and in another one with a store
-//! of its own.
+//! Turns that were dropped, and the results that the model reads of their calls: in this process, and in another one
+//! with a store of its own.
 
 use super::*;
 use tests::DecideShown as _;

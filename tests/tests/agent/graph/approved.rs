@@ -101,7 +101,7 @@ async fn edited_arguments_and_answers_are_for_the_childs_call() {
     let one = [call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
     let run = rig.run(RULES, one.into_iter().chain([ScriptedTurn::text(REPORT)]));
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
-    // Nobody has seen note 9, so the call still waits and says why.
+    // Note 9 was not seen, so the call still waits, with the reason.
     let edited = ApprovalDecision::ApproveEdited(r#"{"note_id":9}"#.to_owned());
     assert_eq!(run.resume_shown("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::ApprovalRequired);
     let snapshot = run.snapshot().await.expect("a snapshot");

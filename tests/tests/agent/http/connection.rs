@@ -1,4 +1,4 @@
-//! How requests are made: what they hold, how long they may take, when they are repeated, what is trusted.
+//! How requests are made: their content, their time limits, their repetition, and the certificates that are trusted.
 
 use std::sync::Arc;
 

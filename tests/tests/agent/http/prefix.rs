@@ -65,7 +65,7 @@ fn prefix(format: Format, body: &str) -> String {
     body[..list(body, messages(format)).end].replace(MARK, "")
 }
 
-/// The tools, the messages and what is left of a body without both.
+/// The tools, the messages, and the rest of a body.
 fn pieces(format: Format, body: &str) -> [String; 3] {
     // The mark comes first in a tool, and last in a message.
     let (_, mark) = MARK.split_at(1);

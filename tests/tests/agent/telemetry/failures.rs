@@ -95,7 +95,7 @@ fn failing(fails: Fails) -> HookedStore {
     })
 }
 
-/// What the sink was told: code, tool, call, type of the error, text.
+/// The failures that the sink received: code, tool, call, type of the error, text.
 type Told = Arc<Mutex<Vec<(String, Option<String>, Option<String>, Option<&'static str>, String)>>>;
 
 struct Rig {

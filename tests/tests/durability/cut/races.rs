@@ -211,7 +211,7 @@ async fn other_people_do_not_keep_a_call_from_being_restored() {
     );
 }
 
-/// A process that did not hear of the other's suspension makes the same call.
+/// A process makes the same call without knowledge of the other's suspension.
 #[tokio::test]
 async fn a_call_that_waits_already_waits_for_both() {
     let rig = Rig::new();

@@ -223,7 +223,7 @@ async fn the_deepest_script_has_room() {
     assert!(result.to_model().contains("became too large"), "{}", result.to_model());
 }
 
-/// How deeply a script may be nested; one level more is a failure that says so.
+/// Returns the deepest permitted nesting of a script. One level more is a failure that names the limit.
 async fn deepest(script: impl Fn(usize) -> String) -> usize {
     for depth in 1..100 {
         let (result, _) = run(&script(depth)).await;

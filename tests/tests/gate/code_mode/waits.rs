@@ -143,7 +143,7 @@ async fn without_approvals_there_is_no_effect() {
     }
 }
 
-/// A decision that does not fit says why, and the call still waits.
+/// A decision that does not fit is refused with the reason, and the call still waits.
 #[tokio::test]
 async fn a_decision_that_does_not_fit_can_be_corrected() {
     let rig = Rig::new();
@@ -151,7 +151,7 @@ async fn a_decision_that_does_not_fit_can_be_corrected() {
     let script = "notes__list(); notes__erase(#{ number: 7 })";
     assert_eq!(run.exec(call(script)).await.outcome(), Outcome::ApprovalRequired);
     let edited = |number: u32| ApprovalDecision::ApproveEdited(format!("{{\"number\":{number}}}"));
-    // Nobody has seen note 9.
+    // Note 9 was not seen.
     assert_eq!(decide(&run, edited(9)).await.outcome(), Outcome::ApprovalRequired);
     let snapshot = run.snapshot().await.expect("a snapshot");
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a script");

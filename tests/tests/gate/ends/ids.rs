@@ -69,7 +69,7 @@ async fn an_id_that_the_policy_does_not_take_is_replaced_in_the_records() {
     for (policy, bytes, is_own) in [
         ("", 129, false),
         ("limits.call_id_bytes = 200", 201, false),
-        // What is refused for its length is named in records up to 128 bytes.
+        // Records have an id that is refused for its length if it has at most 128 bytes.
         ("limits.call_id_bytes = 16", 128, true),
         ("limits.call_id_bytes = 16", 129, false),
     ] {

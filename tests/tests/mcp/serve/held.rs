@@ -75,7 +75,7 @@ pub(crate) fn builder(store: impl Store + 'static, more: &str) -> McpServerBuild
     McpServer::builder(ToolRunner::builder(catalog, policy).approvals(true).store(store).build().unwrap(), admitted)
 }
 
-/// What a client does before it answers.
+/// The action of a client before it answers.
 pub(crate) type Before = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A client that does not support tasks. It fills in forms with `answers`, and keeps the reports of progress.
@@ -84,7 +84,7 @@ pub(crate) struct Plain {
     version: ProtocolVersion,
     answers: Option<Value>,
     told: Arc<Mutex<Vec<f64>>>,
-    /// What happens before it answers.
+    /// The action before it answers.
     pub(crate) before: Arc<Mutex<Option<Before>>>,
 }
 

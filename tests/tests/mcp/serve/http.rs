@@ -170,7 +170,7 @@ async fn values_that_are_no_objects_are_what_the_era_knows() {
     assert_eq!(add.output_schema.as_ref().unwrap()["type"], "integer");
 }
 
-/// The list of a catalog does not change, so nobody is told that it did.
+/// The list of a catalog does not change, so no client gets a notification.
 #[tokio::test]
 async fn a_server_without_changes_announces_none() {
     let address = listening(&server(&Arc::default()), &HttpOptions::new()).await;

@@ -181,7 +181,8 @@ async fn the_end_of_a_body_cannot_be_hidden() {
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nx-user: ada\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
     );
     let body = initialize();
-    // Read as a head, the first body says that a long one follows; the second request could then have lines of any kind.
+    // If it were read as a head, the first body would announce a long body, and the second request could have any
+    // lines.
     let first = "\r\ncontent-length: 99999\r\n\r\n";
     let (zeros, length) = ("0".repeat(60), body.len());
     let second =
@@ -388,7 +389,7 @@ async fn headers_say_what_the_arguments_say() {
         ("1.5", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
         ("2", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
         ("2", "{}", 400, "Mcp-Param-Count"),
-        // The gate reads what the client wrote, and refuses the second.
+        // The gate reads the client's own text, and refuses the second.
         ("2", r#"{"count":1,"count":2}"#, 200, "invalid_json"),
     ]
     .into_iter()

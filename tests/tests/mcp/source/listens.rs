@@ -56,7 +56,7 @@ fn lists(servers: &ToolSource, raw: &str) -> bool {
     servers.tools().iter().any(|tool| tool.raw_name() == raw)
 }
 
-/// What is added is discovered, and what changes has drifted, while the run lasts and the connection with it.
+/// A tool that is added is discovered, and a tool that changes has drifted, during the same run and connection.
 async fn changes_are_seen(servers: &ToolSource) {
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
     let pinned = policy(servers, &NAMES, "");
@@ -97,7 +97,7 @@ async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
     changes_are_seen(&servers).await;
     once_for_each(&server, 3, [1, 1]);
 
-    // What changed while nobody listened is found when the subscription is open again.
+    // A change without a subscription is found when the subscription is open again.
     let run = run_under(&servers, policy(&servers, &NAMES, ""));
     assert_eq!(call(&run, "mcp__s__hush", "{}").await.outcome(), Outcome::Ok);
     until("a tool that was added in silence is listed", || lists(&servers, "quiet")).await;

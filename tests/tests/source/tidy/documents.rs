@@ -138,7 +138,7 @@ fn nothing_names_a_machine() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Phrases that a reader stumbles over, with what to write.
+/// Phrases that a reader stumbles over, with their replacements.
 const STUMBLES: &[(&str, &str)] = &[
     ("tells of", "reports, describes"),
     ("comes to", "amounts to, results in"),

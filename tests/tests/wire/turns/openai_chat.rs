@@ -231,7 +231,7 @@ fn signatures_annotations_and_audio_go_back() {
     expected["audio"] = json!({ "id": "audio_1" });
     assert_eq!(sent(turn.clone())[0], expected);
     assert_eq!(losses(FORMAT, &[Message::Assistant(turn.clone())], Some("m")), [""; 0]);
-    // Another format gets text and call, and says what it leaves out.
+    // Another format gets text and call, and reports the parts that it leaves out.
     let lost = losses(Format::Ollama, &[Message::Assistant(turn)], Some("m"));
     assert!(lost.len() >= 3, "{lost:?}");
 

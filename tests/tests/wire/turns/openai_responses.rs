@@ -327,7 +327,7 @@ fn what_is_carried_is_bounded_and_ends_are_not_invented() {
     assert_eq!(decoded.error.as_ref().unwrap().code(), "limit_exceeded");
     assert!(!decoded.calls[0].is_executable());
 
-    // Reasoning that began and never ended goes back to nobody.
+    // Reasoning that began and never ended does not go back.
     let begun = r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}
 
 data: {"type":"response.reasoning_text.delta","output_index":0,"delta":"Hm"}

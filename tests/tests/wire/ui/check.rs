@@ -1,4 +1,4 @@
-//! Reads a UI stream by the rules U1 to U8 and refuses what breaks one.
+//! Reads a UI stream by the rules U1 to U8 and refuses a stream that breaks one.
 
 mod ag_ui;
 
@@ -10,7 +10,7 @@ use tool_runtime::wire::ui::Protocol;
 pub(crate) struct Seen {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Sources, files and data: what it is and its address or name.
+    /// Sources, files and data: their kind, and their address or name.
     pub(crate) extras: Vec<String>,
     pub(crate) calls: Vec<Call>,
     pub(crate) steps: usize,

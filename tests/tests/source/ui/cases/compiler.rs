@@ -1,8 +1,8 @@
 //! Puts the cases to the compiler: all of them as the binaries of one package, in one run of `cargo check`.
 //!
-//! The package depends on what authors depend on and on the runtime without features, so that no command line and no
-//! HTTP client is compiled for it. It shares the target folder of the test, so that the macros and their dependencies
-//! are built once.
+//! The package has the dependencies of an author's crate and the runtime without features, so that no command line and
+//! no HTTP client is compiled for it. It shares the target folder of the test, so that the macros and their
+//! dependencies are built once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
