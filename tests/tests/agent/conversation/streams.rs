@@ -325,7 +325,7 @@ async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
     assert_eq!(rig.heard.done(), ["client_required", "client_required", "answered"]);
 }
 
-/// Many rows, more than fit.
+/// Many rows, of which few fit.
 #[tool(name = "rows__many", effect = read_only, max_result_bytes = 64, redact = ["$"])]
 fn many_rows() -> Result<Vec<u32>, ToolError> {
     Ok((0..100).collect())
