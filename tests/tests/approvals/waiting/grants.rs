@@ -72,7 +72,7 @@ fn conversation() -> RunOptions {
     ada().conversation("talk")
 }
 
-/// Makes a call that waits, and remembers this grant for it.
+/// A call waits, and this is remembered of it.
 async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, GrantError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);

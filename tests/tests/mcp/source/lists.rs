@@ -95,7 +95,7 @@ async fn a_name_shadows_nothing_and_a_claim_decides_nothing() {
     let wipe = catalog.get("mcp__s__wipe_disk").unwrap();
     assert_eq!(wipe.effect, tool_runtime::ToolEffect::ExternalSideEffect);
     assert_eq!(tool(&servers, "wipe_disk").state(&ToolPolicy::deny_all()), McpToolState::Discovered);
-    // A tool that is allowed without a pin is not enabled.
+    // Allowed without a pin is not enabled.
     let allowed = ToolPolicy::allow(["mcp__s__wipe_disk"]);
     assert_eq!(tool(&servers, "wipe_disk").state(&allowed), McpToolState::Discovered);
 }
