@@ -1,18 +1,18 @@
-# Sourced by the scripts that count instructions. No program of its own.
+# Sourced by the scripts that count instructions. It is not a program.
 
 command -v valgrind > /dev/null || {
     echo "valgrind is not installed, and it is what counts the instructions: install it (\`apt-get install valgrind\`)" >&2
     exit 1
 }
 
-# count FILE FUNCTION CALLS COMMAND..: prints the instructions and the allocations of one of so many calls that the function
-# makes, which is the only one that is counted. FILE is where callgrind writes, for callgrind_annotate.
+# count FILE FUNCTION CALLS COMMAND..: prints the instructions and the allocations of one call, if the function
+# FUNCTION, the only one that is counted, makes CALLS of them. callgrind writes to FILE, for callgrind_annotate.
 count() {
     local file=$1 function=$2 calls=$3
     shift 3
     valgrind -q --tool=callgrind --callgrind-out-file="$file" --zero-before="$function" --dump-after="$function" "$@" 2> "$file.log" ||
         { cat "$file.log" >&2; exit 1; }
-    # callgrind writes how often a function called another one.
+    # callgrind writes a line with the number of calls of one function by another.
     awk -v calls="$calls" '
         /^summary:|^totals:/ { instructions = $2 }
         /^(c?fn)=\([0-9]+\)/ {

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Measures what tools cost to compile, beside bare derives for the same arguments:
+# Measures the cost of compiling tools, compared with bare derives for the same arguments:
 #
 #   tests/compile-time.sh            prints the table of BENCHMARKS.md
 #   tests/compile-time.sh FOLDER     keeps the two crates and their LLVM code in the folder
 #
-# Two crates of 50 functions with four arguments each are generated. One has `#[tool]` on them. In the other each has a
-# struct of its arguments that derives `Deserialize` and `JsonSchema`, and what an application does with it: the arguments
-# are read from text, the function is called, its output is written, and both schemas are made.
+# Two crates of 50 functions with four arguments each are generated. One has `#[tool]` on them. In the other, each has a
+# struct of its arguments that derives `Deserialize` and `JsonSchema`, and the code of an application without this
+# library: it reads the arguments from text, calls the function, writes its output, and makes both schemas.
 #
-# Counted are the instructions of the compiler's process (with valgrind), its time (user and system; the crates take turns,
-# and the fastest of RUNS counts, by default of 7), and the lines of LLVM code. The crate was never compiled before, and its
-# dependencies are built; there is no debug information in either.
+# The script counts the instructions of the compiler's process (with valgrind), its time (user and system; the crates
+# take turns, and the fastest of RUNS counts, by default of 7), and the lines of LLVM code. The crate was never compiled
+# before, and its dependencies are built; there is no debug information in either.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -20,7 +20,7 @@ mkdir -p "$out/tools/src" "$out/bare/src"
 tools=${TOOLS:-50}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/compile-time CARGO_TERM_QUIET=true CARGO_PROFILE_DEV_DEBUG=none
 
-# What both have: the types, and a function with so many arguments.
+# The code that both crates share: the types, and a function with this many arguments.
 shared() {
     cat << 'RUST'
 /// What is looked for.
@@ -78,7 +78,7 @@ body='Ok(Found { title: text + tag.as_deref().unwrap_or_default(), kind, count: 
     done
 } > "$out/bare/src/lib.rs"
 
-# Writes down what each run of the compiler takes; with COUNT its instructions.
+# Writes down the time of each run of the compiler; with COUNT, its instructions.
 compiler=$(rustc --print sysroot)/bin/rustc
 cat > "$out/rustc" << BASH
 #!/usr/bin/env bash
@@ -148,7 +148,7 @@ echo "| --- | ---: | ---: | ---: |"
 compare check check
 compare debug build
 
-# The compiler's code before any of its passes; a comment before each function says which it is.
+# The compiler's code before any of its passes. A comment before each function names it.
 for crate in bare tools; do
     cargo rustc --manifest-path "$out/$crate/Cargo.toml" -- -C codegen-units=1 -C no-prepopulate-passes --emit="llvm-ir=$out/$crate.ll"
     awk -v tools="$tools" '

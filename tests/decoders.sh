@@ -6,7 +6,7 @@
 #   tests/decoders.sh FOLDER     keeps callgrind's files in the folder, for callgrind_annotate --inclusive=yes
 #
 # The program is in the package `tests/instructions`, which is built with the default features.
-# The counts of one build are the same from run to run, but for hash tables.
+# The counts of one build are the same from run to run, except for hash tables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}

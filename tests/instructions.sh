@@ -3,10 +3,10 @@
 #
 #   tests/instructions.sh            prints a line for each of tiny, medium and large
 #   tests/instructions.sh FOLDER     keeps callgrind's files in the folder, for callgrind_annotate --inclusive=yes
-#   tests/instructions.sh --check    fails where a call costs more than tests/instructions.limits says
-#   tests/instructions.sh --accept   writes what it counts into tests/instructions.limits
+#   tests/instructions.sh --check    fails if a call costs more than tests/instructions.limits allows
+#   tests/instructions.sh --accept   writes its counts into tests/instructions.limits
 #
-# The program is a package of its own, `tests/instructions`, because that is built with the default features. The keys of
+# The program is in a package of its own, `tests/instructions`, which is built with the default features. The keys of
 # hash tables are random, so that one run may look into a slot more than another: the counts differ by 0.2 %. Each is the
 # least of RUNS runs (5 by default).
 #
@@ -32,7 +32,7 @@ fi
 cargo build -q --release -p instructions
 program=${CARGO_TARGET_DIR:-target}/release/instructions
 
-# measure SIDE SHAPE: prints the least instructions of a call of all runs, and its allocations.
+# measure SIDE SHAPE: prints the lowest number of instructions of a call over all runs, and its allocations.
 measure() {
     for _ in $(seq "${RUNS:-5}"); do
         count "$out/$1-$2.callgrind" instructions::counted 20 "$program" "$1" "$2"

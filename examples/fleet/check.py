@@ -1,4 +1,4 @@
-"""Kills and stops the example at the places that it comes by, and checks what is left."""
+"""Kills and stops the example at the places that it passes, and checks the result."""
 
 import collections
 import concurrent.futures
@@ -19,12 +19,12 @@ import threading
 import urllib.request
 
 CALLS = ["look", "order", "pay", "scan", "last"]
-# Those with an effect.
+# The calls with an effect.
 EFFECTS = ["order", "pay", "last"]
 ANSWER = "All is done."
 # Where a process is stopped while another one takes over.
 STOPS = ["before the read", "after the read", "before the effect", "after the effect", "after the model", "after a write"]
-# Each has a server of its own.
+# The number of lanes that run at the same time, each with a server of its own.
 LANES = 3
 
 
@@ -35,7 +35,7 @@ def free_port():
 
 
 def request(url, body=None, headers=(), timeout=30):
-    """The status and the body; status 0 if nobody answers in time."""
+    """Returns the status and the body; status 0 if there is no answer in time."""
     headers = dict(headers)
     data = None
     if body is not None:
@@ -76,7 +76,7 @@ class Restate:
             "RESTATE_INGRESS__BIND_PORT": str(self.ingress),
             "RESTATE_ADMIN__BIND_PORT": str(self.admin),
             "RESTATE_ADMIN__DISABLE_WEB_UI": "true",
-            # Nothing is reported to anybody.
+            # Telemetry is off.
             "RESTATE_DISABLE_TELEMETRY": "true",
             "DO_NOT_TRACK": "1",
             "RESTATE_DEFAULT_NUM_PARTITIONS": "1",
@@ -94,7 +94,7 @@ class Restate:
         until("the ingress", 600, lambda: request(f"http://127.0.0.1:{self.ingress}/restate/health")[0] == 200)
 
     def register(self, port):
-        # A process in which nobody is killed is found anew.
+        # `force` registers the endpoint again after a restart.
         body = {"uri": f"http://127.0.0.1:{port}", "force": True}
         status, text = request(f"http://127.0.0.1:{self.admin}/deployments", body)
         assert status in (200, 201), text
@@ -190,7 +190,7 @@ class Proxy:
                 sink.sendall(data)
 
     def switch(self, target):
-        # The process before is not told: it has its connections until the end.
+        # The earlier process is not notified: it keeps its connections until the end.
         self.target = target
         for inward in self.inward:
             with contextlib.suppress(OSError):
@@ -205,7 +205,7 @@ class Proxy:
 
 
 class Person:
-    """Whoever decides, and answers for the client: first wrongly, then as it should be."""
+    """The person who decides and answers for the client, first with a wrong answer, then with a right one."""
 
     def __init__(self, restate, key):
         self.restate, self.key = restate, key
@@ -226,9 +226,10 @@ class Person:
             if not asked:
                 return
             body["question"] = asked[0]
-        # The server holds a request for as long as the endpoint is down, which is for us to start again.
+        # The server holds a request as long as the endpoint is down, and this thread has to start it again.
         status, text = self.restate.call(self.key, handler, body, {"x-principal": "grace"}, timeout=1)
-        # 409: an earlier request arrived, and nobody heard so; or what did not fit was not looked at yet.
+        # 409: an earlier request arrived, but its answer was lost; or the workflow has not processed the wrong answer
+        # yet.
         looked_at = status == 409 and body.get("value") != 10
         if status in (200, 202, 204) or looked_at:
             self.left.pop(0)
@@ -237,7 +238,7 @@ class Person:
 
 
 def converse(restate, endpoint, key, kill=None, message="Order what is missing.", person=True, **settings):
-    """One conversation, whose process is killed at this place. Returns its answer, and where it was."""
+    """Runs one conversation, and kills its process at this place. Returns its answer, and the name of the place."""
     endpoint.start(FLEET_KILL=kill, **settings)
     restate.register(endpoint.port)
     status, text = restate.call(key, "run/send", message)
@@ -253,7 +254,7 @@ def converse(restate, endpoint, key, kill=None, message="Order what is missing."
             endpoint.stop()
             endpoint.start(**settings)
         if output := restate.output(key):
-            # A slow machine renews a lease, which is a write more or less than in the run that was counted.
+            # A slow machine renews a lease, so it has a write more or less than the counted run.
             assert killed or kill is None or len(endpoint.crossings()) < kill, "it was to be killed"
             assert output[0] == 200, output
             return json.loads(output[1]), place
@@ -312,7 +313,7 @@ def killed(lane, kill, _):
 
 
 def checked(one, key, place):
-    """Checks what is left of a conversation. Returns how many calls have an unknown outcome."""
+    """Checks the records and effects of a conversation. Returns how many calls have an unknown outcome."""
     records, effects = one.records(), one.effects()
     said = outcomes(records)
     assert [call for call, _ in said] == CALLS, (key, place, said)
@@ -322,10 +323,10 @@ def checked(one, key, place):
         assert outcome != "ok" or effects[call] == (call in EFFECTS), (key, place, "not done", said, effects)
     lost = [call for call, outcome in said if outcome == "outcome_unknown"]
     within = place in ("before the effect", "after the effect")
-    # A write is that of the ledger before a call begins, or that of the record after its end.
+    # The write is either the ledger's before a call begins, or the record's after its end.
     assert len(lost) == 1 if within else not lost or (len(lost) == 1 and place == "after a write"), (key, place, said)
     taken = [who for who, refused in deciders(records) if not refused]
-    # Nobody is named for the client's answer.
+    # The client's answer names no decider.
     assert taken == ["grace", None], (key, place, records)
     assert any(refused for _, refused in deciders(records)), (key, place, "the wrong answer")
     return len(lost)

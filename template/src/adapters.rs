@@ -1,4 +1,4 @@
-//! What the tools borrow: here a text file, in your project a database or a service.
+//! The adapter behind the tools: here a text file, in your project a database or a service.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

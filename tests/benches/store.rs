@@ -32,7 +32,7 @@ fn count(
     Ok(number + 1)
 }
 
-/// Lets so many tasks work for a while; returns how often they did in a second.
+/// Lets this many tasks work for a while, and returns how often they finished in a second.
 async fn rate<F: Future<Output = ()> + Send>(
     tasks: usize,
     work: impl Fn(usize, usize) -> F + Send + Sync + 'static,
@@ -58,7 +58,7 @@ async fn rate<F: Future<Output = ()> + Send>(
     done / start.elapsed().as_secs_f64()
 }
 
-/// Records of 16 writers on so many runs.
+/// Records of 16 writers on this many runs.
 async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
     let (store, name) = (Arc::clone(store), tool_runtime::CallId::generate());
     rate(16, move |task, number| {
@@ -68,7 +68,7 @@ async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
     .await
 }
 
-/// Calls with effects through the whole gate, over so many runs at a time.
+/// Calls with effects through the whole gate, over this many runs at a time.
 async fn calls(store: &Arc<dyn Store>, runs: usize) -> f64 {
     let catalog = ToolCatalog::builder().tool::<count>().build().expect("a catalog");
     let policy = ToolPolicy::from_toml(
@@ -152,7 +152,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// One chain and a chain for each run in turn, with what a commit takes beside each pair.
+/// Measures one chain, and one chain for each run, in turn, with the time of a commit for each pair.
 async fn chains(server: &Postgres, store: &Arc<dyn Store>, name: &str) {
     let [mut ones, mut manies, mut ratios, mut commits] = [const { Vec::new() }; 4];
     for _ in 0..rounds() {
@@ -186,7 +186,7 @@ async fn main() {
     for (name, store) in &stores {
         chains(&server, store, name).await;
     }
-    // As a disk that takes this long: who commits waits, and takes along who came meanwhile.
+    // Simulates a disk that takes this long: a commit waits, and includes the transactions that arrive meanwhile.
     for delay in ["1000", "4000"] {
         server.set("commit_siblings", "0");
         server.set("commit_delay", delay);

@@ -6,7 +6,7 @@ for format in openai_chat openai_responses anthropic ollama gemini; do
     mkdir -p "corpus/$format" corpus/frames corpus/arguments
     for stream in ../fixtures/wire/"$format"/stream/*; do
         name=$(basename "$stream")
-        # The byte in front says how the stream is cut.
+        # The byte in front selects how the stream is cut.
         { printf '\007'; cat "$stream"; } >"corpus/$format/$name"
         # The frame in the middle, alone.
         sed -n 's/^data: //p; /^{/p' "$stream" | sed -n '3p' | tr -d '\r\n' >"corpus/frames/$format-$name"
@@ -18,7 +18,7 @@ for format in gemini anthropic; do
         { printf '\007'; cat "$response"; } >"corpus/$format/$(basename "$response")"
     done
 done
-# What chat UIs post, with a byte in front that says which: an answer of each kind, text and a file.
+# Bodies that chat UIs post, with a byte in front that selects the protocol: an answer of each kind, text and a file.
 mkdir -p corpus/chat
 file='data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII='
 part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{},%s}' "$1" "$1" "$2" "$3"; }
@@ -41,7 +41,7 @@ part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{}
 } >corpus/chat/ag_ui
 mkdir -p corpus/pick
 printf 'listTasks of a project, e-mails in HTTPServer_v2; na\303\257ve \346\235\261\344\272\254\343\201\256\345\244\251\346\260\227' >corpus/pick/words
-# The lock of the example, and each of its tools beside itself with a change.
+# The lock of the example, and each of its tools next to a changed copy.
 mkdir -p corpus/lock
 lock=../../examples/toolbox/tools.lock
 cp "$lock" corpus/lock/office
@@ -61,7 +61,7 @@ printf '```json\n{"a":1}\n```' >corpus/repair/fence
 printf '"{\\"a\\":\\"\\\\u00e9\\"}"' >corpus/repair/twice
 printf '{"a":[1,2,],}\nDone.' >corpus/repair/junk
 printf "{'a': 'b', 'c': [true]}" >corpus/repair/quotes
-# What was found before.
+# The inputs that were found before.
 for case in cases/*/*; do
     mkdir -p "corpus/$(basename "$(dirname "$case")")"
     cp "$case" "corpus/$(basename "$(dirname "$case")")/"

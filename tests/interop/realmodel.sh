@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The agent loop in conversation with a real small model behind a real server: three formats, streamed and whole,
 # directly and through a gateway. Not a part of the tests: it takes about 7 minutes to set up, once, and some more to
-# run. What the model says does not matter; how every turn ends does.
+# run. The model's text does not matter. The check compares how every turn ends.
 #   realmodel.sh          everything is kept below $REALMODEL_HOME (default ~/.cache/realmodel)
 set -euo pipefail
 cd "$(dirname "$0")"

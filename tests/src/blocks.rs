@@ -1,6 +1,6 @@
 //! Assembles a response's blocks like Anthropic's official SDKs, and finds them in a request.
 
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test cannot continue without its fixture.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! A private PostgreSQL server with a folder of its own and a socket in it, without network. Dropping it removes it.
 
-#![allow(clippy::expect_used, clippy::panic)] // A test without its server has nothing to say.
+#![allow(clippy::expect_used, clippy::panic)] // A test cannot continue without its server.
 
 use std::fs::{self, File};
 use std::io;
@@ -79,7 +79,7 @@ impl Postgres {
         self.folder.path().join(".s.PGSQL.5432")
     }
 
-    /// Runs statements as an administrator would, and returns what they print.
+    /// Runs statements as an administrator would, and returns their output.
     ///
     /// # Panics
     /// They fail.

@@ -1,6 +1,6 @@
 //! Compares decoded responses of real providers with the results of the official SDKs.
 
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test cannot continue without its fixture.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Reading and running the wire fixtures.
 
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test cannot continue without its fixture.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -186,7 +186,7 @@ fn catalog() -> ToolCatalog {
     ToolCatalog::builder().collect().crates(["canary"]).dynamic(dynamic).build().expect("a catalog")
 }
 
-/// Everything that left, by where it left.
+/// Everything that left, with the place where it left.
 #[derive(Default)]
 struct Seen(Mutex<Vec<(&'static str, String)>>);
 
@@ -247,7 +247,7 @@ async fn go(run: &Run, seen: &Seen) {
         seen.add("result", serde_json::to_string(&result).expect("a result"));
         seen.add("result, for debugging", format!("{result:?}"));
     }
-    // What a client answers is as little to be trusted, and projected alike.
+    // A client's answer is not trusted either, and is projected in the same way.
     let at = calls().iter().position(|(name, _)| *name == "canary__client").expect("a client tool");
     let answer = json!({"login": format!("{SHOWN}-answer"), "password": format!("{CANARY}-answer")}).to_string();
     let result = run.client_result(&format!("call_{at}"), &answer).await.expect("it waits");
@@ -279,7 +279,7 @@ fn values_stay_inside() {
             let records = store.records(&RecordFilter::default()).await.expect("records");
             assert!(records.iter().any(|sealed| sealed.record.as_decision().is_some()), "decisions are recorded");
             for sealed in records {
-                // What `audit export` prints.
+                // The output of `audit export`.
                 seen.add("record", serde_json::to_string(&sealed).expect("a record"));
                 seen.add("record, for debugging", format!("{sealed:?}"));
             }
@@ -290,7 +290,7 @@ fn values_stay_inside() {
     let seen = seen.0.lock().expect("no poison");
     let leaks: Vec<_> = seen.iter().filter(|(_, text)| text.contains(CANARY)).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
-    // What is listed did come through, so the search looked at the right things.
+    // The listed values did come through, so the search looked at the right texts.
     for place in ["model", "result", "event", "record", "client's result"] {
         assert!(seen.iter().any(|(of, text)| *of == place && text.contains(SHOWN)), "nothing was shown to {place}");
     }
@@ -309,7 +309,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// What waits is kept with its arguments, so that it can run; nothing else of them is, and no part of a token.
+/// A waiting call is kept with its arguments, so that it can run. Other arguments and parts of tokens are not kept.
 #[test]
 fn values_stay_out_of_files_and_tokens() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -379,7 +379,7 @@ fn values_stay_out_of_files_and_tokens() {
             for sealed in store.records(&RecordFilter::default()).await.expect("records") {
                 seen.add("record", serde_json::to_string(&sealed).expect("a record"));
             }
-            // The keys and the tokens are the application's to keep.
+            // The application keeps the keys and the tokens.
             store.flush().await.expect("it is written");
             for (file, bytes) in files(folder.path()) {
                 assert!(!holds(&bytes, &token), "{file}");
@@ -387,7 +387,7 @@ fn values_stay_out_of_files_and_tokens() {
             }
         });
     });
-    // What waited is decided, so that nothing of it is left in the pages of the database.
+    // The waiting calls are decided, so that no part of them is left in the pages of the database.
     let database = rusqlite::Connection::open(folder.path().join("store.db")).expect("a database");
     let waits: u32 = database
         .query_row("SELECT count(*) FROM tool_runtime_documents WHERE instr(body, 'CANARY') > 0", [], |row| row.get(0))

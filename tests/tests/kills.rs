@@ -1,7 +1,7 @@
 //! Processes that share one store are killed and stopped: nothing happens twice, and every call has its one record.
 //!
 //! `KILLS_RUNS=100 KILLS_DISTURBANCES=200 cargo test -p tests --features postgres --test kills -- --nocapture` is the
-//! whole of it; without numbers it is a small part.
+//! whole test. Without the variables, a small part of it runs.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test says what it expects")]
 
@@ -41,12 +41,12 @@ async fn what_can_be_found_out_is_found_out() {
         assert_eq!(figures.unknown, 0, "{tool}");
         assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
         assert!(figures.taken_over > 0, "no run was taken over, so nothing was shown");
-        // The control: who may be repeated is, and the harness sees it.
+        // The control: a call that may be repeated is repeated, and the harness sees it.
         assert!(is_repeated || figures.twice == 0, "a call took effect twice");
     }
 }
 
-/// The check can fail: with a tool that the ledger never hears of, it does.
+/// The check can fail: it does with a tool that does not use the ledger.
 #[tokio::test]
 async fn without_the_ledger_calls_happen_twice() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -88,7 +88,7 @@ fn ada(run: impl Into<Arc<str>>) -> RunOptions {
     RunOptions::new().run_id(run).principal("ada")
 }
 
-/// What one of the processes does. It is this test's own program, started by [`race`].
+/// The part of one of the processes, which is this test's own program, started by [`race`].
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approver() {
     let (Ok(address), Ok(effects)) = (std::env::var("RACING_STORE"), std::env::var("RACING_EFFECTS")) else { return };
@@ -121,7 +121,7 @@ async fn an_approver() {
     println!("RAN {ran}");
 }
 
-/// Suspends calls, lets the processes race, and looks at everything that is left.
+/// Suspends calls, lets the processes race, and checks the result.
 async fn race(address: &str, folder: &Path) {
     let (effects, calls) = (folder.join("effects"), calls());
     let store = open(address).await;

@@ -29,7 +29,7 @@ pub(crate) struct Checked {
     pub(crate) max_result_bytes: Option<LitInt>,
     pub(crate) execution: Execution,
     pub(crate) idempotent: bool,
-    /// The optional arguments of which one must be given, in the order of the attribute.
+    /// The optional arguments, one of which must be given, in the order of the attribute.
     pub(crate) require_any: Vec<usize>,
     pub(crate) schema: Schema,
     pub(crate) validate: Option<Hook>,

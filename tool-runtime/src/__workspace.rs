@@ -1,4 +1,4 @@
-//! What the corpora and fuzz targets of this workspace score directly. Not part of the API.
+//! Items that the corpora and fuzz targets of this workspace use directly. Not part of the API.
 
 pub use crate::hydrate::repair::BUILT_IN as REPAIRERS;
 pub use crate::json::{Limits, ParseErrorKind, Tree, parse, parse_value};

@@ -43,9 +43,9 @@
 ///
 /// # Supertraits
 ///
-/// A tool can call every method of a supertrait. A capability therefore builds on other capabilities, whose effects
-/// reach no further than its own, and on `Debug`, `Display`, `Error`, `Any` and auto traits; every other supertrait is
-/// refused.
+/// A tool can call every method of a supertrait. The supertraits of a capability are therefore other capabilities that
+/// reach no further than its own effect, `Debug`, `Display` and auto traits. Every other supertrait is refused, `Any`
+/// and `Error` too, because both can be downcast to the adapter.
 ///
 /// # Generic traits
 ///
@@ -164,7 +164,7 @@ pub use tool_runtime_macros::capability;
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
-/// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
+/// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
@@ -174,11 +174,12 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Paths
 ///
-/// `redact` is an allowlist: it names what may be shown, and everything else is stripped. A path names a leaf, which is
-/// a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed through, so
-/// `"items.title"` names the titles of all items, `*` stands for the values of a map (`"stock.*"`, `"by_day.*.count"`),
-/// and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the images and files beside the
-/// output of a tool that returns [`WithMedia`](crate::WithMedia). [`Redaction`](crate::tool::Redaction) has a table.
+/// `redact` is an allowlist: it names the parts that may be shown, and everything else is stripped. A path names a
+/// leaf, which is a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed
+/// through, so `"items.title"` names the titles of all items, `*` names the values of a map (`"stock.*"`,
+/// `"by_day.*.count"`), and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the
+/// images and files beside the output of a tool that returns [`WithMedia`](crate::WithMedia).
+/// [`Redaction`](crate::tool::Redaction) has a table.
 ///
 /// ## Sentences
 ///

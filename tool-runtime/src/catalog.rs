@@ -70,7 +70,7 @@ pub struct ToolCatalog {
     pub(crate) connections: BTreeSet<&'static str>,
     /// One counter for each server that can change tools of the catalog.
     counters: Vec<Arc<AtomicU64>>,
-    /// Made by the first pick, and again by the first after a server listed its tools.
+    /// Made by the first pick, and again by the first pick after a server listed its tools.
     words: Mutex<Option<Arc<Words>>>,
 }
 
@@ -137,7 +137,7 @@ impl ToolCatalog {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Returns a tool as a policy looks at it; `None` if the catalog has no tool of this name. The pin of a discovered tool
+    /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin of a discovered tool
     /// is missing while its server publishes another definition than the catalog has.
     #[must_use]
     pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
@@ -323,7 +323,7 @@ impl ToolCatalog {
     }
 }
 
-/// The words of a catalog's tools at one time. A tool that came with the catalog has its place as its slot.
+/// The words of a catalog's tools at one time. The slot of a tool that the catalog was built with is its position.
 struct Words {
     index: PickIndex,
     /// The number of tools.

@@ -81,9 +81,8 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 
 impl HydrationResult {
     /// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the
-    /// arguments of an edited approval before it is sent, or those that a policy is to explain. Whether the policy lets
-    /// the call through is not asked, every id in the arguments counts as seen, and of the repairers the built-in ones
-    /// are known.
+    /// arguments of an edited approval before it is sent, or those that a policy is to explain. The policy makes no
+    /// decision on the call, every id in the arguments counts as seen, and only the built-in repairers are available.
     ///
     /// ```
     /// use tool_runtime::hydrate::HydrationResult;

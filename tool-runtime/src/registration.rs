@@ -1,4 +1,4 @@
-//! How a tool comes into a catalog: `Registration` for authored ones, [`DynamicTool`] for those made at run time.
+//! The two ways of a tool into a catalog: `Registration` for authored ones, [`DynamicTool`] for those made at run time.
 //!
 //! `Behaviour` and `Instance` erase the tool's type; the shim behind them is the only generic code per tool.
 

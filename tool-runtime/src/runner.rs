@@ -85,7 +85,7 @@ impl ToolRunner {
         Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
     }
 
-    /// Compiles every validator now, for applications that want to pay before the first call.
+    /// Compiles every validator now, so that no call has to compile one.
     ///
     /// # Errors
     /// The schemas that do not compile.

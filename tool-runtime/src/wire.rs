@@ -10,9 +10,9 @@
 //! | --- | --- |
 //! | R1 | The call of a delta, first match wins: a known id (unless the name differs); a new id with a name starts a call; a known index; an unknown index with an id or a name starts a call; an unknown index alone is the call touched last; without an index a name starts a call |
 //! | R2 | An empty or null id or name is absent; the first id of a call stays |
-//! | R3 | A repeated name is a repeat, before argument text another one is appended, after argument text it starts a new call |
+//! | R3 | The same name again is a repeat; another name is appended before argument text, and starts a new call after it |
 //! | R4 | Without a usable id one is generated and kept; two calls never share an id |
-//! | R5 | Calls decide how a turn ended, not the word; after the end mark bytes are ignored |
+//! | R5 | A turn with calls ended with calls, whatever its finish reason; bytes after the end mark are ignored |
 //! | R6 | Values that are unknown, empty or for other readers are skipped without error |
 //! | R7 | Arguments as an object are taken as they are; null is absent; a string is JSON text |
 //! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
@@ -23,7 +23,7 @@
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
 //! | S3 | Only the completed event ends well |
 //! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; the server's own tools are not calls |
-//! | A2 | The joined partial JSON is the input; without any the start block's input is |
+//! | A2 | The joined partial JSON is the input; without any, it is the input of the start block |
 //! | A3 | A stop reason ends the turn; the closing event may be missing |
 //! | A4 | A block before the start, a delta for a block that never started, a block that is not an object, or a second call under the index of an open one breaks the protocol |
 //! | A5 | Thinking without its end or its signature does not go back; the call of a server tool without its result goes back until the user writes |

@@ -51,7 +51,7 @@ impl Service {
         let policy = ToolPolicy::from_toml(include_str!("../policy.toml"))?;
         let runner = ToolRunner::builder(ToolCatalog::collect()?, policy)
             .capabilities(capabilities)
-            // Somebody can answer. Without this line a policy that asks for approvals is refused.
+            // A person can decide. Without this line, a policy that requires approvals is refused.
             .approvals(true)
             .failures(failed)
             .build()?;

@@ -36,7 +36,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// One turn of a chat. Whatever is wrong with the request is said before the stream begins.
+/// One turn of a chat. An invalid request is refused before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
     let mut taken = service.chats.take(principal, &request::named(&body)?.id)?;
@@ -55,7 +55,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, input, taken))))
 }
 
-/// One run of a client of AG-UI. What is wrong with the request is the error of its run.
+/// One run of a client of AG-UI. The error of an invalid request is the error of its run.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
     let named = request::named(&body)?;
@@ -73,7 +73,7 @@ async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> 
     Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, input, taken))))
 }
 
-/// What was posted. In this chat a person decides on the calls of their own agent; the policy says that they may.
+/// The input of a request. In this chat, a person decides on the calls of their own agent, as the policy permits.
 fn input(request: ChatRequest, principal: &str) -> Input {
     Input::posted(request, &Decider::new(principal))
 }
@@ -95,7 +95,7 @@ pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
 }
 
 async fn turn(mut conversation: Conversation, input: Input, taken: Taken) {
-    // How the turn ended is in the stream. What could be refused was refused before it began.
+    // The stream reports the end of the turn. Refusals came before it began.
     let _ended = conversation.receive(input).await;
     match conversation.save().await {
         Ok(saved) => taken.keep(&saved),

@@ -57,7 +57,7 @@ impl FleetService {
         Ok(Json(questions(&ctx).await?))
     }
 
-    /// Brings a decision. Who decides is in a header that the gateway before Restate sets, once it knows the person.
+    /// Brings a decision. The decider is in a header, which the gateway in front of Restate sets after authentication.
     #[handler]
     async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
         let principal = ctx.headers().get("x-principal").cloned();
@@ -69,7 +69,7 @@ impl FleetService {
         decide(&ctx, &self.0.runner, &decision.question, verdict, &decider).await
     }
 
-    /// Brings a client's answer. The gateway before Restate lets only the person through whose conversation it is.
+    /// Brings a client's answer. The gateway in front of Restate admits only the owner of the conversation.
     #[handler]
     async fn answer(&self, ctx: SharedWorkflowContext<'_>, Json(given): Json<Answer>) -> HandlerResult<()> {
         let given = match given.value {

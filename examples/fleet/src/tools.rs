@@ -69,7 +69,7 @@ fn sent(sent: io::Result<()>) -> Result<(), ToolError> {
     sent.map_err(|error| ToolError::code("not_sent").with_source(error))
 }
 
-/// A file that stands for an outside system.
+/// A file that represents an outside system.
 pub struct Outbox {
     file: Mutex<File>,
     crossings: Arc<Crossings>,

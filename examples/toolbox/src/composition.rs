@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(inspect(&data).unwrap(), first);
     }
 
-    /// The policy, and the policy with everything that it shows as comments, fit the catalog.
+    /// The policy fits the catalog, also with all of its commented-out rules in force.
     #[test]
     fn the_policy_and_its_examples_are_in_order() {
         use office_tools as _;

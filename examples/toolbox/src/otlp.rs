@@ -1,5 +1,5 @@
-//! Spans and metrics for a collector (feature `otlp`), over OTLP/HTTP. `OTEL_EXPORTER_OTLP_ENDPOINT` says where it is, as
-//! for every program that exports: `http://127.0.0.1:4318`.
+//! Spans and metrics for a collector (feature `otlp`), over OTLP/HTTP. `OTEL_EXPORTER_OTLP_ENDPOINT` holds its address,
+//! as for every program that exports: `http://127.0.0.1:4318`.
 
 use std::io::Write as _;
 use std::sync::mpsc;

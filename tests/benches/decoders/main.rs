@@ -1,4 +1,4 @@
-//! Throughput of the decoders, beside what `serde_json` alone does with the same frames, and their allocations.
+//! The throughput and the allocations of the decoders, compared with `serde_json` alone on the same frames.
 //!
 //! `cargo bench -p tests --bench decoders`; a filter such as `-- openai_chat` runs a part of it.
 
@@ -12,7 +12,7 @@ use tool_runtime::wire::DecodeOptions;
 
 use crate::streams::Stream;
 
-/// Deltas of one response.
+/// The number of deltas of one response.
 const DELTAS: usize = 100_000;
 
 #[global_allocator]
@@ -22,7 +22,7 @@ fn main() {
     divan::main();
 }
 
-/// The decoder, fed in chunks of so many bytes; the last one is the whole response at once.
+/// The decoder, fed in chunks of this many bytes. The last number is larger than the whole response.
 #[divan::bench(args = Stream::ALL, consts = [64, 1_400, 16_384, 1_048_576, 1_073_741_824])]
 fn decode<const CHUNK: usize>(bencher: Bencher<'_, '_>, stream: Stream) {
     let bytes = stream.bytes(DELTAS);
@@ -38,7 +38,8 @@ fn decode<const CHUNK: usize>(bencher: Bencher<'_, '_>, stream: Stream) {
     });
 }
 
-/// The least that a reader of the same frames does: borrowed types, the frames cut beforehand, nothing kept.
+/// The minimum work of a reader of the same frames: the types borrow, the frames are cut beforehand, and nothing is
+/// kept.
 #[divan::bench(args = Stream::ALL)]
 fn bare_typed(bencher: Bencher<'_, '_>, stream: Stream) {
     let bytes = stream.bytes(DELTAS);
@@ -46,7 +47,7 @@ fn bare_typed(bencher: Bencher<'_, '_>, stream: Stream) {
     bencher.counter(BytesCount::new(bytes.len())).bench(|| typed::read(stream.format, black_box(&frames)));
 }
 
-/// The same frames as trees.
+/// Reads the same frames as trees.
 #[divan::bench(args = Stream::ALL)]
 fn bare_value(bencher: Bencher<'_, '_>, stream: Stream) {
     let bytes = stream.bytes(DELTAS);

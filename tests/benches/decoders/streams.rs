@@ -1,16 +1,16 @@
-//! Responses as long as no model writes them: deltas of a few bytes, in frames as the providers send them.
+//! Responses that are longer than any model's: deltas of a few bytes, in the frames of the providers.
 
 use std::fmt;
 
 use tool_runtime::wire::Format;
 
-/// The most calls of one response: a turn has no more parts.
+/// The maximum number of calls of one response, because a turn has no more parts.
 const MOST_CALLS: usize = 8_000;
 
-/// What a model writes, token by token, as it stands inside of a JSON string.
+/// The tokens of a model's text, as they are written inside a JSON string.
 const TEXT: &[&str] = &[" the", " quick", " brown", " fox", ",", " caf\u{e9}", " jumps", ".\\n", " It", "'s"];
 
-/// The same for argument text, which is JSON inside of a string: a quarter of the tokens hold an escape.
+/// The tokens of argument text, which is JSON inside a JSON string: a quarter of them contain an escape.
 const ARGUMENTS: &[&str] = &["Par", "is", "\\\",\\\"", "Lon", "don", " (", "UK", ")", "\\\",\\\"", "12", "3", "\\\\n"];
 
 /// One response.
@@ -34,7 +34,7 @@ impl Stream {
         Self { format: Format::Gemini, arguments: false },
     ];
 
-    /// The bytes of the response: the frame with the token of its template, once for each delta.
+    /// The bytes of the response. The template's frame with `TOKEN` is repeated for each delta.
     pub(crate) fn bytes(self, deltas: usize) -> Vec<u8> {
         let template = self.template();
         let end_of_frame = if self.format == Format::Ollama { "\n" } else { "\n\n" };

@@ -1,4 +1,5 @@
-//! The frames as a careful reader types them who trusts the server: what the decoders use, borrowed, the rest skipped.
+//! Types for the frames, as in a reader that trusts the server: they borrow the fields that the decoders use, and skip
+//! the rest.
 
 #![allow(dead_code, reason = "reading the fields is the work; nothing looks at them")]
 
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use tool_runtime::call::CallId;
 use tool_runtime::wire::Format;
 
-/// Reads each frame and gives how many could be read.
+/// Reads each frame, and returns how many could be read.
 pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
     match format {
         Format::OpenAiChat => count::<Chat<'_>>(frames),
@@ -22,8 +23,8 @@ pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
     }
 }
 
-/// Reads lines of Ollama and keeps of each call what has to outlive its line: an id, which the server does not send, the
-/// name and the arguments. Returns how many calls there were.
+/// Reads lines of Ollama, and keeps the parts of each call that have to outlive its line: the name, the arguments, and
+/// an id, which the server does not send. Returns how many calls there were.
 pub(crate) fn keep(lines: &[&str]) -> usize {
     let lines = lines.iter().filter_map(|line| serde_json::from_str::<Ollama<'_>>(line).ok());
     let calls = lines.flat_map(|line| line.message.tool_calls);

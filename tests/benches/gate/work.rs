@@ -1,4 +1,4 @@
-//! The three tools, what each costs with `serde_json` alone, and the runner that calls them.
+//! The three tools, the same work with `serde_json` alone, and the runner that calls them.
 
 use std::future::Future;
 use std::pin::pin;

@@ -34,7 +34,7 @@ fn g_call_each_next(bencher: Bencher, tools: usize) {
     bencher.bench_local(|| call_each(&runner));
 }
 
-/// A call with 34 KB of arguments, over which there are so many rules. None of them fires.
+/// A call with 34 KB of arguments, and this many rules about them. No rule matches.
 #[divan::bench(args = [0, 1, 10, 100], sample_count = 50, sample_size = 1)]
 fn g_argument_rules(bencher: Bencher, rules: usize) {
     let (runtime, runner, next) = (runtime(), runner_with_rules(rules), AtomicUsize::new(0));

@@ -13,7 +13,7 @@ use crate::{ANSWER, runner, runtime};
 
 const TURNS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Answers without looking at what it is asked.
+/// Answers without reading the request.
 struct Quick;
 
 #[async_trait]
@@ -45,8 +45,8 @@ fn d_send_once_more(bencher: Bencher, turns: usize) {
     send_once_more(bencher, turns, Quick);
 }
 
-/// The same over loopback, with all that was said before in each request. Each sample is one turn longer than the one
-/// before it.
+/// The same over loopback, where each request contains the whole history. Each sample is one turn longer than the
+/// previous one.
 #[divan::bench(args = TURNS, sample_count = 20, sample_size = 1)]
 fn d_send_over_http(bencher: Bencher, turns: usize) {
     let server = Server::start([Reply::stream(ANSWER)]).unwrap();

@@ -1,5 +1,5 @@
-//! What grows with what: each benchmark is run with ten times more tools, turns or records than the time before. The
-//! counts of allocations and bytes are exact. What is kept is `alloc` and `grow` without `dealloc` and `shrink`.
+//! How costs grow: each benchmark is repeated with ten times more tools, turns or records. The counts of allocations
+//! and bytes are exact. The memory that is kept is `alloc` and `grow` without `dealloc` and `shrink`.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "a benchmark says what it expects")]
 
@@ -65,6 +65,6 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// What a model answers in Chat Completions.
+/// An answer of a model in Chat Completions.
 const ANSWER: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";

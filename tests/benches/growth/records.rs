@@ -30,7 +30,7 @@ fn call(runtime: &Runtime, runner: &ToolRunner, calls: usize) -> tool_runtime::R
     run
 }
 
-/// All records of the store, and one that is read.
+/// Seals all records of the store, and reads one.
 #[divan::bench(args = [10, 100, 1_000], sample_count = 5, sample_size = 1)]
 fn f_seal(bencher: Bencher, calls: usize) {
     let runtime = runtime();

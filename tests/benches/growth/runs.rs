@@ -23,13 +23,13 @@ fn a_build(bencher: Bencher, tools: usize) {
         .bench_values(|builder| builder.build().unwrap());
 }
 
-/// From nothing, with what the tools are made of.
+/// Builds the catalog and its tools.
 #[divan::bench(args = TOOLS, sample_count = 5, sample_size = 1)]
 fn a_keep(bencher: Bencher, tools: usize) {
     bencher.bench(|| catalog(tools));
 }
 
-/// Nobody has started a run before.
+/// The first run of its runner.
 #[divan::bench(args = TOOLS, sample_count = 5, sample_size = 1)]
 fn b_run_first(bencher: Bencher, tools: usize) {
     bencher.with_inputs(|| runner(tools)).bench_refs(|runner| runner.run(RunOptions::new()));
@@ -64,7 +64,7 @@ fn c_encode_tools(bencher: Bencher, tools: usize) {
     bencher.bench(|| Format::OpenAiChat.encode_tools(run.catalog().specs(), &EncodeOptions::default()).unwrap());
 }
 
-/// A whole request over loopback, whose tools have been asked with before.
+/// A whole request over loopback. An earlier request contained the same tools.
 #[divan::bench(args = TOOLS, sample_count = 20, sample_size = 1)]
 fn c_request_next(bencher: Bencher, tools: usize) {
     let (server, runtime) = (Server::start([Reply::stream(ANSWER)]).unwrap(), runtime());
@@ -79,7 +79,7 @@ fn c_request_next(bencher: Bencher, tools: usize) {
     bencher.bench_local(ask);
 }
 
-/// The first run and request of a party that may see what another one sees.
+/// The first run and request of a party that may see the same tools as another one.
 #[divan::bench(args = TOOLS, sample_count = PARTIES, sample_size = 1)]
 fn c_request_of_next_party(bencher: Bencher, tools: usize) {
     let (server, runtime) = (Server::start([Reply::stream(ANSWER)]).unwrap(), runtime());
@@ -98,7 +98,7 @@ fn c_request_of_next_party(bencher: Bencher, tools: usize) {
     bencher.bench_local(ask);
 }
 
-/// How many parties ask after the first one.
+/// The number of parties that ask after the first one.
 const PARTIES: u32 = 20;
 
 /// Each role may see all tools, and is a party of its own.

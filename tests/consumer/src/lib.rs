@@ -1,4 +1,5 @@
-//! Tools of a crate that renamed its dependency and denies every lint it can: nothing that the macros write shows.
+//! Tools of a crate that renamed its dependency and denies every lint that it can: the code of the macros triggers
+//! none.
 
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery)]

@@ -1,4 +1,4 @@
-//! The parser of arguments takes what `serde_json` takes, but for the differences it documents.
+//! The parser of arguments accepts the same text as `serde_json`, except for the differences that it documents.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Single frames: what is JSON for a frame is what is JSON for `serde_json` and for the parser of arguments.
+//! Single frames: the decoders agree with `serde_json` and with the parser of arguments on which text is JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Streams of `ollama`: any cut of any bytes gives what the whole gives.
+//! Streams of `ollama`: any bytes give the same result in pieces of any size.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The redactor shows what a filter of trees leaves.
+//! The redactor shows the same as a simple filter of trees.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Repairers take any text, and write only what was in it.
+//! Repairers take any text, and write only text that was in it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! What chat UIs post: whatever a body claims, only calls that wait are answered, each once and by whom it waits for.
+//! Bodies that chat UIs post: whatever a body claims, it answers only waiting calls, each once and as the person or the
+//! client that the call waits for.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ fn reader() -> ChatReader {
     ChatReader::new(&history, waiting).with_max_bytes(16 << 10)
 }
 
-/// The first byte of an input says who posts it.
+/// The first byte of an input selects the protocol of the body.
 pub fn only_what_waits_is_answered(input: &[u8]) {
     let Some((&seed, body)) = input.split_first() else { return };
     let is_ag_ui = seed % 2 == 1;

@@ -1,8 +1,9 @@
-//! What the targets check. A broken promise is a panic, which is what libFuzzer looks for.
+//! The checks of the targets. A violated property is a panic, which libFuzzer reports.
 //!
-//! `./seeds.sh [CORPORA]`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
-//! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`. What is found is kept as a file of
-//! `cases`, in the folder of its target; the test `fuzzed` of the package `tests`, which includes this file, runs them.
+//! `./seeds.sh [CORPORA]`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat --
+//! -rss_limit_mb=512` from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`. Each
+//! finding is kept as a file in `cases`, in the folder of its target; the test `fuzzed` of the package `tests`, which
+//! includes this file, runs them.
 
 pub mod chat;
 pub mod lock;
@@ -24,7 +25,7 @@ use self::same::same;
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
-/// Small enough for every limit to be met within a short input.
+/// Limits that are small enough for a short input to reach.
 fn options() -> DecodeOptions {
     DecodeOptions::default().with_max_bytes(16 << 10).with_max_frame_bytes(4 << 10).with_max_calls(8)
 }
@@ -73,7 +74,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
         assert!(!executable || decoded.error.is_none(), "nothing runs after an error");
         kept += call.name.len() + call.arguments.as_str().len();
         let id = call.has_provider_id().then_some(&call.id);
-        // The text of the arguments, not their value: half a character is JSON text and no value.
+        // The text of the arguments, not their value: half a surrogate pair is JSON text without a value.
         calls.push(json!([id, call.name, call.arguments.as_str(), status, executable, call.origin.frame]));
     }
     assert!(kept <= bytes.len(), "nothing is kept that did not come");
@@ -82,8 +83,8 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
     json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model, parts])
 }
 
-/// The parts of a turn, after a look at the request that sends them back. Calls are compared elsewhere, and their ids may
-/// be generated: what they carry counts here.
+/// Checks the request that sends the parts of a turn back, and returns the parts. Calls are compared elsewhere, and
+/// their ids may be generated, so only their provider state is returned.
 fn sent_back(format: Format, parts: Vec<Part>) -> Vec<Value> {
     for json in parts.iter().filter_map(Part::provider_state).map(ProviderState::json) {
         assert!(
@@ -119,7 +120,7 @@ pub fn a_frame_is_json_or_malformed(text: &str) {
     }
 }
 
-/// Both read the same documents, but for the differences that the parser documents.
+/// Both parsers read the same documents, except for the differences that ours documents.
 pub fn arguments_agree_with_serde_json(text: &str) {
     let theirs = serde_json::from_str::<Value>(text);
     match (parse_value(text, &WIDE), &theirs) {
@@ -127,7 +128,7 @@ pub fn arguments_agree_with_serde_json(text: &str) {
             let ours = serde_json::to_value(&ours).expect("a tree is JSON");
             assert!(same(&ours, theirs), "{ours} is not {theirs}");
         }
-        // Theirs ends at 127 levels, ours at 128.
+        // Their limit is 127 levels, ours 128.
         (Ok(_), Err(error)) => assert!(error.to_string().starts_with("recursion limit"), "{error}"),
         (Err(error), Ok(_)) => {
             let documented = matches!(error.kind, ParseErrorKind::DuplicateKey | ParseErrorKind::IntegerRange);

@@ -1,4 +1,4 @@
-//! Locks: two texts, with a byte between them that no JSON has.
+//! Locks: two texts, separated by a byte that does not occur in JSON.
 
 use tool_runtime::catalog::ToolLock;
 

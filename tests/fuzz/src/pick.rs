@@ -1,4 +1,4 @@
-//! Picking: any text is a description and a query, and costs no more than bounded time.
+//! Picking: any text can be a description and a query, and takes bounded time.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ impl DynamicHandler for Never {
     }
 }
 
-/// The text as a description, as an argument and as a query: picks are sorted and from 0 to 1, the same each time, and a
-/// tool that came and went leaves no trace.
+/// Uses the text as a description, as an argument and as a query: scores are sorted, between 0 and 1, and the same each
+/// time, and a tool that was added and removed leaves no trace.
 pub fn picks_are_sound(text: &str) {
     let tool = |name: &str, description: &str, argument: &str| {
         let schema =

@@ -1,4 +1,5 @@
-//! The redactor, beside a filter of trees that is too simple to be wrong: a row of an allowlist and an output.
+//! The redactor, compared with a filter of trees that is too simple to be wrong. An input is an allowlist and an
+//! output.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ struct Row {
 
 pub fn only_what_is_listed_is_shown(text: &str) {
     let Ok(Row { allowlist, output }) = serde_json::from_str(text) else { return };
-    // These say what becomes of media and errors, which a row does not have.
+    // These paths are for media and errors, which a row does not have.
     if allowlist.iter().any(|path| path == "$media" || path == "$error") {
         return;
     }
@@ -36,7 +37,7 @@ pub fn only_what_is_listed_is_shown(text: &str) {
     }
 }
 
-/// What these paths leave of a value; `None` for nothing.
+/// The part of a value that these paths allow; `None` for nothing.
 fn listed(value: &Value, paths: &[&[&str]]) -> Option<Value> {
     let is_leaf = paths.iter().any(|path| path.is_empty());
     match value {
@@ -63,12 +64,12 @@ fn listed(value: &Value, paths: &[&[&str]]) -> Option<Value> {
     }
 }
 
-/// What is left of the paths that begin with a segment.
+/// The paths that begin with a segment, without that segment.
 fn below<'p>(paths: &[&'p [&'p str]], segment: &str) -> Vec<&'p [&'p str]> {
     paths.iter().filter(|path| path[0] == segment).map(|path| &path[1..]).collect()
 }
 
-/// What is shown of a value of which nothing may be shown.
+/// The form of a value without any part that may be shown.
 fn empty(value: &Value) -> Value {
     match value {
         Value::Array(_) => Value::Array(Vec::new()),

@@ -1,9 +1,9 @@
-//! The repairers: what they write was in the text that they read.
+//! The repairers: they write only text that they read.
 
 use tool_runtime::__workspace::{Limits, REPAIRERS, parse};
 
 pub fn repairs_invent_nothing(text: &str) {
-    // The gate asks no repairer about text that is an object.
+    // The gate asks no repairer if the text is an object.
     if parse(text, &Limits { bytes: usize::MAX, depth: usize::MAX }).is_ok() {
         return;
     }
@@ -14,7 +14,7 @@ pub fn repairs_invent_nothing(text: &str) {
             assert_eq!(serde_json::from_str(text.trim()).ok(), Some(after), "one level of quoting");
             continue;
         }
-        // Quotes may be others and commas may be missing; every other character is one of the text, in its order.
+        // Quotes may differ and commas may be missing. Every other character is from the text, in the same order.
         let mut read = text.chars();
         for written in after.chars().filter(|&written| written != '"') {
             assert!(read.any(|read| read == written), "{} wrote {written:?}", repairer.name());

@@ -1,11 +1,11 @@
 //! Calls for `tests/instructions.sh`, which counts their instructions and allocations with `callgrind`.
 //!
-//! Arguments: `floor` or `gate`, and `tiny`, `medium` or `large`. What is counted is a loop of [`CALLS`] calls, from the
-//! text of the arguments to the text for the model, in a run that has had calls before. No two in a row are the same, so
+//! Arguments: `floor` or `gate`, and `tiny`, `medium` or `large`. The script counts a loop of [`CALLS`] calls, from the
+//! text of the arguments to the text for the model, in a run that has had calls before. Two successive calls differ, so
 //! that the loop guard compares them.
 //!
-//! A package of its own, so that it is built with the default features: what every application has, in a third of the time
-//! that the tests take.
+//! It is a package of its own, so that it is built with the default features, as an application is, and in a third of
+//! the time of the tests.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "a benchmark says what it expects")]
 
@@ -19,7 +19,8 @@ use work::{TINY, large_floor, large_text, medium_floor, medium_text, ready, runn
 
 const CALLS: usize = 20;
 
-/// Calls before those that are counted. The table of call ids has just grown, so it does not grow while they are counted.
+/// The number of calls before the counted ones. The table of call ids has just grown, so it does not grow while they
+/// are counted.
 const BEFORE: usize = 80;
 
 fn main() {
@@ -46,7 +47,7 @@ fn main() {
     assert_eq!(run.summary().calls.keys().copied().collect::<Vec<_>>(), [Outcome::Ok]);
 }
 
-/// The script collects what happens in here.
+/// The script counts the instructions inside this function.
 #[inline(never)]
 fn counted(work: impl FnOnce()) {
     black_box(work)();

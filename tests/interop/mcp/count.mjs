@@ -1,5 +1,5 @@
-// Passes requests on to the server that the file `argv[2]` names, and counts the calls of tools in them. Says its port at
-// the beginning, and the count when it is told to end.
+// Passes requests on to the server that the file `argv[2]` names, and counts the calls of tools in them. Prints its
+// port at the beginning, and the count at its end.
 import { readFileSync } from "node:fs";
 import http from "node:http";
 

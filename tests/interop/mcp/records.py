@@ -1,4 +1,4 @@
-"""Whoever made a call, its record is the same but for ids and times. Reads the records of a server from standard input."""
+"""The record of a call is the same for every client, except for ids and times. Reads a server's records from stdin."""
 
 import json
 import sys

@@ -77,14 +77,14 @@ class Client {
   }
 }
 
-/** What somebody sends who does not use the client. */
+/** A request of somebody who does not use the client. */
 async function post(body, { token = "token-ada", text = JSON.stringify(body) } = {}) {
   const headers = { "content-type": "application/json", ...authorised(token) };
   const response = await fetch(url, { method: "POST", headers, body: text, signal: AbortSignal.timeout(LIMIT) });
   return { status: response.status, type: response.headers.get("content-type"), text: await response.text() };
 }
 
-/** A request that is not a run of somebody who is known. */
+/** A request that is not a run of a known person. */
 async function refuses(status, body, options) {
   const got = await post(body, options);
   assert.equal(got.status, status, got.text);
@@ -92,10 +92,10 @@ async function refuses(status, body, options) {
   assert.ok(JSON.parse(got.text).error.message);
 }
 
-/** The events of a stream that somebody got who does not use the client. */
+/** The events of a stream that came without the client. */
 const events = ({ text }) => text.split("\n\n").filter(Boolean).map((frame) => JSON.parse(frame.slice("data: ".length)));
 
-/** A run that is refused: that is the error of the run. */
+/** A run that is refused: the refusal is the error of the run. */
 async function fails(code, body, options) {
   const got = await post(body, options);
   assert.deepEqual([got.status, got.type], [200, "text/event-stream"], got.text);
@@ -232,7 +232,7 @@ const cases = {
     const shown = Object.fromEntries(client.custom.map((event) => [event.name, event.value]));
     assert.equal(shown.source.url, "https://example.org/manual");
     assert.deepEqual(shown.file, { mimeType: "image/png", url: `data:image/png;base64,${PIXEL}` });
-    // What was shown comes back in the next request, and is not read.
+    // The next request repeats the texts that were shown, and they are not read.
     await client.says("hello");
     assert.match(client.text, /You said: hello$/);
   },
@@ -270,7 +270,7 @@ const cases = {
     await client.says("order 2 hinge");
     assert.equal(client.outcome, undefined);
     assert.ok(client.error);
-    // The turn ends without its client; until then the thread is busy, and then its interrupt waits.
+    // The turn ends without its client. Until then, the thread is busy; afterwards, its interrupt waits.
     const next = { threadId: client.thread, runId: "r", messages: [{ id: "m", role: "user", content: "hello" }] };
     let got = await post(next);
     while (!got.text.includes("chat_interrupts")) {
@@ -291,7 +291,7 @@ const cases = {
     const result = (call) => ({ id: "t", role: "tool", toolCallId: call, content: "1" });
     const call = { id: "call_none", type: "function", function: { name: "stock__find", arguments: "{}" } };
 
-    // No answer, an answer that is none, and one to another question.
+    // No answer, an invalid answer, and an answer to another question.
     await fails("chat_interrupts", body(undefined));
     await fails("chat_interrupts", body([], { messages: [...messages, { id: "m", role: "user", content: "hello" }] }));
     await fails("chat_malformed", body([{ ...yes, payload: { approved: "yes" } }]));
@@ -300,7 +300,7 @@ const cases = {
     await fails("history_forged", body([yes, { ...yes, interruptId: "call_none" }]));
     // The id of the call does not identify the question that was shown.
     await fails("history_forged", body([{ ...yes, interruptId: toolCallId }]));
-    // A result of a call that waits for a person, and calls that there never were.
+    // A result of a call that waits for a person, and calls that never existed.
     await fails("history_forged", body([yes], { messages: [...messages, result(toolCallId)] }));
     await fails("history_orphan", body([yes], { messages: [...messages, result("call_none")] }));
     await fails("history_forged", body([yes], { messages: [...messages, { id: "a", role: "assistant", toolCalls: [call] }] }));
@@ -321,7 +321,7 @@ const cases = {
 
   async a_client_that_nobody_knows() {
     const client = new Client({ token: "token-mallory" });
-    // A status is an exception to the client, which it also writes to the console.
+    // The client turns the status into an exception, and also writes it to the console.
     const { error: log } = console;
     console.error = () => {};
     const refused = (error) => error.status === 401 && error.payload.error.code === "unauthorised";
@@ -332,7 +332,7 @@ const cases = {
   async a_client_that_missed_the_interrupt() {
     const client = await ordering();
     const [{ id }] = client.agent.pendingInterrupts;
-    // Another page of the same person knows the thread, and not that it waits.
+    // Another page of the same person knows the thread, but not that it waits.
     const page = new Client({ threadId: client.thread });
     await page.says("hello");
     assert.deepEqual([page.code, page.outcome, page.text], ["chat_interrupts", undefined, ""]);

@@ -86,7 +86,7 @@ async function poisons(format) {
   }
 }
 
-// What real runs told, one file a message, named RUN.PROTOCOL.
+// The streams of real runs, one file for each message, named RUN.PROTOCOL.
 async function runs(folder) {
   const files = readdirSync(folder).filter((name) => Object.keys(decoders).includes(name.split(".").at(-1)));
   for (const name of files) {

@@ -1,4 +1,4 @@
-// Decodes a UI stream with the package that chat UIs read it with, into the shape of the fixtures.
+// Decodes a UI stream into the shape of the fixtures, with the package that chat UIs use.
 
 import { isDeepStrictEqual } from "node:util";
 import { HttpAgent } from "@ag-ui/client";
@@ -23,7 +23,7 @@ function stream(bytes, cut = 7) {
   });
 }
 
-// What the packages only warn about counts as well: a dropped frame is a lost result.
+// A warning of the packages counts as an error, too: a dropped frame is a lost result.
 async function listening(act) {
   const { warn, error } = console;
   const warnings = [];
@@ -104,7 +104,7 @@ async function agUiRun(bytes, type, cut) {
   Object.assign(shown, { usage: [], stream_errors: [], error: null });
   const response = () => new Response(stream(bytes, cut), { headers: { "content-type": type } });
   const agent = new HttpAgent({ url: "http://localhost/", fetch: async () => response() });
-  // What these return would replace the messages of the agent.
+  // The values that these return would replace the messages of the agent.
   const seen = {
     onCustomEvent: ({ event }) => void shown.custom.push({ name: event.name, value: event.value }),
     onRunErrorEvent: ({ event }) => void shown.stream_errors.push(event.message),
@@ -130,7 +130,7 @@ export const decoders = {
   "ag-ui": [agUi],
 };
 
-// The message that a client has after two responses. Between them a person decides, as the chat does it.
+// The message that a client has after two responses. Between them a person decides, as in the chat.
 function resumer(release) {
   const read = async (bytes, message) => {
     const chunks = release.parseJsonEventStream({ stream: stream(bytes), schema: release.uiMessageChunkSchema });

@@ -1,5 +1,5 @@
-// What the official SDKs say a request body is, by the name of the format. Where a server takes what the types of its
-// SDK do not name, the addition is here, by its name: anything else that they do not know is an error.
+// The types of the official SDKs for a request body, by the name of the format. If a server accepts a key that the
+// types of its SDK do not name, the key is added here. Any other unknown key is an error.
 
 import type Anthropic from "@anthropic-ai/sdk";
 import type * as genai from "@google/genai";
@@ -24,19 +24,19 @@ type Unnamed = Omit<OpenAI.Responses.ResponseOutputMessage, "id" | "status">;
 type Item = OpenAI.Responses.ResponseInputItem | Unnamed;
 export type openai_responses = With<OpenAI.Responses.ResponseCreateParams, { input: Item[] }>;
 
-// The SDK speaks a version of the API that has no sampling; the version that is named in requests has it.
+// The types of the SDK are for a version of the API without sampling. The version that requests name has it.
 type Sampling = { temperature?: number; top_p?: number };
 export type anthropic = Anthropic.MessageCreateParams & Sampling;
 export type anthropic_beta = Anthropic.Beta.MessageCreateParams & Sampling;
 
-// The server knows ids of calls, and all keywords of JSON Schema.
+// The server supports ids of calls, and all keywords of JSON Schema.
 type Schema<T> = T extends unknown[] ? T : T extends object ? { [K in keyof T]: Schema<T[K]> } & Record<string, unknown> : T;
 type Function = With<Tool["function"], { parameters?: Schema<Tool["function"]["parameters"]> }>;
 type OllamaCall = ToolCall & { id?: string; function: { index?: number } };
 type OllamaMessage = With<Message, { tool_calls?: OllamaCall[] }> & { tool_call_id?: string };
 export type ollama = With<ChatRequest, { messages: OllamaMessage[]; tools?: With<Tool, { function: Function }>[] }>;
 
-// The SDK takes the fields of a body apart; they are the types of its `config`. Its enums are words on the wire.
+// The fields of a body are the types of the SDK's `config`. Its enums are strings on the wire.
 type Word<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Word<T[K]> } : T;
 type Config = Pick<genai.GenerateContentConfig, "labels" | "serviceTier" | "toolConfig">;
 export type gemini = Word<

@@ -1,5 +1,5 @@
-// The stream parsers of the official SDKs for JavaScript beside the decoders: the same text, calls and usage from the
-// same bytes, which a server on loopback sends in pieces.
+// The stream parsers of the official SDKs for JavaScript, compared with the decoders: both read the same text, calls
+// and usage from the same bytes, which a server on loopback sends in pieces.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const client = { apiKey: "k", maxRetries: 0, timeout: LIMIT };
 const value = (text) => JSON.parse(text.trim() || "{}");
 const counted = (input, output) => (input === undefined ? undefined : [input, output ?? 0]);
 
-/** What each SDK assembles: the text, the calls as id, name and arguments, the tokens read and written. */
+/** The result of each SDK: the text, the calls as id, name and arguments, and the tokens of input and output. */
 const readers = {
   async openai_chat(url) {
     const openai = new OpenAI({ ...client, baseURL: `${url}/v1` });
@@ -81,7 +81,7 @@ function decode(format, body) {
   return { text, calls: seen, usage: usage && [usage.input_tokens, usage.output_tokens] };
 }
 
-/** Streams whose turn an SDK assembles: those of the golden files, and those of real providers. */
+/** Streams that an SDK can assemble: those of the golden files, and those of real providers. */
 function* cases() {
   for (const { id, kind, format, class: how, input, verified_with: sdks = [] } of json("wire/index.json").cases) {
     const known = sdks.some((sdk) => /^(openai|anthropic|@anthropic-ai|ollama|google-genai)\b/.test(sdk));
@@ -91,7 +91,7 @@ function* cases() {
     if (!isWhole) yield { id, format, body };
   }
   for (const { id, format, stream, file, judged, tags } of json("recorded/index.json")) {
-    // Where this SDK is wrong: it takes each block of a list of content for a string.
+    // This SDK is wrong here: it treats each block of a list of content as a string.
     if (stream && !judged && !tags.includes("content_list")) yield { id, format, body: read(`recorded/${file}`) };
   }
 }

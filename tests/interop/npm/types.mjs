@@ -11,7 +11,7 @@ const FORMATS = ["openai_chat", "openai_responses", "anthropic", "ollama", "gemi
 
 const messages = (body) => body.messages ?? body.input ?? body.contents;
 
-/** What breaks a body. */
+/** Changes that break a body. */
 const spoils = {
   "an unknown key": (body) => (body.unheard_of = 1),
   "a model that is a number": (body) => (body.model = 3.5),
@@ -29,7 +29,7 @@ const spoilsOfTools = {
 const lines = readFileSync(join(runs, "checked.jsonl"), "utf8").split("\n").filter(Boolean);
 const all = lines.map((line) => JSON.parse(line)).map((one) => ({ ...one, type: one.beta ? `${one.format}_beta` : one.format }));
 const source = [`import type * as sdk from ${JSON.stringify(join(here, "requests.ts"))};`];
-// One line each, so that an error is of one body.
+// One line for each, so that an error names one body.
 const write = (type, body) => source.push(`(${JSON.stringify(body)}) satisfies sdk.${type};`);
 const places = new Map();
 for (const { type, name, body } of all) {

@@ -152,7 +152,7 @@ def check_metrics(receiver):
 
 
 def check_values(receiver, log):
-    # What operators asked for on the command line has the reasons: the canaries were there to be exported.
+    # The output that operators requested on the command line has the reasons, so the canaries could have been exported.
     for reason in ["toolbox.db", f"{CANARY}-provider"]:
         assert reason in log, f"{reason} is not in the log: {log}"
     for text in [CANARY.encode(), b"toolbox.db"]:
@@ -189,11 +189,11 @@ class Straight:
 
 
 def unreachable():
-    """An exporter without a collector says so, changes nothing else, and does not hold up the end."""
+    """An exporter without a collector reports that, changes nothing else, and does not delay the end."""
     over = threading.Event()
     with tempfile.TemporaryDirectory() as folder, Server(lambda *_: over.wait() and (200, "text/plain", b"")) as silent:
         for url in ["http://127.0.0.1:9", silent.url]:
-            # The silent one answers when the program has ended, which is not before the test does.
+            # The silent collector does not answer before the program has ended.
             ended = subprocess.run(
                 [TOOLBOX, "--data", "data", "call", "notes__list_notes"], cwd=folder, capture_output=True, text=True,
                 env={"PATH": os.environ["PATH"], "HOME": folder, "OTEL_EXPORTER_OTLP_ENDPOINT": url}, timeout=600)

@@ -1,4 +1,4 @@
-"""A model, a collector and what is behind it, on loopback."""
+"""A model, a collector and the receiver behind it, on loopback."""
 
 import gzip
 import importlib.util

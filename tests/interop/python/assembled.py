@@ -1,4 +1,4 @@
-"""What the official SDKs make of a response: text, and calls as id, name and arguments."""
+"""The results of the official SDKs for a response: text, and calls as id, name and arguments."""
 
 import functools
 import json

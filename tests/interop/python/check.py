@@ -1,4 +1,4 @@
-"""The official SDKs beside the toolbox: what it encodes they accept, what it decodes they assemble alike.
+"""The official SDKs, compared with the toolbox: they accept its requests, and assemble responses as it decodes them.
 
 `$RUNS` is the folder with the bodies that `six-turns` sent. The bodies that the SDKs accepted are left there in
 `checked.jsonl`, for the types of the SDKs for TypeScript.
@@ -38,7 +38,7 @@ class Score:
             print(f"FAILED {self.what}: {name}: {type(error).__name__}: {str(error)[:500]}")
 
     def accepts(self, name: str, format: str, body: dict, check=params.check) -> None:
-        """The SDK's types accept the body; they may say that those of its beta are needed for it."""
+        """Checks that the SDK's types accept the body, or those of its beta."""
 
         def accepted() -> None:
             beta = check(format, body) == "beta"
@@ -91,7 +91,7 @@ def results() -> Score:
 
 
 def turns() -> Score:
-    """The requests after turns that carry something; the tests compare them with what is encoded."""
+    """The requests after turns with parts that go back. The tests compare them with the encoders."""
     score = Score("turns sent back")
     for case in (case for case in wire if case["kind"] == "turn" and case["class"] == "well_formed"):
         body = params.whole(case["format"], json.loads((FIXTURES / "wire" / case["expected_file"]).read_bytes()))
@@ -110,7 +110,7 @@ def histories() -> Score:
 
 
 def conversations() -> Score:
-    """What an agent sent in conversations of six turns, and for typed answers."""
+    """The requests of an agent in conversations of six turns, and for typed answers."""
     score = Score("bodies of conversations")
     for name in params.FORMATS:
         for kind in ("jsonl", "strict.jsonl", "typed.jsonl"):
@@ -135,7 +135,7 @@ def spoiled(value, path=()):
 
 
 def refusals() -> Score:
-    """The validators are no rubber stamps: spoiled bodies are refused, in each format, at several places."""
+    """The validators do not accept everything: spoiled bodies are refused, in each format, at several places."""
     score = Score("refused requests")
     for name in params.FORMATS:
         body = params.whole(name, toolbox.export(name))
@@ -218,7 +218,7 @@ def streams() -> Score:
         format = API[case["api"]]
         ours = toolbox.decode(format, body)
         must = ours["finish"] in ("tool_calls", "stop") and all(call["status"] == "ok" for call in ours["calls"])
-        # Some real servers send what their own SDKs give up on: that is told, not counted.
+        # Some real servers send streams that their own SDKs refuse: that is reported, not counted.
         compare(case["id"], format, body, recorded, case["stream"], must, False)
     return score
 

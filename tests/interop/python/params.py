@@ -1,4 +1,4 @@
-"""What the official SDKs say a request body is, as validators that look at every part of it."""
+"""The types of the official SDKs for a request body, as validators that check every part of it."""
 
 import collections.abc
 from typing import Annotated, Any
@@ -64,7 +64,7 @@ def check_turn(name: str, body: dict) -> str | None:
 
 
 def check(name: str, body: dict) -> None:
-    """Raises when the SDK's own types refuse the body, or know nothing of one of its keys."""
+    """Raises if the SDK's own types refuse the body, or lack one of its keys."""
     if name == "openai_responses":
         body = with_provider_fields(body)
     if name in TYPED:
@@ -74,7 +74,8 @@ def check(name: str, body: dict) -> None:
         bases = [base.__annotations__.keys() for base in TYPED[name][streaming].__orig_bases__ if hasattr(base, "__annotations__")]
         unknown = set(body) - set(known).union(*bases)
         if name == "anthropic":
-            # The SDK speaks version 2026-10-21, which has no sampling; the client names 2023-06-01, which has.
+            # The SDK's types are for version 2026-10-21, which has no sampling. The client names 2023-06-01, which has
+            # it.
             for key in unknown & {"temperature", "top_p"}:
                 TypeAdapter(Annotated[float, Field(ge=0, le=1)]).validate_python(body[key], strict=True)
             unknown -= {"temperature", "top_p"}

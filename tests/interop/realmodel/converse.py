@@ -1,5 +1,5 @@
-"""Conversations of the toolbox with the model that serve.sh runs. Each ends in one of the ways that README lists, tells
-`done` once a message, and leaves one record of what happened: that is checked, never what the model says."""
+"""Conversations of the toolbox with the model that serve.sh runs. The checks: each ends with a known exit code, reports
+`done` once for each message, and counts every call. The model's text is never checked."""
 
 import collections
 import json

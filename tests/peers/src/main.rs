@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// Calls that are counted, after others that are not.
+/// Makes some calls that are not counted, and then the counted ones.
 fn calls(name: &str, shape: &str) {
     let peers = peers::all();
     let peer = peers.iter().find(|peer| peer.name() == name).expect("one of the libraries");
@@ -53,7 +53,7 @@ fn counted(work: impl FnOnce()) {
     black_box(work)();
 }
 
-/// Two texts of one length: a call that repeats the one before it is something else to a loop guard.
+/// Two texts of the same length, because a loop guard treats a repeated call differently.
 pub fn arguments(shape: Shape) -> [String; 2] {
     let text = shape.arguments();
     [text.replacen('2', "7", 1), text]

@@ -1,4 +1,4 @@
-//! Many calls in 100 runs at a time: what they take, and whether memory grows.
+//! Many calls in 100 runs at a time: their time, and the growth of memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub fn print(calls: usize) {
                             let result = run.exec(call).await;
                             assert_eq!(result.outcome(), Outcome::Ok);
                             taken.push(start.elapsed());
-                            // As between two turns, others have theirs.
+                            // As between two turns of a model, other runs continue.
                             tokio::task::yield_now().await;
                         }
                         taken

@@ -33,7 +33,7 @@ pub fn all() -> Vec<Box<dyn Peer>> {
     ]
 }
 
-/// None of the tools waits, so that no executor is measured.
+/// None of the tools waits, so no executor is measured.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -10,7 +10,7 @@ use crate::{arguments, peers};
 
 const ROUNDS: usize = 41;
 
-/// How long a batch takes at least, so that the clock's own time does not count.
+/// The minimum duration of a batch, so that the clock's own time is negligible.
 const BATCH: Duration = Duration::from_millis(2);
 
 pub fn print() {
@@ -24,7 +24,8 @@ pub fn print() {
     }
 }
 
-/// For each library the time of a call and, but for the first, its ratio to that of the first in the same round.
+/// For each library, the time of a call and, except for the first, its ratio to the time of the first in the same
+/// round.
 fn column(peers: &[Box<dyn peers::Peer>], shape: Shape) -> Vec<String> {
     let texts = arguments(shape);
     let batch = |peer: &dyn peers::Peer, calls: usize| {
@@ -37,7 +38,7 @@ fn column(peers: &[Box<dyn peers::Peer>], shape: Shape) -> Vec<String> {
     let mut sizes = Vec::new();
     for peer in peers {
         let mut calls = 16;
-        // The first call of a tool compiles its schema: that would be the whole of a batch.
+        // The first call of a tool compiles its schema, which takes as long as a whole batch.
         batch(&**peer, calls);
         while batch(&**peer, calls) * calls as f64 <= BATCH.as_secs_f64() {
             calls *= 2;

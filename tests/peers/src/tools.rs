@@ -1,4 +1,4 @@
-//! The three tools, which every library wraps in its own way, and what is sent to them.
+//! The three tools, which every library wraps in its own way, and their arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Urgency {
     High,
 }
 
-// Its derive takes no enums.
+// The derive macro of `ToolSchema` does not support enums.
 impl ToolSchema for Urgency {
     fn schema() -> Value {
         json!({ "type": "string", "enum": ["low", "high"] })
@@ -113,7 +113,7 @@ pub fn sort(Large { rows }: Large) -> Vec<Row> {
     rows
 }
 
-/// What is sent to each tool.
+/// The arguments for each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Tiny,

@@ -1,4 +1,4 @@
-//! Each library as it ranks best here.
+//! Each library with the settings that rank best here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 use crate::tools::{Tool, split};
 
 pub trait Ranker {
-    /// The places of those of the `most` tools that fit best for which `among` holds.
+    /// The indexes of the `most` best tools, among those for which `among` returns true.
     fn rank(&self, query: &str, most: usize, among: &dyn Fn(usize) -> bool) -> Vec<usize>;
 }
 
@@ -28,8 +28,9 @@ type Build = fn(&[Tool]) -> Box<dyn Ranker>;
 
 pub const ENGINES: [(&str, Build); 3] = [("tool-runtime", ours), ("tantivy", tantivy), ("bm25", bm25)];
 
-/// How often a name, a description, arguments, their descriptions and their values are in the one text that is indexed: of
-/// those that were tried, what both libraries rank best with. A field for each, with boosts, is worse in `tantivy`.
+/// How often a name, a description, arguments, their descriptions and their values are repeated in the one text that is
+/// indexed. Of the tried numbers, both libraries rank best with these. A field for each, with boosts, is worse in
+/// `tantivy`.
 const TIMES: [usize; 5] = [3, 1, 1, 1, 1];
 
 fn text(tool: &Tool) -> String {
@@ -40,7 +41,7 @@ fn text(tool: &Tool) -> String {
 
 struct Ours {
     index: tool_runtime::catalog::PickIndex,
-    /// By slot of the index.
+    /// The index of each tool, by its slot.
     places: Vec<usize>,
     by_name: HashMap<String, usize>,
 }
@@ -66,7 +67,7 @@ fn ours(tools: &[Tool]) -> Box<dyn Ranker> {
         let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic).build() else { continue };
         for spec in catalog.specs() {
             let slot = ours.index.insert(spec);
-            // Slots count up, and a name that came twice keeps its own.
+            // Slots are numbered in order. A name that occurs twice keeps its slot.
             ours.places.resize(ours.places.len().max(slot + 1), at);
             ours.places[slot] = at;
             ours.by_name.insert(spec.name.to_string(), at);

@@ -1,7 +1,7 @@
 //! Other libraries that rank texts, on the tools and requests of the retrieval corpus. `./run CORPORA` prints the table.
 //!
 //! - `rank ENGINE TOOLS POOL < ROWS`: answers in the form that `score retrieval` of the package `tests` reads.
-//! - `times TOOLS ROWS COUNT`: how long each takes for a request over that many tools, and to take them in.
+//! - `times TOOLS ROWS COUNT`: the time of each engine for a request over that many tools, and for indexing them.
 
 mod engines;
 mod tools;
@@ -55,7 +55,7 @@ fn rank(engine: &str, tools: &str, pool: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Copies of the tools under other names make up the number.
+/// Copies of the tools under other names are added to reach the number.
 fn times(tools: &str, rows: &str, count: usize) -> Result<(), Box<dyn Error>> {
     let own = tools::read(tools, None);
     let copy = |(at, tool): (usize, &Tool)| tool.renamed(&format!("copy{}", at / own.len()));

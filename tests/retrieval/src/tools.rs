@@ -19,7 +19,7 @@ struct Id {
     id: String,
 }
 
-/// A definition, and what is searched of it.
+/// A definition, and the parts of it that are searched.
 pub struct Tool {
     pub id: String,
     pub name: String,
@@ -40,7 +40,7 @@ impl Tool {
         }
     }
 
-    /// The name behind its namespace.
+    /// The name without its namespace.
     pub fn own_name(&self) -> &str {
         self.name.rsplit_once("__").map_or(&self.name, |(_, name)| name)
     }

@@ -53,7 +53,7 @@ fn run() -> Result<(), Failure> {
     }
 }
 
-/// Every row on stdin to its result on stdout.
+/// Writes the result of every row on stdin to stdout.
 fn each(result: impl Fn(&str) -> serde_json::Result<String>) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in std::io::stdin().lock().lines() {

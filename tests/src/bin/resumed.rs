@@ -1,5 +1,5 @@
 //! `resumed FOLDER`: conversations that pause and continue in a second response: an approval, a refusal, a client's
-//! result. Writes for each what the first and the second response stream to the AI SDK (`NAME-first.sse` and
+//! result. Writes for each the streams of the first and the second response for the AI SDK (`NAME-first.sse` and
 //! `NAME-second.sse`) after reading the body that its client would post.
 
 use std::io::Write as _;

@@ -53,7 +53,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     if short.is_empty() { Ok(()) } else { Err(format!("fewer than wanted: {}", short.join(", ")).into()) }
 }
 
-/// Prints measures. A threshold is the least that a measure may be; times are printed and have none.
+/// Prints measures. A threshold is the minimum of a measure. Times are printed and have no threshold.
 fn measured(measures: &BTreeMap<&str, f64>, wanted: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
     for (measure, value) in measures {

@@ -89,7 +89,7 @@ fn joined(names: &[String]) -> (&'static str, Option<&'static str>) {
 mod tests {
     use super::*;
 
-    /// One line of rows after the other, as the program reads them: a hostile one costs no other its answer.
+    /// Rows line by line, as the program reads them: a hostile row does not prevent the answers of other rows.
     #[test]
     fn every_row_is_answered() {
         let schema = json!({"type": "object", "properties": {}});
@@ -110,7 +110,7 @@ mod tests {
         assert!(joined(&["core__read", "mcp__evil__core__read"]).contains("\"accept\""));
         assert!(joined(&["mcp__a__b", "mcp__a__b"]).contains("collision"));
         assert!(joined(&["a|b", "a|c"]).contains("\"accept\"") && joined(&["a|b", "a|b"]).contains("collision"));
-        // The size and the depth are judged, not that the row itself has no schema.
+        // The size and the depth of the pieces decide, although the tool of the row has no schema.
         for (pieces, reason) in [
             (json!([["{\"properties\":{\"a\":", 5000], ["{}", 1], ["}}", 5000]]), "depth"),
             (json!([["{\"type\":\"object\",\"enum\":[1", 1], [",1", 500_000], ["]}", 1]]), "size"),

@@ -1,4 +1,4 @@
-//! Compares results with what the rows expect.
+//! Compares results with the expectations of the rows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -257,8 +257,8 @@ pub fn definitions(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>,
     Ok(BTreeMap::from([("definitions".to_owned(), rates)]))
 }
 
-/// Scores `redaction` and `policy`: the value that a row expects is the value that came, and nothing forbidden is in
-/// it. Rows of the profile `design` have more than one sound reading: of those only the forbidden is looked for.
+/// Scores `redaction` and `policy`: the result has to be the expected value, without anything forbidden. Rows of the
+/// profile `design` have more than one sound result, so only forbidden values count there.
 ///
 /// # Errors
 ///

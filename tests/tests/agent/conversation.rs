@@ -182,7 +182,7 @@ async fn reading_calls_run_together_and_effects_alone() {
         ("agent__slow", None, 2, "", 170),
         ("agent__slow", Some(9), 2, "", 170),
         ("agent__slow", Some(9), 1, "", 340),
-        // A tool whose effect the policy raises is no longer a reading one.
+        // A tool with an effect that the policy raises no longer counts as reading.
         ("agent__slow", Some(9), 16, raised, 340),
     ] {
         let policy = POLICY.replace("parallel = 16", &format!("parallel = {policy}"));

@@ -41,7 +41,7 @@ const READS: [&str; 4] = ["notes__list", "notes__page", "notes__hang", "notes__m
 
 const REPORT: &str = r#"{"summary":"Done.","findings":["one","two"]}"#;
 
-/// A child's turns, and what the world and the sinks saw.
+/// The store, the world and the sinks that a test inspects.
 struct Rig {
     store: Arc<MemoryStore>,
     world: Arc<Happened>,
@@ -92,19 +92,19 @@ impl Rig {
         self.store.calls(&RecordFilter::default()).await.expect("records")
     }
 
-    /// What waits in a run.
+    /// The waiting calls of a run.
     async fn waiting(&self, run: &str) -> Vec<PendingCall> {
         let filter = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
         self.store.pending_calls(&filter).await.expect("a list")
     }
 
-    /// What the records say: the tool, and how it ended.
+    /// The tool and the outcome of each record.
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.records().await.into_iter().map(|record| (record.name.to_string(), record.outcome)).collect()
     }
 }
 
-/// A model whose turn follows from the first message and from how often it has answered.
+/// A model that derives its turn from the first message and from the number of its answers so far.
 struct Follows<F>(F);
 
 #[async_trait]
@@ -151,7 +151,7 @@ async fn a_graph_answers_with_a_summary_first() {
     let result = run.exec(ask("p1")).await;
     assert_eq!((result.outcome(), text(&result).as_str()), (Outcome::Ok, REPORT));
 
-    // Each call has a record of its own, that of the child names its caller.
+    // Each call has a record of its own. The record of the child's call names its caller.
     let records = rig.records().await;
     let [child, parent] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!((&*child.name, &*parent.name), ("notes__list", "graph__researcher"));
@@ -160,7 +160,7 @@ async fn a_graph_answers_with_a_summary_first() {
     assert_eq!((child.principal.as_deref(), child.tenant.as_deref()), (Some("ada"), Some("acme")));
     assert_ne!(child.run_id, parent.run_id);
 
-    // What happens in the child reaches the parent's sink with a mark, and only so.
+    // The child's events reach the parent's sink only with a mark.
     let heard = rig.heard.lock().expect("a lock");
     let own = heard.iter().filter(|event| !matches!(event, Event::Graph { .. })).count();
     assert_eq!(own, 2, "start and result of the call of the graph: {heard:?}");
@@ -191,7 +191,7 @@ async fn labels_and_evidence_go_down_and_come_back() {
     let rig = Rig::new();
     let rules = "[labels.web]\nfrom_tags = ['web']\ndeny_effects = ['state_change']";
     let turns = [
-        // The task speaks of note 9; the model wrote it, so nobody has seen it.
+        // The task mentions note 9, but the model wrote the task, so the id was not seen in a result.
         call("c1", "notes__delete", r#"{"note_id":9}"#),
         call("c2", "notes__list", "{}"),
         call("c3", "notes__page", "{}"),
@@ -205,20 +205,20 @@ async fn labels_and_evidence_go_down_and_come_back() {
     // The child has read a page of a stranger, and so has the parent.
     assert_eq!(run.exec(delete("p2", 7)).await.outcome(), Outcome::PolicyDenied);
 
-    // Without the label: what the child saw counts as seen.
+    // Without the label, an id that the child saw counts as seen.
     let rig = Rig::new();
     let run = rig.run("", [call("c1", "notes__list", "{}"), ScriptedTurn::text(REPORT)]);
     assert_eq!(run.exec(delete("p1", 7)).await.outcome(), Outcome::ValidationError);
     assert_eq!(run.exec(ask("p2")).await.outcome(), Outcome::Ok);
     assert_eq!(run.exec(delete("p3", 7)).await.outcome(), Outcome::Ok);
 
-    // What the child says is written by a model: it counts as nothing that was seen.
+    // A model wrote the child's answer, so no id in it counts as seen.
     let rig = Rig::new();
     let run = rig.run("", [ScriptedTurn::text(r#"{"summary":"9","findings":["9"]}"#)]);
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
     assert_eq!(run.exec(delete("p2", 9)).await.outcome(), Outcome::ValidationError);
 
-    // What the parent saw is seen for the child, and its labels are on the child's run.
+    // An id that the parent saw counts as seen for the child, and the child's run has the parent's labels.
     let rig = Rig::new();
     let rules = "require_approval_for_tools = ['notes__delete']\n\
                  [labels.web]\nfrom_tags = ['web']\ndeny_effects = ['external_side_effect']";

@@ -154,7 +154,7 @@ async fn a_cut_at_every_byte_runs_nothing() {
                     );
                 }
                 Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
-                    // What may run is the whole of it.
+                    // If a call may run, all calls are complete.
                     assert!(same(&wire::result(&decoded)["calls"], &whole["calls"]), "{format} {cut}");
                     runnable += 1;
                 }
@@ -240,7 +240,7 @@ async fn a_stream_without_end_ends() {
         let decoded = ask(&model).await.unwrap();
         assert!(!decoded.ended_well(), "{format}: {decoded:?}");
     }
-    // One frame of 16 MB: twice what a frame may be.
+    // One frame of 16 MB: twice the maximum of a frame.
     let frame = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(16 << 20));
     let decoded = answer(Format::OpenAiChat, Reply::stream(&frame)).await.unwrap();
     assert_eq!(decoded.error.unwrap().code(), "limit_exceeded");

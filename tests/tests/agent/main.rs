@@ -1,4 +1,4 @@
-//! The loop of an agent: conversations, providers over HTTP, graphs, picking, files, and what operators see of it.
+//! The loop of an agent: conversations, providers over HTTP, graphs, picking, files, and telemetry for operators.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 

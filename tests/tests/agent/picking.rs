@@ -61,7 +61,7 @@ fn runner_of<'n>(catalog: ToolCatalog, allowed: impl IntoIterator<Item = &'n str
 const ALL: &[&str] = &["geo__weather", "mail__send", "money__convert", "tasks__list", "tools__search"];
 const WITHOUT_SEARCH: &[&str] = &["geo__weather", "mail__send", "money__convert", "tasks__list"];
 
-/// A script that keeps what each request offered: the encoded tools, and the instructions.
+/// A script that keeps the encoded tools and the instructions of each request.
 #[derive(Clone)]
 struct Watched(Arc<ScriptedModel>, Arc<Mutex<Vec<Seen>>>);
 
@@ -76,7 +76,7 @@ impl Watched {
         self.1.lock().unwrap().iter().map(|(names, ..)| names.clone()).collect()
     }
 
-    /// Every request begins with the one before: its tools are appended to, its instructions stay.
+    /// Every request begins like the previous one: tools are only appended, and the instructions stay.
     fn check_prefixes(&self) {
         for pair in self.1.lock().unwrap().windows(2) {
             let [(_, tools, system), (_, later, same)] = pair else { panic!("two") };
@@ -196,14 +196,14 @@ async fn a_run_picks_from_what_it_may_see() {
     let run = runner(ALL, |_| {}).run(RunOptions::new().tools(["geo__weather", "tools__search"]));
     let picks = run.pick("weather rocket email", &PickOptions::new(9).always(["mail__send", "secret__launch"]));
     assert_eq!(picks.iter().map(|pick| pick.name.as_str()).collect::<Vec<_>>(), ["geo__weather"]);
-    // Nothing is withheld from a run whose agent does not pick.
+    // If an agent does not pick, no tool of the run is withheld.
     let result = run.exec(ToolCall::text("c", "tools__search", r#"{"query":"email weather"}"#)).await;
     assert!(result.to_model().contains("geo__weather") && !result.to_model().contains("mail__send"));
     let result = run.exec(ToolCall::text("d", "geo__weather", "{}")).await;
     assert_eq!(result.outcome(), Outcome::Ok);
 }
 
-/// What a scorer does.
+/// The behaviour of a scorer.
 #[derive(Clone, Copy)]
 enum Does {
     Scores(&'static [(&'static str, f64)]),

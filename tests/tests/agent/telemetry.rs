@@ -1,4 +1,4 @@
-//! What operators get of a run: spans and metrics with the `OpenTelemetry` names for generative AI, and each failure once.
+//! Telemetry of a run: spans and metrics with the `OpenTelemetry` names for generative AI, and each failure once.
 
 mod failures;
 
@@ -221,7 +221,7 @@ async fn the_spans_of_a_request_are_nested() {
             assert!(!tool.fields.contains_key(absent), "{absent}");
         }
     }
-    // What a tool logs belongs to its own span, also while another one runs beside it.
+    // A tool's log events belong to its own span, also while another tool runs.
     let waited = tree.events("event");
     assert!(waited.iter().all(|event| event.spans[0] == "execute_tool telemetry__wait"), "{waited:#?}");
     // While its calls ran, the turn itself was over: nothing entered its span any more.
@@ -239,7 +239,7 @@ async fn a_call_on_a_task_of_its_own_stays_in_its_span() {
     let here = tracing::info_span!("here");
     let spawned = here.in_scope(|| tokio::spawn(run.exec(call("spawned"))));
     assert!(spawned.await.expect("a result").is_ok());
-    // What surrounds the call while it runs is nearer than where it was made.
+    // The parent is the span around the call while it runs, not the span in which the call was made.
     let there = tracing::info_span!("there");
     let made = here.in_scope(|| run.exec(call("made")));
     assert!(made.instrument(there).await.is_ok());
@@ -281,7 +281,7 @@ async fn failures_have_their_code() {
     assert!(tokio::time::timeout(Duration::from_millis(20), dropped).await.is_err());
     let waiting = run.exec(ToolCall::text("dropped too", "telemetry__wait", r#"{"ms":60000}"#));
     assert!(tokio::time::timeout(Duration::from_millis(20), waiting).await.is_err());
-    // What never reached a tool has no span: the log says why.
+    // A call that never reached a tool has no span: the log states the cause.
     run.exec(ToolCall::text("refused", "telemetry__wait", "{}")).await;
     let errors: Vec<_> = tree
         .spans("execute_tool")
@@ -344,7 +344,7 @@ async fn what_is_measured() {
         ("gen_ai.response.model", "gpt-x-2026"),
     ];
     has(&chats[0].fields, &chat);
-    // Without the time of its tools.
+    // The duration excludes the time of its tools.
     assert!(seconds(&chats[0].fields["histogram.gen_ai.client.operation.duration"]) < 0.005);
     let tokens = tree.events("histogram.gen_ai.client.token.usage");
     let counted: Vec<_> = tokens

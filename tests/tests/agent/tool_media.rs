@@ -171,7 +171,7 @@ async fn a_record_holds_type_size_and_hash() {
     assert_eq!((&media["media_type"], &media["bytes"]), (&json!("image/png"), &json!(PNG.len())));
     assert_eq!(media["sha256"].as_str().unwrap().len(), 64);
     assert_eq!(media.as_object().unwrap().len(), 3);
-    // What is read of the record says that the file is gone.
+    // The result that is read from the record states that the file is gone.
     let recorded = rig.run.recorded(&"c".into()).await.unwrap().unwrap();
     assert!(recorded.media().is_empty() && recorded.to_model().contains("no longer stored"), "{}", recorded.to_model());
 }

@@ -1,4 +1,4 @@
-//! What a run reaches outside: connections behind a broker, clients that execute, data that cannot be trusted.
+//! The access of a run to the outside: connections behind a broker, clients that execute, data that cannot be trusted.
 
 use std::sync::Arc;
 
@@ -198,7 +198,7 @@ async fn a_call_takes_as_long_as_the_runners_clock_says() {
     clock.advance(std::time::Duration::from_millis(250));
     assert_eq!(first.await.outcome(), Outcome::Ok);
     assert_eq!(run.summary().latency_ms, 250);
-    // Set back, it leaves no time.
+    // With a clock that is set back, the call takes no time.
     clock.set("2025-01-01T00:00:00Z".parse().expect("a time"));
     assert_eq!(second.await.outcome(), Outcome::Ok);
     assert_eq!(run.summary().latency_ms, 250);

@@ -1,4 +1,4 @@
-//! The example policy for runs that read what others wrote: each of its rules decides.
+//! The example policy for runs that read texts of others: each of its rules decides.
 
 use std::sync::{Arc, Mutex};
 use tests::Shown as _;
@@ -64,7 +64,7 @@ async fn call(run: &Run, id: &str, tool: &str, arguments: &str) -> Outcome {
     run.exec(ToolCall::text(id, tool, arguments)).await.outcome()
 }
 
-/// What becomes of a mail before a document was read, and after.
+/// The outcomes of a mail before a document was read, and after.
 async fn mails(policy: &str) -> [Outcome; 2] {
     let (runner, _) = runner(policy);
     let run = runner.run(RunOptions::new());
@@ -76,7 +76,7 @@ async fn mails(policy: &str) -> [Outcome; 2] {
 #[tokio::test]
 async fn what_was_read_makes_effects_outside_wait() {
     assert_eq!(mails(POLICY).await, [Outcome::Ok, Outcome::ApprovalRequired]);
-    // The rule is what does it: where the label comes from, and what it means.
+    // Both parts of the rule are necessary: the source of the label, and its meaning.
     for (part, without) in [
         ("from_tags = [\"untrusted_content\"]", "from_run = true"),
         (

@@ -1,4 +1,4 @@
-//! Calls that wait, and runs that are restored: who may finish them, and that neither is ever wider than it was.
+//! Waiting calls and restored runs: who may finish them, and that neither ever gets more rights.
 
 mod again;
 mod changed;
@@ -237,7 +237,7 @@ async fn a_restored_run_is_never_wider() {
     let change = restored.exec(ToolCall::text("3", "waiting__change", r#"{"to":1}"#)).await;
     assert_eq!(change.outcome(), Outcome::PolicyDenied);
     assert!(restored.catalog().get("waiting__change").is_none());
-    // What waited is finished by the restored run, and identical calls are counted from there.
+    // The restored run finishes the waiting calls, and continues the count of identical calls.
     assert!(restored.client_result("client", "\"x\"").await.expect("it waits").is_ok());
     for (id, expected) in [("4", Outcome::Ok), ("5", Outcome::Ok), ("6", Outcome::BudgetExceeded)] {
         assert_eq!(restored.exec(ToolCall::text(id, "waiting__read", "{}")).await.outcome(), expected, "{id}");

@@ -1,4 +1,4 @@
-//! The catalog across crates: what is linked is found, what collides is named with both places.
+//! The catalog across crates: linked tools are found, and a collision is reported with both places.
 
 use std::sync::Arc;
 

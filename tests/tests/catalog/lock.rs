@@ -1,4 +1,4 @@
-//! Edits of the office tools, and what a careful reader says of each.
+//! Edits of the office tools, and the verdict of a careful reader on each.
 
 use office_tools as _;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ fn verdict(report: &LockReport) -> String {
     words
 }
 
-/// The tool, the edits of its entry, the verdict with its marks, and what the report says.
+/// The tool, the edits of its entry, the verdict with its marks, and the text of the report.
 type Case = (&'static str, Vec<Edit>, &'static str, &'static str);
 
 const LIST: &str = "tasks__list_tasks";
@@ -101,7 +101,7 @@ fn arguments() -> Vec<Case> {
         (LIST, vec![states(json!(["todo", "in_progress", "waiting", "done", null]))], "major", "/enum: with"),
         (LIST, vec![states(json!([null, "done", "blocked", "in_progress", "todo"]))], "patch", "the same values fit"),
         (LIST, vec![Remove("/input_schema/properties/state/enum")], "minor", "-> none"),
-        // The list still has `null`, which the type has no more.
+        // The list still has `null`, which the type no longer allows.
         (LIST, vec![Set("/input_schema/properties/state/type", json!("string"))], "major", "/enum: without null"),
         (
             LIST,
@@ -377,7 +377,7 @@ fn verdicts_are_those_of_a_careful_reader() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// What is wider for arguments is narrower the other way round, so undoing an edit has the mirrored verdict.
+/// An edit that widens arguments narrows them when it is undone, so the undoing has the mirrored verdict.
 #[test]
 fn an_edit_and_its_undoing_are_both_reported() {
     let office = office();

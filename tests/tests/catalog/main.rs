@@ -1,4 +1,4 @@
-//! Catalogs: what is linked, what collides, and which edits of a definition a lock reports.
+//! Catalogs: linked tools, collisions, and the edits of a definition that a lock reports.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 

@@ -1,4 +1,4 @@
-//! Budgets that runs share: what a principal and a tenant may use over all processes of one store.
+//! Budgets that runs share: limits of a principal and of a tenant over all processes of one store.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
 use tool_runtime::wire::Usage;
 use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, tool};
 
-/// The same, to be looked at.
+/// A read-only view of the world.
 #[capability(effect = read_only)]
 pub(crate) trait Window {
     /// Counts a reader, and returns the door through which slow reading ends.
@@ -67,7 +67,7 @@ impl Rig {
         self.process_over(Arc::clone(&self.store) as _, rules)
     }
 
-    /// What is booked on the accounts, in the order in which they were made.
+    /// The bookings of the accounts, in the order in which the accounts were made.
     async fn booked(&self) -> Vec<Value> {
         let accounts = self.store.list(&Query::new(DocumentKind::Account)).await.expect("accounts");
         accounts.iter().map(|account| tests::stored::json_of(account)["account"]["booked"].clone()).collect()
@@ -221,7 +221,7 @@ async fn time_is_held_and_what_passed_is_booked() {
     assert_eq!(outcome(&run, read_call("4", 3)).await, Outcome::Ok);
 }
 
-/// Without a limit of their own, neighbours share what is left of the run's time, and what they did not use is free again.
+/// Without limits of their own, parallel calls share the rest of the run's time, and unused time is free again.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_share_the_time_of_their_run() {
     let rig = Rig::new(0);
@@ -283,7 +283,7 @@ async fn turns_are_counted_over_runs_and_processes() {
 async fn what_a_dead_process_holds_is_free_in_the_next_window() {
     let rig = Rig::new(0);
     let rules = "budgets.default.max_result_bytes = 1000\nbudgets.principal = { window = '1h', bytes = 1500 }";
-    // Killed: nothing of it is heard again.
+    // Killed: its future neither continues nor is dropped.
     std::mem::forget(rig.stuck(rig.process(rules).run(ada()).exec(read_call("1", 1))).await);
     let run = rig.process(rules).run(ada());
     rig.open(10);
@@ -425,7 +425,7 @@ async fn what_began_before_is_not_reported_as_refused() {
     let run = || rig.process(rules).run(ada().run_id("run-1"));
     std::mem::forget(rig.stuck(run().exec(call())).await);
     rig.clock.advance(Duration::from_secs(30));
-    // It may be repeated, but there is no budget for it: nobody knows what the first attempt did.
+    // It may be repeated, but no budget is left for that, so the outcome of the first attempt stays unknown.
     let result = run().exec(call()).await;
     assert_eq!((result.outcome(), result.executed(), rig.effects()), (Outcome::OutcomeUnknown, true, 1));
 }

@@ -1,5 +1,5 @@
 //! Calls that are cut short: the caller goes away, or the store fails before or after it has written, at every point of
-//! every way of finishing a call. Each call keeps one record, and what waits stays decidable.
+//! every way of finishing a call. Each call keeps one record, and a waiting call can still be decided.
 
 mod anything;
 mod dropped;
@@ -126,13 +126,13 @@ impl Rig {
             .is_some()
     }
 
-    /// How often the end of a call was told.
+    /// The number of events that reported the end of a call.
     fn ends(&self) -> usize {
         let events = self.events.lock().unwrap();
         events.iter().filter(|event| matches!(event, Event::ToolCallResult { .. })).count()
     }
 
-    /// What holds of a call however it was cut short.
+    /// Checks the properties that a call has however it was cut short.
     async fn check(&self, id: &str, what: &str) {
         let (closed, waits) = (self.closed(id).await, self.waits(id).await);
         let outcomes: Vec<_> = closed.iter().map(|record| record.outcome).collect();
@@ -156,7 +156,7 @@ fn client_call(id: &str) -> ToolCall {
     ToolCall::text(id, "cut__client", "{}")
 }
 
-/// Polls a future this often, and drops it. Whether it ended.
+/// Polls a future this many times, and drops it. Returns whether it ended.
 async fn polled(times: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
     for _ in 0..times {
@@ -169,7 +169,7 @@ async fn polled(times: usize, future: impl Future) -> bool {
     false
 }
 
-/// Lets everything that was handed to the store arrive.
+/// Waits until everything that was handed to the store has arrived.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;

@@ -72,7 +72,7 @@ async fn send(
     Ok(line)
 }
 
-/// A model that any process has: what it says follows from the history.
+/// A model that any process has: its turns depend only on the history.
 struct Staged;
 
 impl Staged {
@@ -113,7 +113,7 @@ enum Cut {
     Never,
 }
 
-/// What ends a process.
+/// The end of a process.
 #[derive(Debug)]
 enum End {
     Cut,
@@ -126,7 +126,7 @@ impl From<StepError> for End {
     }
 }
 
-/// What outlives a process: the names of the units, with what they made.
+/// The journal outlives a process: the names of the units, with their results.
 #[derive(Clone, Default)]
 struct Journal(Arc<Mutex<Vec<(String, String)>>>);
 
@@ -265,7 +265,7 @@ async fn a_conversation_survives_a_cut_at_every_unit() {
     }
 }
 
-/// Each call once: its process is killed when the effect has happened and the tool has not returned.
+/// Kills the process of each call once, after the effect and before the tool returns.
 #[test]
 fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
     for deadly in CALLS {
@@ -282,7 +282,7 @@ fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
                 () = world.died.notified() => {}
             }
         });
-        // Nothing of it is heard again: its timers do not run, and its destructors neither.
+        // Neither its timers nor its destructors run again.
         std::mem::forget((killed, doomed));
         // An engine leaves the call alone until the attempt counts as gone.
         std::thread::sleep(Duration::from_millis(1_100));
@@ -362,7 +362,7 @@ fn an_attempt_waits(own_clock: bool) {
 
     runtime().block_on(async {
         let runner = runner();
-        // The store's clock says that the call's lease lasts, as if its process prolonged it.
+        // By the store's clock, the call's lease lasts, as if its process prolonged it.
         assert!(matches!(runner.engine_lease("run", ada()).await, Err(StoreError::Fenced)));
         let bob = RunOptions::new().principal("bob");
         assert!(matches!(runner.engine_lease("run", bob).await, Err(StoreError::Duplicate)), "not a call of his");

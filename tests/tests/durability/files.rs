@@ -34,7 +34,7 @@ async fn kept(store: &SqlStore) -> Vec<String> {
     records.iter().map(|sealed| sealed.record.call_id().to_string()).collect()
 }
 
-/// What another process does with the file. It is this test's own program, started by [`process`].
+/// The part of the other process, which is this test's own program, started by [`process`].
 #[tokio::test]
 async fn another_process() {
     let (Ok(path), Ok(does)) = (std::env::var("FILES_STORE"), std::env::var("FILES_DOES")) else { return };
@@ -50,7 +50,7 @@ async fn another_process() {
             Ok(store) => println!("SAID {:?}", keep(&store, "other", 10).await),
             Err(error) => println!("SAID {:?}", Err::<(), _>(error.code())),
         },
-        // With a limit to how long a file may be.
+        // The process has a limit on the length of files.
         "grow" => {
             let store = open(path).await.expect("it opens");
             let said = [keep(&store, "a", 10).await, keep(&store, "b", 4 << 20).await, keep(&store, "c", 10).await];
@@ -60,7 +60,7 @@ async fn another_process() {
     }
 }
 
-/// The program that does something with the file, behind a command that changes what it may do.
+/// The program that works with the file, started through a command that restricts it.
 fn process(before: &[&str], path: &Path, does: &str) -> Command {
     let program = std::env::current_exe().expect("this program");
     let command = match before {
@@ -82,7 +82,7 @@ fn behind(mut command: Command, path: &Path, does: &str) -> Command {
     command
 }
 
-/// What a process says, once it has ended.
+/// The line that a process printed with `SAID`, after its end.
 fn said(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -134,7 +134,7 @@ async fn a_file_that_may_only_be_read_is_an_error() {
     let path = folder.path().join("store.db");
     let store = open(&path).await.expect("it opens");
     keep(&store, "a", 10).await.expect("it is kept");
-    // Everybody may look, nobody may write; root may always, so that somebody else has to try.
+    // Everybody may read, and nobody may write. Root may always write, so another user has to try.
     let set = |mode: u32| {
         for entry in fs::read_dir(folder.path()).expect("the folder") {
             fs::set_permissions(entry.expect("a file").path(), Permissions::from_mode(mode)).expect("its mode");
@@ -145,7 +145,7 @@ async fn a_file_that_may_only_be_read_is_an_error() {
     let other = tempfile::tempdir().expect("a folder");
     let mut command = process(&[], &path, "write");
     if fs::metadata(folder.path()).expect("the folder").uid() == 0 {
-        // This program can lie where nobody else may go, as in root's home.
+        // This program can be in a folder that other users may not enter, such as root's home.
         let program = other.path().join("program");
         fs::copy(command.get_program(), &program).expect("a copy");
         for path in [other.path(), &program] {

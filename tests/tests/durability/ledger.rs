@@ -1,5 +1,5 @@
-//! The ledger, as the gate uses it: what may have an effect is entered before it begins, begins at most once for each
-//! key, and has one record, whichever process ends it.
+//! The ledger, as the gate uses it: a call that may have an effect is entered before it begins, begins at most once for
+//! each key, and has one record, whichever process ends it.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,7 @@ impl ToolComponent for Known {
     }
 }
 
-/// What an outside system did, by the keys of calls.
+/// The effects of an outside system, by the keys of calls.
 #[derive(Default)]
 struct Kept {
     settled: AtomicU32,
@@ -161,7 +161,7 @@ async fn a_call_that_runs_elsewhere_is_said_to() {
 #[tokio::test]
 async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
     let rig = Rig::new();
-    // Killed: nothing of it is heard again.
+    // Killed: its future neither continues nor is dropped.
     std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     rig.clock.advance(Duration::from_secs(29));
     assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
@@ -170,7 +170,7 @@ async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
     assert_eq!((second.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
     let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
     assert_eq!((records.len(), records[0].cause, records[0].executed), (1, Some(Cause::Lost), true));
-    // Asked for once more, it is the record that answers.
+    // If the call is made once more, its record answers.
     assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::OutcomeUnknown);
     assert_eq!((rig.outcomes().await.len(), rig.effects()), (1, 1));
 }
@@ -273,8 +273,8 @@ fn refusals() -> [Refusal; 3] {
     ]
 }
 
-/// Another process took the call to its end, and this one refuses it: the call has its one record, and what that says is
-/// the answer.
+/// Another process took the call to its end, and this one refuses it: the call keeps its one record, and the recorded
+/// result is the answer.
 #[tokio::test]
 async fn a_call_that_ended_elsewhere_gets_no_second_record() {
     for case in refusals() {
@@ -289,13 +289,14 @@ async fn a_call_that_ended_elsewhere_gets_no_second_record() {
         drop(here().exec(slow_call("c")));
         settle().await;
         assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)], "{}", case.what);
-        // A call of another tool is not answered by it.
+        // This record does not answer a call of another tool.
         let other = ToolCall::text("c", "ledger__known", r#"{"number":7}"#);
         assert!(!here().exec(other).await.executed(), "{}", case.what);
     }
 }
 
-/// So does one that another process refused; what cannot be read is another call if it is written otherwise.
+/// A call that another process refused keeps its one record, too. Unreadable arguments with another text are another
+/// call.
 #[tokio::test]
 async fn a_call_that_was_refused_elsewhere_is_refused_once() {
     let rig = Rig::new();
@@ -310,12 +311,12 @@ async fn a_call_that_was_refused_elsewhere_is_refused_once() {
         assert_eq!(rig.run().exec(call(arguments)).await.outcome(), outcome, "{arguments}");
         assert_eq!(rig.outcomes().await.len(), records, "{arguments}");
     }
-    // None of them is the call that works.
+    // The valid call differs from all of them, so it runs.
     rig.open(1);
     assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::Ok);
 }
 
-/// Another process began the call, and this one drops it before the ledger is asked: nobody is told that it was cancelled.
+/// Another process began the call, and this one drops it before the ledger is asked: no event reports it as cancelled.
 #[tokio::test]
 async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
     for case in refusals() {
@@ -336,7 +337,7 @@ async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
         running.await.expect("it ends");
         assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)], "{}", case.what);
     }
-    // Where nothing began, it was cancelled, and where nobody can be asked, nobody knows.
+    // If nothing began, the call was cancelled. If the ledger cannot be asked, the outcome is unknown.
     let rig = Rig::new();
     drop(rig.run().exec(slow_call("c")));
     settle().await;
@@ -346,7 +347,7 @@ async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
     assert_eq!(rig.outcomes().await[1], ("d".to_owned(), Outcome::OutcomeUnknown));
 }
 
-/// Lets what was handed to tasks happen.
+/// Waits until the spawned tasks have run.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -360,7 +361,7 @@ async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
     for case in refusals() {
         let what = case.what;
         let here = |rig: &Rig| case.run(rig, Arc::clone(&rig.store) as _);
-        // What is refused where nothing began is refused.
+        // If nothing began, the refusal counts.
         let alone = here(&Rig::new()).exec(slow_call("c")).await;
         assert!(!alone.executed() && alone.outcome() != Outcome::OutcomeUnknown, "{what}: {:?}", alone.outcome());
         for is_gone in [false, true] {
@@ -413,7 +414,7 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
     }
 }
 
-/// The first attempt was only stopped, past its lease, and continues after somebody has said what became of it.
+/// The first attempt was only stopped, past its lease, and continues after another process has recorded its outcome.
 #[tokio::test]
 async fn what_was_prevented_stays_prevented() {
     let rig = Rig::new();
@@ -434,7 +435,7 @@ async fn what_was_prevented_stays_prevented() {
     assert_eq!((records[0].cause, records[0].executed), (Some(Cause::Prevented), false));
 }
 
-/// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
+/// If a run had other processes, only the ledger can show that a call did not begin in one of them.
 #[tokio::test]
 async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
     let rig = Rig::new();

@@ -43,7 +43,7 @@ pub(crate) trait Outside {
     fn has(&self, key: &str) -> bool;
     /// Refuses a key from now on.
     fn refuse(&self, key: &str);
-    /// What looking does.
+    /// The behaviour of `reconcile`.
     fn looks(&self) -> Looks;
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Dies {
     After,
 }
 
-/// What reconciling does.
+/// The behaviours of `reconcile`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looks {
     /// It finds out.
@@ -249,7 +249,7 @@ impl ModelClient for Plan {
 
 const ARGUMENTS: &str = r#"{"what":"rent"}"#;
 
-/// What outlives the processes.
+/// The parts that outlive the processes.
 struct Rig {
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,

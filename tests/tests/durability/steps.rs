@@ -54,7 +54,7 @@ const POLICY: &str = r#"
     require_approval_for_effects = ["external_side_effect"]
 "#;
 
-/// What a scenario is: what the model says, and what each request brings.
+/// A scenario: the turns of the model, and the input of each request.
 struct Scenario {
     name: &'static str,
     script: fn() -> Vec<ScriptedTurn>,
@@ -156,7 +156,7 @@ enum Mode {
     Cut,
 }
 
-/// What there is to compare.
+/// The results to compare.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     history: Vec<Message>,
@@ -264,7 +264,7 @@ async fn a_step_that_is_taken_again_runs_nothing_twice() {
     }
 }
 
-/// After an end nothing happens until something comes in, and a model that failed is asked again.
+/// After an end, nothing happens until new input arrives, and a model that failed is asked again.
 #[tokio::test(start_paused = true)]
 async fn an_end_is_told_again() {
     let runner = ToolRunner::builder(world::tools().build().expect("a catalog"), ToolPolicy::deny_all());

@@ -1,4 +1,4 @@
-//! Workers: conversations of a store that any of them continues, and what happens when one ends at any moment.
+//! Workers: any of them continues the conversations of a store, also when one ends at any moment.
 
 mod dying;
 mod leased;
@@ -66,7 +66,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Part {
     Part::Call(CallMessage::new(id.to_owned(), name, arguments))
 }
 
-/// A model that says what follows from the history, in any process.
+/// A model whose turns depend only on the history, in any process.
 struct Plan {
     asked: Arc<AtomicU32>,
 }
@@ -105,7 +105,7 @@ impl ModelClient for Plan {
     }
 }
 
-/// What the processes share.
+/// The parts that the processes share.
 struct World {
     store: Arc<MemoryStore>,
     asked: Arc<AtomicU32>,
@@ -131,7 +131,7 @@ impl World {
         self.worker_on(Arc::clone(&self.store) as _)
     }
 
-    /// One that keeps its lease, however busy the machine is.
+    /// A worker that keeps its lease, however busy the machine is.
     fn lasting(&self) -> Worker {
         self.worker().lease(Duration::from_hours(1))
     }
@@ -241,7 +241,7 @@ const ALL: [&str; 6] = ["r1", "r2", "s1", "w1", "w2", "w3"];
 async fn workers_continue_what_is_posted() {
     let world = World::new("posted");
     world.enqueue("Go.").await;
-    // Two with one name.
+    // Two workers with one name.
     with([world.lasting(), world.lasting()], async {
         world.reaches("approval_required").await;
         world.decide(ApprovalDecision::Approve).await;
@@ -284,7 +284,7 @@ async fn a_run_of_another_tenant_is_unknown() {
     }
 }
 
-/// What does not fit is dropped, and the run continues with what comes next.
+/// Input that does not fit is dropped, and the run continues with the next input.
 #[tokio::test]
 async fn a_post_that_does_not_fit_holds_nothing_up() {
     let world = World::new("unfit");
@@ -370,7 +370,7 @@ async fn a_model_that_fails_is_asked_again_later() {
     assert_eq!(world.asked.load(Ordering::Acquire), 1, "not immediately");
 }
 
-/// A worker that is told to stop gives back what it has.
+/// A worker that is told to stop gives back its runs.
 #[tokio::test]
 async fn a_worker_that_stops_releases_its_runs() {
     let world = World::new("draining");

@@ -1,4 +1,4 @@
-//! One account behind several traits: the broker is told which of them a tool borrows.
+//! One account behind several traits: the broker learns which of them a tool borrows.
 
 use std::sync::{Arc, Mutex};
 
@@ -98,7 +98,7 @@ async fn a_broker_knows_which_trait_of_an_account_is_wanted() {
     assert_eq!(*broker.asked.lock().expect("not poisoned"), [("mail", "Inbox"), ("mail", "Outbox")]);
 }
 
-/// Refuses every account, each for the reason that it names.
+/// Refuses every account. The id of the account selects the reason.
 struct Refusing;
 
 #[async_trait]

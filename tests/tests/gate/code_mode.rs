@@ -150,7 +150,7 @@ fn options() -> RunOptions {
     RunOptions::new().principal("ada").tenant("acme").run_id("parent")
 }
 
-/// The limit of scripts that another limit ends, however busy the machine is.
+/// A limit for scripts that another limit has to end, however busy the machine is.
 const NEVER: Duration = Duration::from_hours(1);
 
 fn code() -> CodeMode {
@@ -168,7 +168,7 @@ async fn run(script: &str) -> (ToolExecResult, Rig) {
     (result, rig)
 }
 
-/// What a model reads of a script that ends well.
+/// The result that a model reads of a script that ends well.
 async fn value(script: &str) -> Value {
     let (result, _) = run(script).await;
     let text = result.to_model();
@@ -196,7 +196,7 @@ async fn a_script_calls_tools_and_returns_a_value() {
     assert_eq!((run.as_str(), name.as_str(), version.as_str()), ("parent", "code", "1"));
 }
 
-/// What only the model may see stays out of scripts, whose result everyone sees.
+/// Scripts do not get values that only the model may see, because everyone sees the result of a script.
 #[tokio::test]
 async fn a_script_sees_what_everyone_may_see() {
     let (result, rig) = run("notes__shown()").await;
@@ -221,7 +221,7 @@ async fn failures_are_values_that_a_script_can_catch() {
     assert!(!result.to_model().contains("CANARY"), "{}", result.to_model());
 }
 
-/// What is not allowed reads as what does not exist, and both have a record.
+/// A tool that is not allowed looks like one that does not exist, and both calls have a record.
 #[tokio::test]
 async fn denied_and_unknown_read_alike() {
     let of =
@@ -230,7 +230,7 @@ async fn denied_and_unknown_read_alike() {
     assert_eq!(hidden.to_model().replace("hidden", "hxdden"), unknown.to_model());
     assert!(hidden.to_model().contains("errorCode"), "{}", hidden.to_model());
     assert_eq!(rig.calls().await.len(), 1);
-    // A tool that the run has and the script does not is none of its tools.
+    // A tool of the run that the script may not call does not exist for the script.
     let (delete, rig) = run("call_tool(\"notes__delete\", #{ number: 7 })").await;
     assert_eq!((delete.outcome(), rig.effects()), (Outcome::ExecutionError, 0));
 }

@@ -1,4 +1,4 @@
-//! Parts of the application that fail or panic, at every method; and what operators learn of failures.
+//! Parts of the application that fail or panic, at every method; and the failures that operators receive.
 
 mod edges;
 
@@ -131,7 +131,7 @@ impl Drop for Unprintable {
     }
 }
 
-/// What the operators' sink was told: code, tool, type, text.
+/// The failures that the operators' sink received: code, tool, type, text.
 type Told = Arc<Mutex<Vec<(String, Option<String>, Option<&'static str>, String)>>>;
 
 const POLICY: &str = r#"
@@ -298,7 +298,7 @@ fn somebody_says_whether_calls_can_be_approved() {
     assert_eq!(error.code(), "approvals_undecided");
     let text = error.to_string();
     assert!(text.contains("contained__change") && text.contains("approvals(true)"), "{text}");
-    // All rules are told, not the first.
+    // The error names all rules, not only the first.
     let text =
         build(&format!("{POLICY}\nrequire_approval_for_effects = ['read_only']\nrepair.allowed = ['fenced_json']"))
             .expect_err("nobody said")
@@ -308,7 +308,7 @@ fn somebody_says_whether_calls_can_be_approved() {
     {
         assert!(text.contains(rule), "{rule}: {text}");
     }
-    // Rules that no tool of this catalog can meet ask nobody.
+    // Rules that apply to no tool of this catalog require no approvals.
     let quiet = "allowed_tools = [\"contained__next\"]\nrequire_approval_for_effects = [\"external_side_effect\"]";
     assert!(build(quiet).is_ok());
 }

@@ -165,7 +165,7 @@ impl Rig {
     }
 }
 
-/// A record says why the call ended as it did: the rule that decided, the validator, and what the arguments broke.
+/// Checks that a record explains the end of its call: the rule that decided, the validator, and the violations.
 #[track_caller]
 fn explains(record: &tool_runtime::ToolInvocationRecord) {
     let verdict = record.decision.as_ref().map(|decision| decision.verdict);

@@ -16,7 +16,7 @@ use tool_runtime::{
     ToolRunner, WithMedia, tool,
 };
 
-/// A row of which each member has another length in each row.
+/// A row. The length of each member differs from row to row.
 fn row(at: usize) -> Value {
     json!({"door": format!("door {at}"), "at": at, "open": at.is_multiple_of(3), "note": "é\n\"".repeat(at % 7)})
 }
@@ -140,7 +140,7 @@ fn long_texts_share_what_short_members_leave() {
         are_of(shown.as_array().unwrap(), &texts);
         assert!(items > 0 && bytes == 0, "short texts are left out whole");
 
-        // What comes behind a long text stays.
+        // Values behind a long text stay.
         let (shown, _, items, bytes) = cut(&["$"], &json!(["first", long, "last"]), limit);
         assert_eq!((&shown[0], &shown[2], items), (&json!("first"), &json!("last"), 0));
         assert!(bytes > 0);

@@ -1,4 +1,4 @@
-//! The gate: what each of its checks refuses, how calls end, and what they may use.
+//! The gate: the refusals of each check, the ends of calls, and their limits.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 

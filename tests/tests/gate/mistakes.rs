@@ -1,4 +1,4 @@
-//! What a model is told of its mistakes: all of them at once, and only those that it repeats count.
+//! The refusals that a model reads: they name all mistakes at once, and only repeated mistakes count.
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;
@@ -104,7 +104,7 @@ async fn a_mistake_is_told_once() {
         ("probe__reserve", json!({"train_id": "<id>", "seats": 2, "class": 1}), &["/train_id semantic"]),
         ("probe__reserve", json!({"train_id": 7, "seats": 2, "class": 1}), &["/train_id type"]),
         ("probe__reserve", json!({"seats": 3, "class": 1}), &[" required"]),
-        // The author's hook may count on what the schema says: a panic of it is not told beside the real mistake.
+        // The author's hook may rely on the schema, so its panic is not reported in addition to the real mistake.
         (
             "probe__reserve",
             json!({"train_id": "ICE-9", "seats": 2_000, "class": 9}),
@@ -166,7 +166,7 @@ async fn mistakes_of_one_call_are_told_once_and_with_one_way_on() {
         made
     };
     for (changes, expected, lists) in [
-        // A blank id is one mistake, whatever its form breaks, and a model that can list it is told so.
+        // A blank id is one mistake, whatever its form breaks, and a model that can list it reads that.
         (json!({"train_id": " "}), &["/train_id semantic"][..], true),
         (json!({"train_id": "null"}), &["/train_id semantic"], true),
         (json!({"train_id": "x"}), &["/train_id evidence", "/train_id minLength", "/train_id pattern"], true),

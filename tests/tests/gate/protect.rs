@@ -1,4 +1,4 @@
-//! What protects holds: pins and allowlists of discovered tools, rules about arguments, validators of one runner,
+//! The protections hold: pins and allowlists of discovered tools, rules about arguments, validators of one runner,
 //! evidence and hints, values that lie about their schema.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -168,7 +168,7 @@ fn the_namespace_of_discovered_tools_is_reserved() {
     assert!(error.to_string().contains("remove `client(..)`"), "{error}");
 }
 
-/// Two bare names from two places would meet, so each says where it is from.
+/// Two equal names from two places would collide, so each name has a namespace.
 #[test]
 fn a_dynamic_tool_has_a_namespace() {
     let without = |name| {
@@ -334,7 +334,7 @@ async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
         for shown in [format!("{call:?}"), format!("{result:?}"), format!("{:?}{hydrated:?}", result.provenance)] {
             assert!(!shown.contains("canary"), "{format}: {shown}");
         }
-        // A document of the call does not hold it, so a restored call has none.
+        // A document of the call does not contain the raw text, so a restored call has none.
         let document = serde_json::to_string(&call).unwrap();
         assert!(!document.contains("canary"), "{format}: {document}");
         let restored: ToolCall = serde_json::from_str(&document).unwrap();

@@ -349,12 +349,12 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
-/// What an approval is bound to: each other runner or run finds that it no longer fits.
 /// Somebody who may decide on the calls of ada.
 fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }
 
+/// An approval is bound to these parts: with another definition, principal, tenant or policy, the call no longer fits.
 #[tokio::test]
 async fn an_approval_fits_its_definition_people_and_policy_only() {
     let asks = r#"require_approval_for_tools = ["stages__find"]"#;

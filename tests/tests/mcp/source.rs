@@ -19,10 +19,10 @@ use tests::hostile::CANARY;
 use tool_runtime::mcp::source::{McpTool, McpToolState, RemoteServer, ToolSource};
 use tool_runtime::{Run, RunOptions, ToolCall, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
-/// The limit of what answers, however busy the machine is. Nothing waits for its end.
+/// The limit for a server that answers, however busy the machine is. No test waits for its end.
 const NEVER: Duration = Duration::from_hours(1);
 
-/// The limit of what never answers: a test that needs it says nothing of how fast anything is.
+/// The limit for a server that never answers. A test that uses it does not check how fast anything is.
 const SHORT: Duration = Duration::from_millis(500);
 
 /// A server in a scenario.
@@ -37,7 +37,7 @@ async fn connect(scenario: &str) -> ToolSource {
     ToolSource::connect([server("s", scenario)]).await.expect("a source")
 }
 
-/// Connects with growing limits until there is such a note. A machine that is busy gives no answer in time at first.
+/// Connects with growing limits until there is such a note, because a busy machine gives no answer in time at first.
 async fn noted(note: &str, servers: impl Fn(Duration) -> Vec<RemoteServer>) -> ToolSource {
     let mut limit = SHORT;
     loop {

@@ -82,7 +82,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
         server.sql("INSERT INTO failing.released VALUES (1)");
         assert_eq!(locked, Err("store_locked"));
     });
-    // Every connection is cut; what is written next finds that out.
+    // Every connection is cut; the next write detects it.
     server.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND pid <> pg_backend_pid()",
     );
@@ -99,7 +99,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     assert!(matches!(newer, StoreError::Newer { found, known } if found == known + 1));
 }
 
-/// Writes a run with a document that nothing makes shorter.
+/// Writes a run with a document that cannot be compressed.
 async fn keep(store: &SqlStore, run: &str, length: usize) -> Result<(), &'static str> {
     let key = Key::run(run);
     let run = run.to_owned();
@@ -148,7 +148,7 @@ async fn a_server_that_may_lose_commits_is_refused() {
             setting
         );
     }
-    // What a transaction sets itself need not be set by the server.
+    // A setting that a transaction makes itself does not depend on the server's.
     server.set("synchronous_commit", "off");
     put(&open(&url).await, "run", "synchronous_commit").await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! Databases that cannot be opened: what is wrong, where, and what to write instead, without the secrets of the URL; and
-//! what is wrong for good is not tried again.
+//! Databases that cannot be opened: the error names the cause, the place and the correction, without the secrets of the
+//! URL. A permanent error is not retried.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use crate::{open, put};
 
 const SECRET: &str = "hunter2";
 
-/// Opens a database that is refused, with so much patience that a test which waits for its end is seen to.
+/// Opens a database that is refused, with so much patience that a test which waits for its end is noticed.
 async fn refused(url: &str, options: SqlOptions) -> StoreError {
     let error = SqlStore::postgres(url, options).await.unwrap_err();
     assert!(!error.to_string().contains(SECRET) && !error.detail().contains(SECRET), "{}", error.detail());

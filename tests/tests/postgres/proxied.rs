@@ -1,4 +1,5 @@
-//! A server behind something that takes connections while it is down: a restart is waited for, as it is without.
+//! A server behind a proxy, which accepts connections while the server is down: the store waits for a restart, as
+//! without a proxy.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) async fn proxy(server: &Postgres) -> (u16, Arc<Counts>) {
     (port, counts)
 }
 
-/// Passes bytes on. Without a server it closes, or answers what no server answers.
+/// Passes bytes on. Without a server it closes, or sends an answer that no server sends.
 async fn serve(mut client: TcpStream, socket: PathBuf, counts: Arc<Counts>) {
     if let Ok(mut server) = UnixStream::connect(socket).await {
         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;

@@ -118,12 +118,12 @@ fn the_whole_policy_fits_a_catalog() {
     let agent = Agent::new(ScriptedModel::new([]));
     let graph = Graph::new("researcher", "1", agent).description("Searches.").tools(["docs__search"]);
     let catalog = ToolCatalog::builder().crates(["office_tools"]).collect().dynamic(graph).build().unwrap();
-    // Problems of the policy come first; what is left is that this test binds no adapters.
+    // Problems of the policy come first; the remaining error is that this test binds no adapters.
     let error = ToolRunner::builder(catalog, policy).approvals(true).build().unwrap_err();
     assert_eq!(error.code(), "capability_unbound", "{error}");
 }
 
-/// The policy of the guide, as data, sets every key: none has the value that it has when it is left out.
+/// The policy of the guide sets every key of the policy's format.
 #[test]
 fn the_whole_policy_names_every_key() {
     let text = policy_text();
@@ -145,7 +145,7 @@ fn every_outcome_is_explained() {
     let codes: Vec<_> = rows.iter().map(|row| row[0].trim_matches(['*', '`'])).collect();
     assert_eq!(codes, Outcome::ALL.iter().map(|outcome| outcome.code()).collect::<Vec<_>>());
     assert!(rows.iter().all(|row| row[1].len() > 20), "{rows:?}");
-    // What operators are told of in any case has something to do about it.
+    // Every outcome that always alerts operators has an action in its row.
     let alerts = rows.iter().filter(|row| row[0].starts_with("**"));
     assert!(alerts.clone().count() > 5 && alerts.clone().all(|row| !row[2].is_empty()), "{rows:?}");
 }

@@ -1,4 +1,4 @@
-//! The repository itself: its layers and files, its guide, its packages, and what the macros refuse.
+//! The repository itself: its layers and files, its guide, its packages, and the refusals of the macros.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 

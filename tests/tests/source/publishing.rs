@@ -1,4 +1,4 @@
-//! What the registry and the forge need: metadata, package contents, licences, oldest compiler, repository files.
+//! Requirements of the registry and the forge: metadata, package contents, licences, oldest compiler, repository files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Holds the house rules that no compiler knows: who may import whom, how long files are, what must not be there.
+//! Checks the house rules that no compiler knows: the permitted imports, the length of files, and forbidden content.
 
 mod cases;
 mod documents;
@@ -128,8 +128,8 @@ const SCATTERED: &[(&str, usize)] = &[
 /// Files that remain of the older layout. The module `x` is in `x.rs`, and its children are in the folder `x`.
 const MISPLACED: &[&str] = &[];
 
-/// What is more than the most, compared with the exceptions: `counted` are the things that are too many, each with the
-/// names by which an exception may know it.
+/// Compares the things over a maximum with their exceptions. `counted` holds these things, each with the names by which
+/// an exception may know it.
 fn too_many<'a>(
     counted: impl Iterator<Item = (BTreeSet<&'a str>, usize, String)>,
     exceptions: &[(&str, usize)],
@@ -201,7 +201,7 @@ fn folders_have_one_layout() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What may be named in the given places of `tool-runtime/src` only: a path with everything below it, a `macro!`, or a
+/// Things that only the given places of `tool-runtime/src` may name: a path with everything below it, a `macro!`, or a
 /// `.method`.
 const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &[]),
@@ -226,7 +226,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["inventory::iter"], &["catalog/build.rs"]),
 ];
 
-/// What names confined things outside their places.
+/// The names of confined things outside their places.
 fn unconfined(library: &Library, confined: &[(&[&str], &[&str])]) -> Vec<String> {
     let mut wrong = Vec::new();
     for Named { place, path, .. } in library.named() {
@@ -298,8 +298,8 @@ fn tools_and_macros_touch_nothing() {
     }
 }
 
-/// Adapters are packages of their own: the library names none of the crates that they are for, and they name nothing of
-/// the library that its documentation hides.
+/// Adapters are packages of their own: the library names none of the crates that they are for, and they name no item
+/// that the library's documentation hides.
 #[test]
 fn adapters_are_beside_the_library() {
     let crates: &[(&[&str], &[&str])] = &[(&["async_openai", "genai", "restate_sdk", "rig_core"], &[])];
@@ -318,7 +318,7 @@ fn adapters_are_beside_the_library() {
 /// reason to change this line.
 const MOST_ITEMS: usize = 246;
 
-/// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
+/// The items that users can name are in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.
 #[test]
 fn the_public_surface_is_the_reviewed_one() {

@@ -1,7 +1,8 @@
-//! What the macros refuse, under any compiler: `tests/ui/<topic>/<rule>.rs` fails with the first line of its answer.
+//! Sources that the macros refuse, under any compiler: `tests/ui/<topic>/<rule>.rs` fails with the first line of its
+//! answer.
 //!
-//! Only that line is ours. `tests/ui/refused.rs` compares the answers whole under the pinned compiler. What must compile
-//! is in `tests/ui/pass`, whose programs run as tests of the same package.
+//! Only that line is ours. `tests/ui/refused.rs` compares the answers whole under the pinned compiler. Programs that
+//! must compile are in `tests/ui/pass`, and run as tests of the same package.
 
 mod cases;
 

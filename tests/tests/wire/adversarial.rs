@@ -8,8 +8,8 @@ use tests::provider::Turn;
 use tests::wire::{decode, result};
 use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, ToolChoice};
 
-/// Puts frames of Chat Completions together and gives what the calls came to, in short:
-/// `id|name|arguments|status|executable`, with `~` for a generated id.
+/// Decodes frames of Chat Completions, and compares the calls in short: `id|name|arguments|status|executable`, with `~`
+/// for a generated id.
 #[track_caller]
 fn check_chat(frames: &[Value], tail: &str, expected: &[&str], finish: &str) {
     let mut body = String::new();
@@ -196,7 +196,7 @@ fn only_a_clean_end_lets_calls_run() {
     check_chat(std::slice::from_ref(&call), "data: [DONE]", held, "truncated");
     // A call that continues after the end needs another end.
     check_chat(&[end("stop"), call.clone()], "", held, "truncated");
-    // R6: what is odd is skipped.
+    // R6: odd parts are skipped.
     check_chat(
         &[
             json!({ "choices": null, "usage": null, "error": null, "id": 7 }),
@@ -320,7 +320,8 @@ fn what_fuzzing_found() {
     // A form feed is white space to people and none to JSON, in front of the first line too.
     let line = "\u{c}{\"message\":{\"content\":\"x\"},\"done\":true}\n";
     assert_eq!(result(&decode(Format::Ollama, line.as_bytes(), 1))["error"]["kind"], "malformed_frame");
-    // Half a character is JSON text that no string holds: the call keeps it as it came, and hydration refuses it.
+    // Half a surrogate pair is JSON text that no string can hold: the call keeps it as it came, and hydration refuses
+    // it.
     let half = json!("{\"t\":\"\\ud83d\"}");
     let body = format!("data: {}\n\ndata: [DONE]\n\n", tool(Some(0), Some("x"), Some("a"), &half));
     let decoded = decode(Format::OpenAiChat, body.as_bytes(), 7);
@@ -328,7 +329,7 @@ fn what_fuzzing_found() {
     assert!(serde_json::to_string(&decoded).is_ok());
 }
 
-/// A frame is read by a cursor of our own; what is JSON for it is what is JSON for everybody.
+/// A cursor of our own reads frames. It accepts the same JSON as other parsers.
 #[test]
 fn a_frame_is_json_or_malformed() {
     let refused = |text: &str| {
@@ -422,7 +423,7 @@ fn what_is_shown_comes_once_and_in_order() {
     assert_eq!(shown, ["start y weather", "delta {}", "start late a", "delta {\"n\"", "delta :1}", "start ~ b"]);
 }
 
-/// Half a surrogate pair and a repeated key, which the gate refuses, are in no format arguments that could run.
+/// Half a surrogate pair and a repeated key, which the gate refuses, are not executable arguments in any format.
 #[test]
 fn arguments_that_the_gate_cannot_read_are_not_executable() {
     let arguments = r#"{"text":"§","a":1,"¶":2}"#;

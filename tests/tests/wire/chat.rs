@@ -1,4 +1,4 @@
-//! What `useChat` posts: answers and text are read, lies are refused.
+//! Bodies that `useChat` posts: answers and text are read, lies are refused.
 
 use serde_json::{Value, json};
 use tests::wire::turn;

@@ -1,4 +1,4 @@
-//! What clients of AG-UI post: answers and text are read, lies are refused.
+//! Bodies that clients of AG-UI post: answers and text are read, lies are refused.
 
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, Suspension};

@@ -7,7 +7,7 @@ use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{Answer, CallMessage, HistoryLimits, Message, ResultMessage};
 use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, SentSchema, ToolChoice, WireTool};
 
-/// The closed copy, or the pointer of what cannot be closed.
+/// The closed copy, or the pointer to the part that cannot be closed.
 #[track_caller]
 fn check_close(schema: &str, expected: &str) {
     let options = EncodeOptions::default().with_strict(true);
@@ -286,7 +286,7 @@ fn strict_tools_of_anthropic() {
     assert_eq!(encoded.tools["a__b"], SentSchema::Closed);
     let lost: Vec<_> = encoded.losses.iter().map(|loss| loss.path.as_str()).collect();
     assert_eq!(lost, ["/properties/a/minLength", "/properties/n/default", "/properties/n/minimum"]);
-    // What refers to itself cannot be strict; other references can.
+    // A schema that refers to itself cannot be strict; other references can.
     let refers = |to: &str| {
         format!(
             r##"{{"type":"object","properties":{{"a":{{"$ref":"{to}"}}}},"required":["a"],"$defs":{{

@@ -1,4 +1,4 @@
-//! What the fuzz targets check, on the inputs that fuzzing found.
+//! The checks of the fuzz targets, on the inputs that fuzzing found.
 
 #[allow(unreachable_pub, reason = "it is a crate of its own, too")]
 #[path = "../../fuzz/src/lib.rs"]
@@ -50,7 +50,7 @@ fn what_fuzzing_found_holds() {
             run(&fs::read(&case).unwrap());
         }
     }
-    // Each target is here as it is there.
+    // `TARGETS` has every target of the folder.
     let written: Vec<_> = files(&fuzz.join("fuzz_targets"));
     assert_eq!(
         written.iter().map(|file| file.file_stem().unwrap().to_str().unwrap()).collect::<Vec<_>>(),

@@ -125,7 +125,7 @@ fn what_is_not_for_the_reader_is_skipped() {
     let decoded = decode(Format::Gemini, body.as_bytes(), 7);
     assert_eq!((decoded.text.as_str(), decoded.provider_finish.as_deref()), ("Yes.", Some("STOP")));
     assert_eq!((decoded.model.as_deref(), decoded.response_id.as_deref()), (Some("m"), Some("r")));
-    // The prompt includes what was cached; results of the provider's tools are read beside it.
+    // The prompt includes the cached tokens; results of the provider's tools are counted in addition.
     let usage = decoded.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.total_input(), usage.total_output()), (10, 110, 12));
 }
@@ -145,7 +145,7 @@ fn errors_come_as_objects_and_in_arrays() {
             assert_eq!((&value["error"], &value["finish"]), (&expected, &json!("error")), "{body}");
         }
     }
-    // What the model wrote wrongly stays out of the error.
+    // The malformed text of the model stays out of the error.
     let mut malformed = chunk(&json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = "Malformed function call: print(SECRET)".into();
     let decoded = decode(Format::Gemini, malformed.to_string().as_bytes(), 7);

@@ -1,4 +1,4 @@
-//! Loss reports are true: what a format does not carry of another format's turn is reported, all of it.
+//! Loss reports are complete: every part of another format's turn that a format does not carry is reported.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
     }
 }
 
-/// What is missing in a request without a loss that says so.
+/// The texts that a request lacks without a reported loss.
 fn silent(parts: &[Part], format: Format, model: Option<&str>) -> Vec<String> {
     let turn = Message::Assistant(parts.to_vec());
     let results = turn.calls().map(|call| Message::Result(ResultMessage::new(call.id.clone(), "fine")));

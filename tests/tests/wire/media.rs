@@ -1,4 +1,5 @@
-//! Images and files in requests: each format's own shape, and a sentence in the place of what a format cannot carry.
+//! Images and files in requests: each format's own shape, and a sentence in the place of a file that a format cannot
+//! carry.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -206,7 +207,7 @@ fn the_oldest_files_give_way_to_those_for_which_a_request_has_room() {
         assert_eq!((&parts[1]["text"], parts.last().unwrap()), (&json!(sentence), &json!({ "text": "a" })));
         assert_eq!(got["losses"], losses(0, said));
     }
-    // The files of results give way too, and what the newest message has is sent.
+    // The files of results give way too, and the files of the newest message are sent.
     let mut long = history(1, 1, 19).to_vec();
     long.push(user(vec![Content::Media(image(1))]));
     for &format in Format::ALL {

@@ -1,4 +1,4 @@
-//! Recorded responses of real providers decode to what the official SDKs made of them, in every cut.
+//! Recorded responses of real providers decode to the results of the official SDKs, in every cut.
 
 use tests::recorded::check;
 use tests::wire::fixtures;

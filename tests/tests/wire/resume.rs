@@ -84,7 +84,7 @@ fn a_call_that_is_suspended_again_is_updated_in_place() {
 fn a_file_of_one_call_does_not_keep_the_next_from_its_place() {
     let file = json!({ "type": "file", "media_type": "image/png", "url": "https://example.com/a.png" });
     let done = json!({ "type": "done", "reason": "tool-calls" });
-    // The client needs what was prepared for it.
+    // The client needs the payload that was prepared for it.
     check(
         &[result("a", "ok"), file.clone(), suspended("b", "client_required"), done.clone()],
         &[

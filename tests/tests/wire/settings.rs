@@ -1,10 +1,10 @@
-//! Request settings: what each format writes of them, what it reports, and what is refused.
+//! Request settings: the fields that each format writes, the losses that it reports, and the refusals.
 
 use serde_json::{Map, Value, json};
 use tests::wire::{fixtures, read_json};
 use tool_runtime::wire::{Effort, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
-/// What each format writes and loses, as `{format: {body, losses}}`.
+/// The body and the losses of each format, as `{format: {body, losses}}`.
 fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     let each = Format::ALL.iter().map(|format| {
         let encoded = format.encode_settings(settings, model).unwrap();
@@ -14,7 +14,7 @@ fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     Value::Object(each.collect())
 }
 
-/// `REFRESH_SETTINGS=1` writes the bodies anew; the diff is what to review.
+/// `REFRESH_SETTINGS=1` writes the bodies anew; review the difference.
 #[test]
 fn each_format_writes_settings_as_its_provider_documents_them() {
     let folder = fixtures("settings");
@@ -144,7 +144,7 @@ fn extra_fields_override_nothing() {
     for (format, extra, path) in nested {
         assert_eq!(refusal(format, extra.clone()).as_deref(), path, "{format} {extra}");
     }
-    // Beside what a setting writes into the same object.
+    // In addition to the fields that a setting writes into the same object.
     let settings = RequestSettings::new().reasoning(Effort::Low).extra("reasoning", json!({"summary": "auto"}));
     let body = Format::OpenAiResponses.encode_settings(&settings, None).unwrap().body;
     assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));

@@ -1,4 +1,5 @@
-//! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
+//! A turn is kept whole: the parts of a response go back to their provider unchanged and in their place, and to no
+//! other.
 
 mod another_model;
 mod anthropic;

@@ -1,4 +1,4 @@
-//! Tokens by kind: what each provider counts is what budgets and prices are applied to.
+//! Tokens by kind: budgets and prices apply to the counts of each provider.
 
 use serde_json::{Value, json};
 use tests::wire::decode;
@@ -53,15 +53,16 @@ fn each_format_counts_every_kind() {
     let ollama = json!({"message": {"content": "Hi"}, "done": true, "prompt_eval_count": 100, "eval_count": 20});
     assert_eq!(counted(Format::Ollama, &ollama), [100, 20, 0, 0, 0, 100]);
 
-    // Gemini counts thoughts beside what it shows, and the results of its own tools beside the prompt.
+    // Gemini counts thoughts in addition to the visible output, and the results of its own tools in addition to the
+    // prompt.
     let gemini = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 90,
         "cachedContentTokenCount": 60, "toolUsePromptTokenCount": 10, "candidatesTokenCount": 8,
         "thoughtsTokenCount": 12, "totalTokenCount": 120}});
     assert_eq!(counted(Format::Gemini, &gemini), [100, 20, 60, 0, 12, 40]);
 }
 
-/// The counts of the message are those of the model that answers: what compaction, an advisor or a model that declined
-/// used is in the passes only, and the passes of a loop of the provider's own tools are in both.
+/// The counts of the message cover only the model that answers. Tokens of compaction, an advisor or a model that
+/// declined are in the passes only. The passes of a loop of the provider's own tools are in both.
 #[test]
 fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
     let pass = |kind: &str, [input, read, write, output]: [u64; 4]| {
@@ -84,7 +85,7 @@ fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
         (looped, [50, 13, 12, 1, 0, 37]),
         (declined, [947, 264, 0, 0, 0, 947]),
         (total([30, 10, 0, 9], &[]), [40, 9, 10, 0, 0, 30]),
-        // Passes that say less than the message change nothing.
+        // Passes with lower counts than the message change nothing.
         (total([30, 10, 0, 9], &[pass("message", [1, 1, 0, 1])]), [40, 9, 10, 0, 0, 30]),
     ];
     for (usage, expected) in cases {

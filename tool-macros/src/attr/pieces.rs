@@ -202,7 +202,7 @@ impl Piece {
                 None => errors.at(item, format_args!("`{}` is {wanted}", self.key_text())),
             }
         }
-        // A list of which no item can be read is not an empty one.
+        // A list without a readable item is not an empty list.
         (is_readable || !parsed.is_empty()).then_some(parsed)
     }
 

@@ -1,4 +1,4 @@
-//! Rules about the item: its documentation, its generics, its qualifiers, what it returns and derives.
+//! Rules about the item: its documentation, its generics, its qualifiers, its return type and its derives.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;

@@ -13,7 +13,7 @@ pub(super) struct HttpRecord<'a> {
     pub(super) status: Option<u16>,
     /// The body, chunked framing removed.
     pub(super) body: Cow<'a, [u8]>,
-    /// The body is as long as its framing says.
+    /// The body has the length that its framing declares.
     pub(super) complete: bool,
 }
 

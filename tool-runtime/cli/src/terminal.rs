@@ -77,7 +77,7 @@ pub(super) fn is_watched() -> bool {
     !style().quiet && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether some output could not be written, for any reason but a closed pipe.
+/// Whether some output could not be written, for any reason except a closed pipe.
 pub(super) fn lost_output() -> bool {
     let flushed = std::io::stdout().flush();
     keep(flushed);

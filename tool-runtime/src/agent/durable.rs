@@ -19,7 +19,7 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 /// The loop is the same for all of them: [`Conversation::step_on`] passes each step to [`unit`](Self::unit), with a
 /// name that is the same whenever the step is taken again. An engine returns the result in its journal under that name,
 /// or does the work and journals its result: a document that serialises as JSON. An engine that interrupts a unit does
-/// its work again; the gate's ledger then tells which calls have begun, so the runner needs a store that outlives the
+/// its work again; the gate's ledger then shows which calls have begun, so the runner needs a store that outlives the
 /// process. Decisions and answers come from outside the loop, as an engine's signal or promise, and
 /// [`Conversation::accept_on`] takes them.
 ///

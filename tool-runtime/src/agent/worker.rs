@@ -28,7 +28,7 @@ use crate::store::{
 use lease::Renewed;
 use queue::transact;
 
-/// The longest time between two looks for due runs if the store sends no notification.
+/// The longest time between two searches for due runs if the store sends no notification.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.

@@ -44,7 +44,7 @@ struct ContextFields {
 
 /// A call with its arguments, as its context sees it.
 pub(crate) trait HydratedCall: Digested {
-    /// Its id, which is also in its record: a call with another id there does not run.
+    /// Its id. The record has the same id; otherwise the call does not run.
     fn id(&self) -> &CallId;
 
     /// The tool that was called.
@@ -173,8 +173,8 @@ impl ToolContext {
         self.0.call.run().principal.as_deref()
     }
 
-    /// Returns when the runner stops waiting. The limit counts from the first call of this method or the tool's first
-    /// wait.
+    /// Returns the time at which the runner stops waiting for the tool. The limit counts from the first call of this
+    /// method or the tool's first wait.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.bounds().deadline()

@@ -161,13 +161,13 @@ pub enum Event {
         input_tokens: u64,
         /// Tokens written.
         output_tokens: u64,
-        /// Tokens of those read that came from the provider's cache.
+        /// The part of the tokens read that came from the provider's cache.
         #[serde(skip_serializing_if = "is_zero")]
         cache_read_tokens: u64,
-        /// Tokens of those read that went into the provider's cache.
+        /// The part of the tokens read that went into the provider's cache.
         #[serde(skip_serializing_if = "is_zero")]
         cache_write_tokens: u64,
-        /// Tokens of those written that the model wrote to reason.
+        /// The part of the tokens written that is reasoning.
         #[serde(skip_serializing_if = "is_zero")]
         reasoning_tokens: u64,
         /// Whether a count is an estimate, because the provider sent none that can be read.

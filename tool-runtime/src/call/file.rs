@@ -3,7 +3,7 @@
 use crate::call::Event;
 use crate::media::Media;
 
-/// The most Base64 of a file that is shown in the stream itself, in bytes.
+/// The maximum length of a file's Base64, in bytes. A longer file is not shown.
 const FILE_BYTES: usize = 8 << 20;
 
 impl Event {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The approval came too late. |
 /// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute it. |
 /// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget or the loop guard stopped it. |
-/// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to someone else. |
+/// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to another principal. |
 /// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker failed: whether the account is connected is not known. |
 /// | `timeout` | [`Timeout`](Self::Timeout) | A read-only tool took too long. |
 /// | `outcome_unknown` | [`OutcomeUnknown`](Self::OutcomeUnknown) | A tool with effects was interrupted; it is unknown whether it took effect. |
@@ -72,7 +72,7 @@ pub enum Outcome {
     ClientRequired,
     /// A budget or the loop guard stopped it.
     BudgetExceeded,
-    /// An account that the tool needs is not connected, or belongs to someone else.
+    /// An account that the tool needs is not connected, or belongs to another principal.
     ConnectionUnavailable,
     /// The broker failed: whether the account is connected is not known.
     ConnectionFailed,

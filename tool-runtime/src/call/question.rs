@@ -46,7 +46,7 @@ impl Question {
         Self { call_id: call_id.clone(), digest: Hash::sha256(text) }
     }
 
-    /// A placeholder for a call of which only the record is known; it matches no waiting call.
+    /// A placeholder for a call that is known only by its record; it matches no waiting call.
     pub(crate) fn unknown(call_id: &CallId) -> Self {
         Self::of(call_id, &())
     }

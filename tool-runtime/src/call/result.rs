@@ -93,8 +93,8 @@ impl ToolExecResult {
         Self::failed(call_id, executed, Failed { error, concealed: false, detail: None })
     }
 
-    /// Creates the result of a waiting call. `outcome` is one of the two suspensions. A client tool has prepared the
-    /// call.
+    /// Creates the result of a waiting call. `outcome` is one of the two suspensions. `prepared` is the payload of a
+    /// client tool.
     pub(crate) fn suspended(
         call_id: CallId,
         outcome: Outcome,
@@ -251,8 +251,8 @@ impl ToolExecResult {
     }
 
     /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
-    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. Where a person changed the arguments, or gave the value,
-    /// a sentence says so: after the value, or as the `note` of a failure.
+    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the value,
+    /// a sentence states this: after the value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
         let remark = self.remark();

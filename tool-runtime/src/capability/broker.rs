@@ -58,7 +58,7 @@ pub trait ConnectionBroker: Send + Sync {
     /// Resolves one id for one call.
     ///
     /// # Errors
-    /// The account is unknown, belongs to someone else, or cannot be opened.
+    /// The account is unknown, belongs to another principal, or cannot be opened.
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError>;
 }
 

@@ -35,7 +35,7 @@ pub trait Progress {
     fn report(&self, done: f64, total: Option<f64>);
 }
 
-/// Sends lines of a log to the caller. A line is a literal of the source, so it holds no values.
+/// Sends log lines to the caller. A line is a string literal in the source, so it holds no values.
 #[capability(effect = read_only)]
 pub trait Notices {
     /// Sends a line, if the caller wants lines of this level.

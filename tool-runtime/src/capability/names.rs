@@ -44,7 +44,7 @@ pub trait NameLookup: Send + Sync {
     async fn name(&self, request: &NameRequest<'_>) -> Result<Option<String>, ToolError>;
 }
 
-/// A value whose name is wanted, and the principal for whom.
+/// A request for the name of a value, with the principal and the tenant that it is for.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct NameRequest<'a> {

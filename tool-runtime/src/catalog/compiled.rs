@@ -91,7 +91,7 @@ impl CompiledCatalog {
         }
     }
 
-    /// Returns the compiled tables of the tools that came with this one.
+    /// Returns the compiled tables of the tools that joined the catalog together with this one.
     #[inline]
     fn tables(&self, entry: &Entry) -> Option<&Tables> {
         match entry.deferred {

@@ -1,6 +1,6 @@
 //! [`ServerTools`]: a server of a catalog, with the place for its tools if it had not listed them when the catalog was built.
 //!
-//! The first look at the catalog after the server's first list fills the place, once.
+//! The first read of the catalog after the server's first list fills the place, once.
 
 use std::sync::{Arc, OnceLock};
 

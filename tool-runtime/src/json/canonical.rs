@@ -145,7 +145,7 @@ fn write_float(number: f64, out: &mut String) {
 }
 
 /// Digits without zeros at either end, and the number of them before the decimal point.
-// `serde_json` breaks ties to even as ECMAScript asks for; the standard library's formatting does not.
+// `serde_json` breaks ties to even as ECMAScript requires; the standard library's formatting does not.
 fn shortest(number: f64) -> (String, i32) {
     let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));

@@ -66,7 +66,7 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    // A derived struct would take an array as well; its schema says object.
+    // A derived struct would take an array as well; its schema requires an object.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

@@ -31,10 +31,10 @@
 //! A client sees the tools that its run may use, in the order of their names, and each call is one call of
 //! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. The client receives the part of a
 //! result that everyone may see (`redact`); parts for the application's own model stay here. Neither the client nor its
-//! call decides whom it acts for: [`Authenticator`] does, for each request. A call that needs an approval becomes a task
-//! (SEP-2663) if its client knows tasks. The request of any other client is held for as long as the policy allows
-//! (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An operator
-//! decides on it; the client may do so only if [`McpServerBuilder::ask_clients`] and the policy allow it.
+//! call decides whom it acts for: [`Authenticator`] does, for each request. A call that needs an approval becomes a
+//! task (SEP-2663) if its client supports tasks. The request of any other client is held for as long as the policy
+//! allows (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An
+//! operator decides on it; the client may do so only if [`McpServerBuilder::ask_clients`] and the policy allow it.
 //!
 //! A connection over standard input and output, or a session over HTTP, is a sequence of runs, each of which lasts for
 //! the window of the policy (`[mcp] window`). In the revision 2026-07-28 of the protocol HTTP has no sessions, and each

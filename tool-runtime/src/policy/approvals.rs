@@ -59,7 +59,8 @@ impl Approvals {
         roles.is_some_and(|roles| !has_one(roles)).then_some(DecisionError::DeciderRole)
     }
 
-    /// Returns whether a run's principal may decide on its calls of a tool, and the roles of which a decider needs one.
+    /// Returns whether a run's principal may decide on its calls of a tool, and the roles for deciders, one of which is
+    /// enough.
     pub(super) fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         let particular = [self.tools.get(tool), self.effects.get(&effect)];
         let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);

@@ -17,7 +17,7 @@ use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::ServerRule;
 use crate::tool::{Hash, ToolEffect};
 
-/// A policy as data. Every key may be left out; a policy without keys denies everything.
+/// A policy as data. Every key is optional; a policy without keys denies everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -97,7 +97,7 @@ pub(crate) struct Spending(Arc<Shared>);
 struct Shared {
     /// All of them apply.
     budgets: Vec<(Holder, Allowance)>,
-    /// How many calls share the time of a run that sets no other limit to them.
+    /// The number of calls that may run at the same time. They share the run's time if they have no limit of their own.
     places: u32,
     books: Mutex<Books>,
 }

@@ -8,7 +8,7 @@ mod servers;
 
 use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
-/// A definition of which only name and effect matter.
+/// A definition. Only its name and its effect matter.
 pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
     ToolSpec {
         name: ToolName::foreign(name).unwrap(),

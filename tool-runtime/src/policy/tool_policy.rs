@@ -161,8 +161,8 @@ impl ToolPolicy {
         self.data().attributes.keys().chain(cedar).map(String::as_str).collect()
     }
 
-    /// Returns who may decide on calls of a tool that waits: whether the principal of the run may, and the roles of which
-    /// a decider needs one (`None` for any). `effect` is the one that the policy gives the tool, see
+    /// Returns whether the principal of a run may decide on its waiting calls of a tool, and the roles for deciders,
+    /// one of which is enough; `None` if no role is required. `effect` is the one that the policy gives the tool, see
     /// [`effect_of`](Self::effect_of).
     #[must_use]
     pub fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {

@@ -17,17 +17,17 @@ use crate::tool::Hash;
 pub enum Unready {
     /// The policy does not pin this tool of a server.
     NotPinned,
-    /// The server publishes another definition than the policy pins, or left the pinned one and came back to it.
+    /// The server publishes another definition than the policy pins, or changed the pinned one and restored it.
     Drifted,
     /// Neither the tool nor the policy has an allowlist for its results.
     NoAllowlist,
-    /// The rules of the policy do not fit the definition; the text says where.
+    /// The rules of the policy do not fit the definition; the text names the place.
     Rules(String),
-    /// The definition is kept out, whatever the policy says; the text says why.
+    /// The definition is excluded under every policy; the text gives the reason.
     KeptOut(String),
     /// The server does not list the tool.
     Unlisted,
-    /// The server does not answer; the text says why.
+    /// The server does not answer; the text gives the reason.
     ServerDown(String),
 }
 

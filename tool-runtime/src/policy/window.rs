@@ -47,7 +47,7 @@ impl Window {
         Duration::from_secs(self.0.get())
     }
 
-    /// Returns when the window that `now` is in began.
+    /// Returns the start of the window that contains `now`.
     pub(crate) fn start(self, now: Timestamp) -> Timestamp {
         let length = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
         let start = now.as_second().div_euclid(length).saturating_mul(length);

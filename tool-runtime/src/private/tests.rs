@@ -110,7 +110,7 @@ fn context(tool: &str) -> ToolContext {
     context_of(Arc::new(call), None, None)
 }
 
-/// Parses, binds and runs a tool of which only the type is known.
+/// Parses, binds and runs a tool that is known only by its type.
 async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let tool: T = serde_json::from_value(arguments).map_err(ToolError::internal)?;
     let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));

@@ -10,7 +10,7 @@ use crate::redact::leaf::Leaf;
 pub(super) enum Plan {
     /// A scalar, or an array of scalars.
     Leaf(Leaf),
-    /// An object of which some members may be written.
+    /// An object with some members that may be written.
     Object {
         /// Sorted by name.
         members: Vec<Member>,

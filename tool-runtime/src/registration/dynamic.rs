@@ -161,8 +161,8 @@ impl DynamicTool {
     /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
     /// count.
     ///
-    /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
-    /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
+    /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy sets another effect.
+    /// It stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
     /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows only the leaves in the policy's `tools.NAME.redact`. The hash is
     /// that of the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
@@ -176,8 +176,8 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// Keeps a name without a namespace, for the definition of another party: one that is ranked, compared or hydrated
-    /// against, and whose tool is never run here.
+    /// Keeps a name without a namespace. Use it for definitions of another party that are only ranked, compared or used
+    /// to check arguments, and whose tools never run here.
     pub fn foreign(mut self) -> Self {
         self.foreign = true;
         self

@@ -13,7 +13,7 @@ pub(crate) struct GraphDeclaration {
     pub(crate) definitions: Vec<Hash>,
     /// Whether its tools must have no effects. The catalog then refuses others.
     pub(crate) only_reads: bool,
-    /// Each call with an effect waits for an approval, whatever the policy says.
+    /// Each call with an effect waits for an approval, even if the policy requires none.
     pub(crate) asks_each: bool,
 }
 

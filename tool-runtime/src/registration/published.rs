@@ -14,11 +14,11 @@ pub(crate) trait Published: Send + Sync {
     /// The hash of the definition; `None` while the tool is withdrawn, quarantined or has changed back and forth.
     fn pin(&self) -> Option<Hash>;
 
-    /// A counter that all tools of the server share and that goes up whenever [`pin`](Self::pin) of one of them may
-    /// change, so that the tools need not be asked one by one. It goes up while readers of a pin have to wait.
+    /// A counter that all tools of the server share. It increases whenever [`pin`](Self::pin) of one of them may
+    /// change, so that the tools need not be asked one by one. Readers of a pin have to wait while it increases.
     fn changes(&self) -> &Arc<AtomicU64>;
 
-    /// Connects to the server and looks at its tools again if that is due. Called before a call begins.
+    /// Connects to the server, and lists its tools again if that is due. Called before a call begins.
     async fn ready(&self) -> Result<(), NotReady>;
 }
 

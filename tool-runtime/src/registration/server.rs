@@ -23,7 +23,7 @@ pub(crate) trait ToolServer: Send + Sync {
     /// The kind of connection that calls of the tools need; `None` if they need none.
     fn connection(&self) -> Option<&'static str>;
 
-    /// Why no call of this tool can run now, whatever the policy says.
+    /// The reason why no call of this tool can run now under any policy.
     fn unready(&self, name: &str) -> Option<Unready>;
 
     /// Waits until the server has listed its tools, or has failed to.

@@ -1,4 +1,4 @@
-//! The way of a call through the gate: [`exec`] is the list of its stages.
+//! The gate: [`exec`] lists the stages that every call passes, in order.
 
 pub(super) mod call_client;
 pub(super) mod deliver;

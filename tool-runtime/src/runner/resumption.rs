@@ -302,10 +302,13 @@ impl ToolRunner {
         grants::revoke(&self.shared, grant).await
     }
 
-    /// As [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store. Before that, calls whose process is
-    /// gone and whose run no process continues are reconciled, repeated or closed, if this runner has their tools:
-    /// under the policy that let them begin or wait, for the principal of their run. Returns the number of removed
+    /// Settles abandoned calls, and then removes expired documents, as
+    /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
+    ///
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, the
+    /// call is reconciled, repeated or closed, under the policy that let it begin or wait, for the principal of its
+    /// run.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -329,9 +332,9 @@ impl ToolRunner {
         recover::sweep_all(self, stop).await
     }
 
-    /// Returns the run of a waiting call, with no more than the call's run had. It is held to this runner's policy, and
-    /// to those of the run's stored document. The options supply connections and a sink. `None` if there are too many
-    /// policies, and for a call of a graph, which is decided with the graph's own call.
+    /// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and
+    /// those of the run's stored document apply to it. The options supply connections and a sink. `None` if there are
+    /// too many policies, and for a call of a graph, which is decided with the graph's own call.
     pub(crate) fn run_of(&self, call: &PendingCall, kept: Option<RunSnapshot>, options: &RunOptions) -> Option<Run> {
         posting::run_of(self, call, kept, options)
     }

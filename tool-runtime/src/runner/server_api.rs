@@ -59,8 +59,8 @@ impl<'r> ServedRun<'r> {
         self.0.remembered().label(other.labels());
     }
 
-    /// Returns an id for every call of this tool with these arguments by the party of this run. `None` for arguments
-    /// that cannot be read.
+    /// Returns an id that is the same for every call of this tool with these arguments by the party of this run. `None`
+    /// for arguments that cannot be read.
     pub(crate) async fn asked_as(self, tool: &str, arguments: &str) -> Option<Arc<str>> {
         let of = {
             let (options, arguments) = (self.0.options(), json::parse(arguments, &Limits::UNBOUNDED).ok()?);

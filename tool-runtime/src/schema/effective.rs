@@ -74,7 +74,8 @@ fn fingerprint(tree: &Tree<'_>) -> u64 {
     }
 }
 
-/// Calls of one tool have the same names, so that their lengths do.
+/// Rotates a member's value by the length of its name. Calls of one tool have the same names, so the lengths are
+/// enough.
 fn member(name: &str, value: u64) -> u64 {
     value.rotate_left(u32::try_from(name.len() % 64).unwrap_or_default())
 }

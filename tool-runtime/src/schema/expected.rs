@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::json::canonical;
 use crate::text::cut;
 
-/// At most so many choices are listed, and so many bytes of them.
+/// The maximum number of choices that are listed, and their maximum length in bytes.
 const CHOICES: usize = 24;
 const CHOICE_BYTES: usize = 600;
 

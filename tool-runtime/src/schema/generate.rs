@@ -27,7 +27,7 @@ pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema 
 ///
 /// # Errors
 ///
-/// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are no
+/// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are not
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
 pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;

@@ -64,7 +64,7 @@ fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, 
     let clash = inner.iter().any(|(key, value)| {
         !ANNOTATIONS.contains(&key.as_str()) && schema.get(key).is_some_and(|outer| key == found.0 || outer != value)
     });
-    // Rules beside `anyOf: [X, null]` would have to hold for null as well: all but `enum`, `const` and `type` do.
+    // Rules beside `anyOf: [X, null]` would have to hold for null as well: all except `enum`, `const` and `type` do.
     let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
     let neighbours = [schema, inner].iter().all(|side| NEIGHBOURS.iter().any(|key| side.contains_key(*key)));
     let unevaluated = ["unevaluatedItems", "unevaluatedProperties"].iter().any(|key| schema.contains_key(*key));

@@ -21,7 +21,7 @@ pub fn is_subset(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
     if problems.is_empty() { Ok(()) } else { Err(problems.into_iter().map(|(_, problem)| problem).collect()) }
 }
 
-/// In which way a place is outside of the subset.
+/// The reason why a place is outside of the subset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outside {
     Keyword,

@@ -21,15 +21,15 @@ const MOST_VIOLATIONS: usize = 100;
 /// How often a pattern with look-around may go back before the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
-/// The version of the `jsonschema` crate that this package's manifest asks for.
+/// The version of the `jsonschema` crate that this package's manifest requires.
 const LIBRARY: &str = requirement(
     include_str!("../../Cargo.toml"),
     "\njsonschema = { version = \"",
     "[dependencies.jsonschema]\nversion = \"",
 );
 
-/// Returns the version after one of two texts: `written` occurs in the manifest of the repository, `published` in one that
-/// cargo rewrote for a registry. A manifest without either does not compile.
+/// Returns the version that follows one of two texts in the manifest: `written` occurs in the manifest of the
+/// repository, `published` in one that cargo rewrote for a registry. A manifest without either does not compile.
 #[expect(clippy::panic, reason = "evaluated by the compiler only")]
 const fn requirement<'a>(manifest: &'a str, written: &str, published: &str) -> &'a str {
     let start = match (find(manifest.as_bytes(), written.as_bytes()), find(manifest.as_bytes(), published.as_bytes())) {

@@ -169,7 +169,7 @@ impl<'a> Visits<'a, '_> {
     }
 }
 
-/// The member of a value that the most looks go to.
+/// Returns the number of visits to the member of a value that is visited most.
 fn worst_member(edges: &[(Label<'_>, u64)]) -> u64 {
     let sum = |applies: &dyn Fn(&Label<'_>) -> bool| {
         edges.iter().filter(|(label, _)| applies(label)).fold(0_u64, |sum, (_, looks)| sum.saturating_add(*looks))

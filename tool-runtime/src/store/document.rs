@@ -103,9 +103,10 @@ impl StoredDocument {
         text(&self.document)
     }
 
-    /// Writes the document as its JSON and, if it has one of more than 2,048 bytes, a long text: the conversation of a
-    /// run, of which each step changes a small part. A store that splits the long text into parts and writes only the
-    /// changed ones saves most of each write. For any other store, [`to_json`](Self::to_json) is enough.
+    /// Writes the document as its JSON. If it has the conversation of a run with more than 2,048 bytes, the JSON omits
+    /// the conversation, which is returned as a second text. Each step of a run changes only a small part of this text,
+    /// so a store that splits it into parts and writes only the changed ones saves most of each write. For any other
+    /// store, [`to_json`](Self::to_json) is enough.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.

@@ -33,7 +33,7 @@ impl StoredGrant {
     /// Returns the grants of a tenant that are in force, oldest first.
     ///
     /// # Errors
-    /// The store cannot be reached, or what it holds cannot be read.
+    /// The store cannot be reached, or its content cannot be read.
     pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
         let (now, mut found) = (store.now().await?, Vec::new());
         let mut grants = Query::new(DocumentKind::Grant);

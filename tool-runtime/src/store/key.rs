@@ -213,7 +213,7 @@ impl Key {
     }
 }
 
-/// Returns the digest that stands for ids from outside in a key: they can be long and contain any character.
+/// Returns the digest that replaces ids from outside in a key: they can be long and contain any character.
 fn digest(parts: &impl Serialize) -> Arc<str> {
     // Strings always serialize. The fallback to an empty input would make all ids share one document.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()

@@ -27,7 +27,7 @@ pub(crate) struct Intent {
     pub(crate) lease: Duration,
     /// The record to write if the call's end is lost.
     pub(crate) unseen: ToolInvocationRecord,
-    /// The grant that allows it, of which it consumes one use. `None` if the policy or a person allowed it.
+    /// The grant that allows it. The call consumes one use of the grant. `None` if the policy or a person allowed it.
     pub(crate) grant: Option<Key>,
     /// The call may run again if its end was not recorded.
     pub(crate) repeatable: bool,

@@ -1,4 +1,4 @@
-//! A store that was restored from a backup: exported anchors identify the runs that had gone on after the backup, and
+//! A store that was restored from a backup: exported anchors identify the runs that continued after the backup, and
 //! those are held back.
 
 use std::collections::BTreeMap;

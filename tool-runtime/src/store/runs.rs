@@ -70,7 +70,7 @@ pub(crate) fn take(
         }
         _ => return Ok(Taking::Unknown),
     };
-    // A server or an engine continues it; it is no conversation.
+    // A server or an engine continues it, so it is not a conversation.
     if run.is_served() || run.is_driven() {
         return Ok(Taking::Unknown);
     }

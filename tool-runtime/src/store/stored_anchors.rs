@@ -24,7 +24,7 @@ pub(super) struct StoredAnchors<'s> {
     number: u64,
     /// How many numbers before it have no anchor.
     missing: u64,
-    /// The unreadable document has a finding.
+    /// Whether the unreadable document already has a finding.
     is_named: bool,
 }
 

@@ -7,8 +7,9 @@ use crate::store::interface::POLL;
 
 /// Wakes the tasks that wait in [`Store::changed`](crate::store::Store::changed). Implementations of stores use it.
 ///
-/// A store calls [`wake`](Self::wake) after each commit whose
-/// [`TransactionWrites::wakes`](crate::store::TransactionWrites::wakes), and its `changed` awaits [`wait`](Self::wait).
+/// A store calls [`wake`](Self::wake) after each commit for which
+/// [`TransactionWrites::wakes`](crate::store::TransactionWrites::wakes) is `true`, and its `changed` awaits
+/// [`wait`](Self::wait).
 ///
 /// ```
 /// use tool_runtime::store::Wake;

@@ -33,7 +33,7 @@ pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
 );
 
-/// The tool with which a model looks for tools.
+/// The tool with which a model searches for tools.
 pub(crate) const SEARCH: &str = "tools__search";
 
 /// The name of a tool.
@@ -57,7 +57,7 @@ impl ToolName {
     /// `graph__` for graphs, and `tools__search` for the tool of that name.
     ///
     /// # Errors
-    /// The text is not such a name; the error says which part is wrong.
+    /// The text is not such a name; the error names the wrong part.
     pub fn parse(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         let (namespace, tool) = parts(name)?.ok_or(NO_NAMESPACE)?;

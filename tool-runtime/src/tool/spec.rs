@@ -44,7 +44,7 @@ pub struct ToolSpec {
     /// Arguments that must have been seen in the run, each with the tool that lists such values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub evidence: BTreeMap<String, String>,
-    /// Arguments of which at least one has to be given; empty for no such rule.
+    /// The arguments, at least one of which has to be given; empty without such a rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require_any: Vec<String>,
     /// Running it again with the same arguments has no further effect.

@@ -148,7 +148,7 @@ impl Decoder {
                 Reader::Array(array) if !array.is_closed() => {
                     turn.fail(WireError::new(WireErrorKind::TruncatedStream));
                 }
-                // As the SSE specification says, an event without its closing blank line is discarded.
+                // By the SSE specification, an event without its closing blank line is discarded.
                 Reader::Start { .. } | Reader::Events(_) | Reader::Array(_) => {}
             }
         }
@@ -227,8 +227,7 @@ fn is_cut(json: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
 }
 
-/// Whether a frame is the mark that ends a stream. A frame that begins with a brace, which nearly all do, is not looked at
-/// from both ends.
+/// Whether a frame is the mark that ends a stream. Nearly all frames begin with a brace, and need not be trimmed.
 pub(crate) fn is_done(data: &str) -> bool {
     !data.starts_with('{') && data.trim() == "[DONE]"
 }

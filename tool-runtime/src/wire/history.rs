@@ -1,5 +1,5 @@
-//! Conversations independent of a provider: messages and their parts, the check of a client's history, the repair of
-//! this side's.
+//! Conversations independent of a provider: messages and their parts, the check of a history that a client sent, and
+//! the repair of a history that this side kept.
 //!
 //! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
 //! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged, because

@@ -1,4 +1,4 @@
-//! A small climate table. Its figures are monthly means rather than a forecast, and its results say so.
+//! A small climate table. Its figures are monthly means rather than a forecast, which its results state.
 
 use async_trait::async_trait;
 use jiff::ToSpan;

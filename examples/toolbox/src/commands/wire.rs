@@ -195,7 +195,7 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     print(&body.map_err(|error| Failure::failed(error.to_string()))?)
 }
 
-/// The arguments of a strict model, and the authoritative schema, of which the model got a closed copy.
+/// The arguments of a strict model, and the authoritative schema. The model got a closed copy of it.
 #[derive(Deserialize)]
 struct StrictNull<'a> {
     #[serde(borrow)]

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use streams::Stream;
 use tool_runtime::wire::DecodeOptions;
 
-/// Deltas of one response: what begins and ends it does not count.
+/// The number of deltas of one response, large enough that its beginning and its end are negligible.
 const DELTAS: usize = 8_000;
 
 /// The size of a chunk.
@@ -22,7 +22,7 @@ const CHUNK: usize = 16_384;
 
 fn main() {
     let words: Vec<_> = std::env::args().skip(1).collect();
-    // Each response; then whole calls again, where `typed` keeps them as well.
+    // Each response once, and the responses with whole calls again with a `typed` that keeps the calls, too.
     let kept = Stream::ALL.into_iter().filter(|stream| stream.is_whole_calls());
     let mut rows = Stream::ALL.into_iter().map(|stream| (stream, false)).chain(kept.map(|stream| (stream, true)));
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -47,7 +47,7 @@ fn print(stream: Stream, kept: bool) {
     println!("{stream}{}", if kept { ", kept by both" } else { "" });
 }
 
-/// The script collects what happens in here.
+/// The script counts the instructions inside this function.
 #[inline(never)]
 fn counted(work: impl FnOnce()) {
     black_box(work)();

@@ -53,7 +53,7 @@ fn large(
     Ok(tools::sort(tools::Large { rows }))
 }
 
-/// No limit of bytes that these tools meet.
+/// The calls of these tools reach no byte limit.
 const POLICY: &str = r#"
     allowed_tools = ["peers__tiny", "peers__medium", "peers__large"]
     [budgets.default]
@@ -77,7 +77,7 @@ pub const fn name(shape: Shape) -> &'static str {
     }
 }
 
-/// How many calls a run gets: it may have 100,000.
+/// The number of calls of a run, which may have 100,000.
 const CALLS: u64 = 50_000;
 
 /// A run, and calls with ids as a provider would send them.

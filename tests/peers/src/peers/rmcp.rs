@@ -54,7 +54,7 @@ pub struct Rmcp {
 
 impl Rmcp {
     pub fn new() -> Self {
-        // A context wants somebody at the other end, whom none of the tools asks.
+        // A context requires a peer at the other end, although none of the tools uses it.
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let _entered = runtime.enter();
         let (here, _) = tokio::io::duplex(64);

@@ -1,5 +1,5 @@
-//! Turns that were dropped, and what the model is told of their calls: in this process, and in another one with a store
-//! of its own.
+//! Turns that were dropped, and the results that the model reads of their calls: in this process, and in another one
+//! with a store of its own.
 
 use super::*;
 use tests::DecideShown as _;
@@ -45,9 +45,9 @@ async fn an_effect_that_may_have_begun_is_never_reported_as_cancelled() {
     let raised = raised.replace("require_approval_for_effects", "# require_approval_for_effects");
     for (policy, second, expected) in [
         (POLICY, "agent__change", ["1", "outcome_unknown", "cancelled"]),
-        // What only reads can be called again.
+        // A tool that only reads can be called again.
         (&POLICY.replace("parallel = 16", "parallel = 1"), "agent__slow", ["1", "cancelled", "cancelled"]),
-        // The policy says that it does more than read.
+        // The policy declares that it does more than read.
         (&raised, "agent__slow", ["1", "outcome_unknown", "cancelled"]),
     ] {
         let rig = with_policy(policy, [calls(second), ScriptedTurn::text("I see.")]);
@@ -67,7 +67,7 @@ async fn an_effect_that_may_have_begun_is_never_reported_as_cancelled() {
     }
 }
 
-/// A process that ends without a word: its last document is of the moment before the calls had results.
+/// A process ends suddenly: its last document is from the moment before the calls had results.
 #[tokio::test(start_paused = true)]
 async fn a_document_without_results_says_what_may_have_begun() {
     let rig = rig([calls("agent__change")]);
@@ -104,7 +104,7 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     assert_eq!(codes(&elsewhere), ["outcome_unknown"]);
     elsewhere.send("And now?").await;
     assert_eq!(codes(&elsewhere), ["outcome_unknown"]);
-    // A document of before the decision, over the store that knows of it.
+    // A document from before the decision, over the store that has the decision.
     let mut again = rig.agent().restore(&rig.runner, rig.options(), waits).await.expect("restored");
     let ended =
         again.decide_shown(&id, ApprovalDecision::Approve, &grace).await.expect("the document says that it waits");

@@ -1,4 +1,4 @@
-//! What one request brings and what it gets: everything together, a sink of its own, and what a person has to know.
+//! One request and its response: several inputs together, a sink of its own, and the information that a person needs.
 
 use std::sync::Mutex;
 
@@ -247,7 +247,7 @@ async fn an_answer_that_does_not_fit_can_be_corrected() {
     let events = rig.heard.take();
     let told = |event: &&Event| matches!(event, Event::Error { code, .. } if code == "approval_mismatch");
     assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
-    // Another process shows why, too, and takes the right answer.
+    // Another process shows the cause, too, and accepts the right answer.
     let saved = serde_json::to_string(&conversation.save().await.expect("a store")).expect("JSON");
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
     let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("a run");

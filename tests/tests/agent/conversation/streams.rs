@@ -36,7 +36,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
     let mut conversation = rig.converse();
     let first = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
-    // A reader beside the turn is woken by it.
+    // The turn wakes a reader that runs at the same time.
     let reader = tokio::spawn(read(first));
     conversation.send("Go.").await;
     let first = reader.await.expect("read");
@@ -64,7 +64,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(refused.contains("\"type\":\"error\"") && refused.trim_end().ends_with("[DONE]"), "{refused}");
 }
 
-/// One request of a service: restore, read what the client posted, stream the turn, save.
+/// One request of a service: restore, read the body of the client, stream the turn, save.
 #[tokio::test]
 async fn a_chat_client_decides_in_a_later_request() {
     let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
@@ -121,7 +121,7 @@ async fn a_call_that_the_user_leaves_is_no_part_of_the_next_message() {
         assert!(matches!(conversation.send("No, wait.").await, TurnOutcome::Answered { .. }));
         let next = read(next).await;
         assert!(next.contains("As you wish.") && !next.contains("agent__send"), "{next}");
-        // The run's own sink and the history have how it ended.
+        // The run's own sink and the history report its end.
         let ended = |event: &Event| matches!(event, Event::ToolCallResult { outcome: Outcome::Cancelled, .. });
         assert!(rig.heard.take().iter().any(ended));
         is_whole(&conversation);
@@ -221,7 +221,7 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         let text = |event: &&Event| matches!(event, Event::TextDelta { .. });
         let delta = events.iter().find(text).expect("text").clone();
         let result = events.iter().find(|event| matches!(event, Event::ToolCallResult { .. })).expect("a result");
-        // Nobody reads while far more comes in than is kept.
+        // Nobody reads, and far more events arrive than are kept.
         for _ in 0..400_000 {
             sink.emit(delta.clone());
         }
@@ -229,7 +229,7 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         let unread = format!("{stream:?}");
         let bytes: usize = unread.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a count");
         assert!(((1 << 20)..(2 << 20)).contains(&bytes), "{unread}");
-        // After `done` nothing more is taken.
+        // After `done`, no event is accepted.
         sink.emit(result.clone());
         let text = read(stream).await;
         let end = &text[text.len() - 4096..];
@@ -308,7 +308,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     assert!(second.contains("Sent.") && second.contains(r#""outcome":{"type":"success"}"#), "{second}");
 }
 
-/// Without an error the client would take its answer for taken and send it again, for ever.
+/// Without an error, the client would consider its answer accepted, and send it again and again.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
     let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Line 7.")]);

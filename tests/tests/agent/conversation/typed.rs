@@ -50,7 +50,7 @@ fn answer(json: &str) -> ScriptedTurn {
     ScriptedTurn::call("z", "final_answer", json)
 }
 
-/// What the model read last of the user.
+/// The last text of the user that the model read.
 fn told(rig: &Rig) -> String {
     rig.model.asked().last().and_then(|messages| messages.last().map(Message::text)).unwrap_or_default()
 }
@@ -75,7 +75,7 @@ async fn an_answer_comes_as_text_or_as_a_call() {
         let text = history.last().map(Message::text).unwrap_or_default();
         assert!(text.contains(r#"{"total":2"#) && history.last().is_some_and(|last| last.calls().next().is_none()));
         is_whole(&conversation);
-        // The answer is no call: neither the gate nor a record nor an event knows of it.
+        // The answer is no call: it does not appear at the gate, in a record or in an event.
         assert_eq!(rig.outcomes().await, [("a".to_owned(), Outcome::Ok)]);
         let events = serde_json::to_string(&rig.heard.take()).expect("JSON");
         assert!(events.ends_with(r#"{"type":"done","reason":"answered"}]"#), "{events}");
@@ -104,7 +104,7 @@ async fn an_answer_that_does_not_fit_is_repaired_once() {
             assert!(!error.to_string().contains("CANARY") && !error.to_string().contains("777"), "{error}");
             assert_eq!(hopeless.heard.done(), ["invalid_answer"]);
             is_whole(&conversation);
-            // The next message asks for nothing of the kind.
+            // The next message does not ask for a typed answer.
             assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));
             assert!(hopeless.outcomes().await.is_empty());
         }

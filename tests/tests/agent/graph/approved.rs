@@ -39,7 +39,7 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
     let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
     assert!(!format!("{calls:?}").contains("note_id"));
 
-    // Another process, with a store of its own: only the document goes there.
+    // Another process, with a store of its own: it gets only the document.
     for shares in [false, true] {
         let before = rig.effects();
         let other = Rig { store: if shares { Arc::clone(&rig.store) } else { Arc::default() }, ..Rig::new() };
@@ -65,7 +65,8 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
     }
 }
 
-/// The sentence of a graph is for a decision on its own call; a call that it makes has that of its tool.
+/// The sentence of a graph is for a decision on the graph's own call. A call that the graph makes has the sentence of
+/// its tool.
 #[tokio::test]
 async fn a_call_of_the_graph_itself_is_shown_with_its_sentence() {
     let graph = |turns| researcher(turns).summary("Lets the researcher do this: {task}");
@@ -100,7 +101,7 @@ async fn edited_arguments_and_answers_are_for_the_childs_call() {
     let one = [call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
     let run = rig.run(RULES, one.into_iter().chain([ScriptedTurn::text(REPORT)]));
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
-    // Nobody has seen note 9, so the call still waits and says why.
+    // Note 9 was not seen, so the call still waits, with the reason.
     let edited = ApprovalDecision::ApproveEdited(r#"{"note_id":9}"#.to_owned());
     assert_eq!(run.resume_shown("p1", edited, &bob()).await.expect("it waits").outcome(), Outcome::ApprovalRequired);
     let snapshot = run.snapshot().await.expect("a snapshot");
@@ -131,7 +132,7 @@ async fn a_graph_that_nobody_continues_says_what_may_be_done() {
         let parent = Agent::new(ScriptedModel::new([asks(), ScriptedTurn::text("Very well.")]));
         let mut conversation = parent.converse(run);
         assert!(matches!(conversation.send("Clean up.").await, TurnOutcome::Waiting { .. }));
-        // A message abandons what waits, in the child too.
+        // A message abandons the waiting calls, in the child too.
         let ended = conversation.receive(Input::new().text("Never mind.")).await.expect("a message");
         assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
         let outcomes = rig.outcomes().await;
@@ -152,7 +153,7 @@ async fn many_approvals_are_one_call() {
         assert_eq!(result.outcome(), Outcome::ApprovalRequired);
         result = run.resume_shown("p1", ApprovalDecision::Approve, &bob()).await.expect("it waits");
     }
-    // Neither the loop guard nor anything else takes them for repetitions.
+    // The loop guard does not treat them as repetitions.
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 6));
     assert!(!text(&result).contains("same call"));
 }
@@ -176,7 +177,7 @@ async fn who_may_decide_follows_from_the_childs_tool() {
     let one = [call("c1", "notes__count", r#"{"at":1}"#), ScriptedTurn::text(REPORT)];
     let run = rig.run("require_approval_for_tools = ['notes__count']", one);
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
-    // Nobody decides their own calls, and what they try leaves the graph waiting.
+    // Nobody may decide on their own calls, and after such an attempt the graph still waits.
     let own = Decider::new("ada").tenant("acme");
     assert!(run.resume_shown("p1", ApprovalDecision::Approve, &own).await.is_err());
     assert_eq!((rig.effects(), rig.waiting("parent").await.len()), (0, 1));

@@ -1,4 +1,4 @@
-//! Budgets: what a child uses is its parent's.
+//! Budgets: a child uses the budgets of its parent.
 
 use super::*;
 use tests::DecideShown as _;
@@ -30,7 +30,7 @@ async fn a_child_leaves_what_it_did_not_use() {
     for id in ["p2", "p3"] {
         assert_eq!(run.exec(ToolCall::text(id, "notes__list", "{}")).await.outcome(), Outcome::Ok);
     }
-    // Dropped in the middle of its own call, it has used that one.
+    // A graph that is dropped in the middle of a call of its child has used that call.
     let rig = Rig::new();
     let run = rig.run("[budgets.run]\ncalls = 3", [call("c1", "notes__hang", "{}")]);
     let dropped = tokio::time::timeout(Duration::from_millis(50), run.exec(ask("p1"))).await;
@@ -61,7 +61,7 @@ async fn tokens_and_cost_of_a_child_are_its_parents() {
     let agent = Agent::new(model).prices(Prices::new(1_000_000.0, 1_000_000.0));
     let graph = Graph::new("researcher", "1", agent).description("Researches.").tools(TOOLS);
     let run = rig.runner("[budgets.run]\ntokens = 60", graph).run(rig.options());
-    // The first turn uses up what there is; the second is not asked for.
+    // The first turn uses up the budget, so the second is not requested.
     let result = run.exec(ask("p1")).await;
     assert_eq!(result.outcome(), Outcome::ExecutionError);
     assert_eq!(result.error().unwrap().tool_code.as_deref(), Some("budget_exceeded"));
@@ -75,7 +75,7 @@ async fn a_child_stops_with_the_time_of_its_parent() {
     let rig = Rig::new();
     let run = rig.run("[budgets.run]\ntime_ms = 80", [ScriptedTurn::hangs()]);
     let result = tokio::time::timeout(LONG, run.exec(ask("p1"))).await.expect("it ends");
-    // It has tools with effects, so nobody knows.
+    // It has tools with effects, so its outcome is unknown.
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
 }
 
@@ -163,7 +163,7 @@ async fn what_a_task_used_still_counts_in_another_process() {
 
 #[tokio::test]
 async fn the_time_of_a_principal_is_counted_once() {
-    // The call of the graph books all of it, and its own calls are part of that.
+    // The call of the graph books its whole time, which includes the time of the graph's own calls.
     let rules = "[budgets.default]\nmax_runtime_ms = 1000\n[budgets.tools.graph__researcher]\nmax_runtime_ms = 60000\n\
                  [budgets.principal]\nwindow = '1h'\ntime_ms = 60000";
     assert_eq!(outcomes_under(rules).await, (vec![Outcome::Ok; 3], Outcome::Ok));

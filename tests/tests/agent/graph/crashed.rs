@@ -39,7 +39,7 @@ fn reads(_: &str, answered: usize) -> ScriptedTurn {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// It has effects: after a crash nobody knows.
+    /// It has effects: after a crash, its outcome is unknown.
     Effects,
     /// It has effects, and can be worked on again.
     Idempotent,
@@ -100,7 +100,7 @@ async fn drive(conversation: &mut Conversation, documents: &Mutex<Vec<String>>) 
     panic!("no end");
 }
 
-/// Runs until the process has made `cut` writes and dies. Returns its documents. `None` if it came to its end.
+/// Runs until the process has made `cut` writes and dies. Returns its documents. `None` if it finished.
 async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
     let (writes, dead) = (Arc::new(Mutex::new(0)), Arc::new(Notify::new()));
     let died = Arc::clone(&dead);
@@ -184,7 +184,7 @@ async fn check(world: &Setting, why: &str) {
         }
     }
     for (id, outcomes) in &ended {
-        // What only reads may be read again after a crash.
+        // A tool that only reads may be called again after a crash.
         assert!(outcomes.len() == 1 || id == "c1", "{why}: {id} {outcomes:?}");
     }
     for (id, decisions) in approved.iter().filter(|(id, _)| *id != "p1") {
@@ -195,7 +195,7 @@ async fn check(world: &Setting, why: &str) {
         (0, 0),
         "{why}: {ended:?}"
     );
-    // What is reported as done was done.
+    // A deletion that is reported as done took place.
     for (id, note) in [("c2", 7), ("c3", 8)] {
         let done = effects.contains(&note);
         match ended.get(id).and_then(|outcomes| outcomes.first()) {

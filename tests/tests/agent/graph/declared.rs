@@ -1,4 +1,4 @@
-//! What a graph may be, who may call it, and what it may use.
+//! Declarations of graphs: which are valid, who may call them, and which tools they may use.
 
 use super::*;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -135,7 +135,7 @@ async fn a_role_grants_a_graph() {
     let tenant = "[tenants.acme.roles.clerk]\nallowed_graphs = ['researcher']";
     assert_eq!(outcome(tenant, clerk).await.0, Outcome::Ok);
     assert_eq!(outcome(tenant, |options| options.role("clerk").tenant("other")).await.0, Outcome::PolicyDenied);
-    // Taking away wins.
+    // A denial takes precedence.
     let denied = "[roles.clerk]\nallowed_graphs = ['researcher']\n[tenants.acme]\ndenied_tools = ['graph__researcher']";
     assert_eq!(outcome(denied, clerk).await, (Outcome::PolicyDenied, "tenants.acme.denied_tools".to_owned()));
 }
@@ -166,7 +166,7 @@ async fn a_graph_uses_what_both_have_and_no_graph() {
     ];
     let model = Arc::new(ScriptedModel::new(turns));
     let graph = Graph::new("researcher", "1", Agent::new(Arc::clone(&model))).description("Researches.");
-    // The graph has no `count` for a run that has none, and no `page` because its caller table takes it away.
+    // The graph has no `count`, because the run has none, and no `page`, because the table of the caller denies it.
     let graph = graph.tools(["notes__list", "notes__page", "notes__count"]);
     let runner = rig.runner("[callers.'graph:researcher']\ndenied_tools = ['notes__page']", graph);
     let tools = ["graph__researcher", "notes__list", "notes__page"];
@@ -177,7 +177,7 @@ async fn a_graph_uses_what_both_have_and_no_graph() {
     for denied in ["c1", "c2", "c3", "c4"] {
         assert_eq!(of(denied).outcome, Outcome::PolicyDenied, "{denied}");
     }
-    // Whether there is such a graph cannot be told.
+    // The refusal does not reveal whether there is such a graph.
     assert_eq!(of("c2").safe_message, of("c3").safe_message);
     assert!(of("c2").safe_message.as_deref().unwrap().contains("A graph cannot call a graph"));
     assert_eq!(of("c2").decision.as_ref().unwrap().rule, "graph.depth");
@@ -190,7 +190,7 @@ async fn a_graph_uses_what_both_have_and_no_graph() {
 async fn a_graph_has_no_tool_that_reaches_further() {
     let rig = Rig::new();
     let graph = researcher([call("c1", "notes__count", r#"{"at":1}"#), ScriptedTurn::text(REPORT)]);
-    // The policy says of `count` what the graph does not reach.
+    // The policy raises the effect of `count` above the effect of the graph.
     let run = rig.runner("tools.notes__count.effect = 'external_side_effect'", graph).run(rig.options());
     assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
     assert_eq!(rig.outcomes().await[0], ("notes__count".to_owned(), Outcome::PolicyDenied));

@@ -19,11 +19,11 @@ async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {
         assert!(text.contains("The graph stopped before it was done") && !text.contains("CANARY"), "{text}");
         assert!(code.is_empty() || text.contains(code), "{text}");
     }
-    // A tool that panics is the child's to deal with.
+    // The child handles a tool that panics.
     let rig = Rig::new();
     let result = rig.run("", [call("c1", "notes__panic", "{}"), ScriptedTurn::text(REPORT)]).exec(ask("p1")).await;
     assert_eq!((result.outcome(), rig.outcomes().await[0].1), (Outcome::Ok, Outcome::Panicked));
-    // What may have happened before is said.
+    // The result states that part of the task may be done.
     let rig = Rig::new();
     let run = rig.run("", [call("c1", "notes__count", r#"{"at":1}"#), ScriptedTurn::text("")]);
     assert!(text(&run.exec(ask("p1")).await).contains("Part of its task may be done"));
@@ -63,7 +63,7 @@ async fn a_dropped_parent_leaves_one_record_for_each_call() {
     let outcomes = rig.outcomes().await;
     assert_eq!(outcomes.len(), 3, "{outcomes:?}");
     assert!(outcomes.contains(&("graph__researcher".to_owned(), Outcome::OutcomeUnknown)));
-    // Labels come back, however it ended.
+    // Labels come back, however the child ended.
     let snapshot = serde_json::to_string(&run.snapshot().await.expect("a snapshot")).expect("JSON");
     assert!(snapshot.contains("\"labels\":[\"web\"]"), "{snapshot}");
 }

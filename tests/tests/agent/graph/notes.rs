@@ -13,7 +13,7 @@ pub(crate) trait World {
     fn happen(&self, note: u32) -> u32;
 }
 
-/// What happened, in order.
+/// The effects, in order.
 #[derive(Default)]
 pub(crate) struct Happened(pub(crate) Mutex<Vec<u32>>);
 

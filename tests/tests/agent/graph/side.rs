@@ -40,7 +40,7 @@ fn results(conversation: &Conversation) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn they_work_at_the_same_time_and_answer_in_order() {
     let rig = Rig::new();
-    // Nobody gets past the second turn alone, and the first task ends last.
+    // No task gets past its second turn alone, and the first task ends last.
     let runner = rig.runner(
         "parallel = 4",
         reader(|task, answered| match (task, answered) {
@@ -65,7 +65,7 @@ async fn they_work_at_the_same_time_and_answer_in_order() {
 async fn a_graph_with_effects_waits_for_its_turn() {
     let rig = Rig::new();
     let graph = reader(|_, answered| if answered == 0 { call("c1", "notes__meet", "{}") } else { report("Met.") });
-    // It may change something, so it never runs beside another.
+    // It may have effects, so it never runs at the same time as another.
     let runner =
         rig.runner("parallel = 4", graph.tools(["notes__count", "notes__meet"]).timeout(Duration::from_millis(200)));
     let mut conversation = converse(&runner, &rig);
@@ -82,7 +82,7 @@ async fn a_graph_with_effects_waits_for_its_turn() {
 #[tokio::test]
 async fn what_they_use_together_is_bounded() {
     let rig = Rig::new();
-    // Two for the graphs themselves, three for both.
+    // Two calls are for the graphs themselves, and three for both of their children.
     let graph = reader(|task, answered| match answered {
         0 => call("c1", "notes__meet", "{}"),
         1 => call("c2", "notes__list", "{}"),
@@ -95,7 +95,7 @@ async fn what_they_use_together_is_bounded() {
     let outcomes = rig.outcomes().await;
     let of = |outcome: Outcome| outcomes.iter().filter(|(_, ended)| *ended == outcome).count();
     assert_eq!((of(Outcome::Ok), of(Outcome::BudgetExceeded)), (5, 3), "{outcomes:?}");
-    // What was held is used or given back: a sixth call finds nothing.
+    // All reserved calls were used or given back, and no budget is left for a sixth call.
     let next = conversation.run().exec(ToolCall::text("p3", "notes__list", "{}")).await;
     assert_eq!(next.outcome(), Outcome::BudgetExceeded);
 }

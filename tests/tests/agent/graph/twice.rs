@@ -123,7 +123,7 @@ async fn a_browser_that_sends_its_body_twice_decides_once() {
     conversation.receive(read(&conversation)).await.expect_err("the same for one that does not ask first");
     let errors = rig.heard.lock().unwrap().iter().filter(|event| matches!(event, Event::Error { .. })).count();
     assert_eq!((errors, rig.effects(), refused(&rig).await), (1, 1, 2));
-    // AG-UI answers the interrupt by the same question.
+    // AG-UI answers the interrupt with the same question.
     let resume =
         serde_json::json!([{ "interruptId": question, "status": "resolved", "payload": { "approved": true } }]);
     let body = serde_json::json!({ "threadId": "t", "runId": "r", "resume": resume, "messages": [
@@ -167,7 +167,8 @@ async fn a_post_that_comes_twice_decides_once() {
     }
     queue.may_decide("parent", &seven, &bob()).await.expect("bob may");
     post(&seven, &bob()).await.expect("posted");
-    // In the post still, taken, or replaced by the next question: never a second decision.
+    // The first decision may still be in the post, may be applied, or may be followed by the next question. The second
+    // one never counts.
     let again = post(&seven, &bob()).await;
     let eight = asks(&rig, Some(&seven)).await;
     assert!(again.is_err());
@@ -242,7 +243,7 @@ async fn a_sealed_call_is_decided_by_its_own_question() {
     let next = opened.resume(&question, ApprovalDecision::Approve, &bob()).await.expect("it waits");
     assert_eq!((next.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1));
     assert_ne!(next.question(), Some(&question));
-    // The token is of the call before; a second decision with it has no call that asks its question.
+    // The token belongs to the previous call, so no call asks the question of a second decision with it.
     assert!(runner.open_token(&token, &keys, rig.options()).await.is_err());
     let again = opened.resume(&question, ApprovalDecision::Approve, &bob()).await.expect("another question");
     assert_eq!((again.outcome(), rig.effects()), (Outcome::ApprovalMismatch, 1));
@@ -250,7 +251,7 @@ async fn a_sealed_call_is_decided_by_its_own_question() {
     assert!(opened.resume(&next, ApprovalDecision::Approve, &bob()).await.expect("it waits").is_ok());
 }
 
-/// A call that an application made by itself, in a run that no worker has and whose process is gone.
+/// A call that an application made itself, in a run without a worker, after the end of its process.
 #[tokio::test]
 async fn a_call_of_no_worker_is_decided_in_any_process_with_the_tool() {
     let rig = Rig::new();
@@ -273,7 +274,7 @@ async fn a_call_of_no_worker_is_decided_in_any_process_with_the_tool() {
     assert_eq!(rig.effects(), 1);
 }
 
-/// The decider learns nothing of it, so its operators do.
+/// The decider does not learn the cause, so the operators are told.
 #[tokio::test]
 async fn operators_hear_of_a_decider_of_another_tenant() {
     let (rig, told) = (Rig::new(), Arc::new(Mutex::new(Vec::new())));
@@ -290,7 +291,7 @@ async fn operators_hear_of_a_decider_of_another_tenant() {
     let run = runner.build().expect("a runner").run(rig.options());
     let asked = run.exec(ToolCall::text("k", "notes__count", r#"{"at":1}"#)).await;
     let question = asked.question().expect("it waits");
-    // The tenant was forgotten.
+    // The decider lacks its tenant.
     let error = run.resume(question, ApprovalDecision::Approve, &Decider::new("bob")).await.expect_err("a stranger");
     assert_eq!(error.code(), "not_pending");
     assert!(!error.to_string().contains("tenant"));

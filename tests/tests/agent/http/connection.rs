@@ -1,4 +1,4 @@
-//! How requests are made: what they hold, how long they may take, when they are repeated, what is trusted.
+//! How requests are made: their content, their time limits, their repetition, and the certificates that are trusted.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ async fn what_another_attempt_may_change_is_tried_again() {
     assert_eq!(kind(ask(&model).await), Ok(400));
     assert_eq!(server.asked().len(), 1, "what the client got wrong stays wrong");
 
-    // An answer that began is not asked for again: its first half was shown.
+    // A request is not repeated after its answer began, because the first half was shown.
     let server = Server::start([reply.clone().cut_at(reply.len() / 2), reply]).unwrap();
     let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
     assert_eq!(ask(&model).await.unwrap().finish, Finish::Truncated);
@@ -100,7 +100,7 @@ async fn silence_before_an_answer_is_tried_once_more() {
     let head = || Reply::stream("").and_hang();
     for (replies, calls, asked) in [
         (vec![Reply::silence(), good.clone()], Some(2), 2),
-        // A head without a body is silence too.
+        // A head without a body counts as silence, too.
         (vec![head(), good.clone()], Some(2), 2),
         (vec![Reply::silence(), head(), good.clone()], None, 2),
     ] {

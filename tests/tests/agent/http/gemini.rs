@@ -46,7 +46,7 @@ async fn geminis_signatures_survive_a_restart() {
     let asked = server.asked().remove(1).body;
     let body: Value = serde_json::from_str(&asked).unwrap();
     assert_eq!(body["contents"][1], json!({ "role": "model", "parts": parts }));
-    // Digit for digit, too.
+    // The digits of a number stay, too.
     assert!(asked.contains(r#""args":{"n":1.0}"#), "{asked}");
     let results: Vec<_> = body["contents"][2]["parts"]
         .as_array()

@@ -72,6 +72,6 @@ async fn files_of_users_and_tools_are_sent_before_and_after_a_restart() {
         let media = Media::base64("application/pdf", document["source"]["data"].as_str().unwrap()).unwrap();
         assert!(media.size() > 500);
     }
-    // A file is in the requests, not in what is logged or recorded of them.
+    // The file is in the requests, but neither in logs nor in records.
     assert!(!format!("{conversation:?}").contains("iVBOR"));
 }

@@ -1,4 +1,4 @@
-//! Budgets of tokens and cost hold whatever a provider says of its tokens.
+//! Budgets of tokens and cost hold whatever counts of tokens a provider reports.
 
 use std::sync::{Arc, Mutex};
 

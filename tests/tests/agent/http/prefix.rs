@@ -1,11 +1,11 @@
-//! What a provider's cache sees: the beginning of a body stays the same from turn to turn, and its end is marked.
+//! Bodies for a provider's cache: the beginning stays the same from turn to turn, and its end is marked.
 
 use tool_runtime::agent::{Agent, SavedConversation};
 use tool_runtime::catalog::PickOptions;
 
 use super::*;
 
-/// A mark of the cache, which moves with the last message and is not a part of what is cached.
+/// A mark for the cache, which moves with the last message and is not a part of the cached text.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// The bodies of five requests in one conversation that is saved, restored in another runner and continued.
@@ -38,7 +38,7 @@ const fn messages(format: Format) -> &'static str {
 
 /// Where the list of a key begins and ends in the text of a body.
 fn list(body: &str, key: &str) -> std::ops::Range<usize> {
-    // The list is text of ours, and the field behind it begins at the depth of the body.
+    // The list is text that this library wrote. It ends where its outermost bracket closes.
     let start = body.find(&format!("\"{key}\":[")).unwrap();
     let (mut depth, mut quoted, mut escaped) = (0_u32, false, false);
     let end = body[start..].find(|letter| {
@@ -65,7 +65,7 @@ fn prefix(format: Format, body: &str) -> String {
     body[..list(body, messages(format)).end].replace(MARK, "")
 }
 
-/// The tools, the messages and what is left of a body without both.
+/// The tools, the messages, and the rest of a body.
 fn pieces(format: Format, body: &str) -> [String; 3] {
     // The mark comes first in a tool, and last in a message.
     let (_, mark) = MARK.split_at(1);

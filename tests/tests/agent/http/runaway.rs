@@ -1,14 +1,14 @@
-//! An answer without an end: a beginning of it is kept, and goes into no request but as that.
+//! An answer without an end: its beginning is kept, and later requests contain it only as a text that was cut.
 
 use serde_json::json;
 use tool_runtime::agent::Agent;
 
 use super::*;
 
-/// The most that may be left of an answer that was too large.
+/// The maximum size of the part that is kept of an answer that was too large.
 const KEPT: usize = 64 << 10;
 
-/// Frames that say the same for ever: text, reasoning, or the arguments of a call.
+/// Frames to repeat without end: text, reasoning, or the arguments of a call.
 fn frames(format: Format, what: &str) -> (String, String) {
     let piece = "all work and no play ".repeat(100);
     let data = |value: Value| format!("data: {value}\n\n");

@@ -1,4 +1,5 @@
-//! What an endpoint says of a failure: the secrets of the request are left out, and what it asks for is passed on.
+//! The message of an endpoint about a failure: the secrets of the request are removed, and the wait that it asks for is
+//! passed on.
 
 use serde_json::json;
 use tool_runtime::agent::Agent;

@@ -71,7 +71,7 @@ async fn each_format_has_a_mode_for_schemas() {
                 assert_eq!(bodies[0]["response_format"]["json_schema"]["strict"], true);
                 assert_eq!(schema["required"], json!(["total", "note"]));
             }
-            // Beside what a setting writes into the same object.
+            // In addition to the fields that a setting writes into the same object.
             Format::Anthropic => assert_eq!(bodies[0]["output_config"]["effort"], "low"),
             Format::Gemini => assert_eq!(bodies[0]["generationConfig"]["responseMimeType"], "application/json"),
             _ => {}

@@ -1,4 +1,4 @@
-//! When a tool is loaded, and what a model reads that calls it before.
+//! When a tool is loaded, and the result that a model reads if it calls the tool before.
 
 use tool_runtime::agent::{Agent, Conversation, Input, ModelTurn, ScriptedTurn};
 use tool_runtime::catalog::PickOptions;
@@ -15,7 +15,7 @@ fn outcomes(conversation: &Conversation) -> Vec<Outcome> {
     conversation.turns().iter().flat_map(of).collect()
 }
 
-/// What the model reads of its calls, in their order.
+/// The results that the model reads, in the order of its calls.
 fn results(conversation: &Conversation) -> Vec<String> {
     let history = conversation.history();
     let result = |message: &Message| match message {
@@ -25,7 +25,7 @@ fn results(conversation: &Conversation) -> Vec<String> {
     history.iter().filter_map(result).collect()
 }
 
-/// Whatever the order of the calls of a turn, none runs whose definition the model has not read.
+/// Whatever the order of the calls of a turn, a tool does not run before the model has read its definition.
 #[tokio::test]
 async fn what_is_found_in_a_turn_runs_in_the_next() {
     let search = r#"{"query":"send an email"}"#;
@@ -89,7 +89,7 @@ async fn a_tool_is_found_by_its_name() {
         let found = run.exec(ToolCall::text(query, SEARCH, &arguments)).await;
         assert!(found.to_model().contains(r#""name":"shop__get_order""#), "{}", found.to_model());
     }
-    // A name finds no more than the run may see, and the search never itself.
+    // A search by name finds only tools that the run may see, and never the search tool itself.
     let run = runner.run(RunOptions::new().tools([SEARCH, "shop1__get_order"]));
     for name in ["shop__get_order", "tools__search"] {
         let arguments = serde_json::json!({"query": name, "limit": 1}).to_string();
@@ -98,7 +98,8 @@ async fn a_tool_is_found_by_its_name() {
     }
 }
 
-/// OpenAI and Gemini take 128 tools, one of which may be that of a typed answer. A run that has so many continues with them.
+/// OpenAI and Gemini accept 128 tools, and one of them may be the tool of a typed answer. A run with so many tools
+/// continues with them.
 #[tokio::test]
 async fn no_more_tools_are_loaded_than_providers_take() {
     let names: Vec<_> = (0..200).map(|at| format!("n{at}__tool")).collect();

@@ -82,7 +82,7 @@ enum Fails {
     AtOnce,
     /// While somebody waits for the receipt.
     Later,
-    /// Whatever is asked other than to keep a record.
+    /// On every operation except keeping a record.
     Otherwise,
 }
 
@@ -95,7 +95,7 @@ fn failing(fails: Fails) -> HookedStore {
     })
 }
 
-/// What the sink was told: code, tool, call, type of the error, text.
+/// The failures that the sink received: code, tool, call, type of the error, text.
 type Told = Arc<Mutex<Vec<(String, Option<String>, Option<String>, Option<&'static str>, String)>>>;
 
 struct Rig {
@@ -212,8 +212,8 @@ async fn of_a_store() {
     let rig = Rig::new(Fails::Otherwise);
     let guard = rig.tree.listen();
     rig.run().exec(ToolCall::text("c", "telemetry__sign_in", r#"{"login":"ada","password":"x"}"#)).await;
-    // Four failures: neither what people remembered nor the key of digests could be read, and neither the call could be
-    // kept for them nor its record.
+    // Four failures: the grants and the key of digests could not be read, and the waiting call and its record could not
+    // be kept.
     let told: Vec<_> =
         rig.told.lock().expect("no poison").iter().map(|told| (told.0.clone(), told.1.clone())).collect();
     let code = || "store_unavailable".to_owned();
@@ -261,7 +261,7 @@ fn of_a_store_outside_of_a_runtime() {
     let rig = Rig::new(Fails::AtOnce);
     let _guard = rig.tree.listen();
     drop(rig.run().exec(ToolCall::text("c", "telemetry__wait", r#"{"ms":1}"#)));
-    // The run's id is given, so another process may have begun the call, and here nobody can be asked.
+    // The run's id is given, so another process may have begun the call, and here the ledger cannot be asked.
     let unknown = rig.told.lock().expect("no poison").remove(0);
     assert_eq!((unknown.0.as_str(), unknown.2.as_deref()), ("outcome_unknown", Some("c")));
     rig.once("store_unavailable", Some("telemetry__wait"), CHAIN);

@@ -1,4 +1,4 @@
-//! What keeps files and outputs back: the policy's narrower allowlist, and `Debug`.
+//! Files and outputs are kept back by the policy's narrower allowlist, and in the output of `Debug`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -206,8 +206,8 @@ fn a_hidden_file_is_nowhere_and_one_for_the_model_in_its_requests_only() {
     }
 }
 
-/// What everyone sees of a conversation with approvals, a value in the tool's place, a dropped turn and a restore, and
-/// what the model gets.
+/// The texts that everyone sees, and those that the model gets, of a conversation with approvals, a value in the tool's
+/// place, a dropped turn and a restore.
 async fn talk(protocol: Protocol) -> (String, String) {
     let catalog = ToolCatalog::builder().tool::<keep_note>().tool::<brood>().tool::<look_at_note>().build().unwrap();
     let policy = "allowed_tools = ['memos__keep', 'memos__brood', 'memos__look']\n\

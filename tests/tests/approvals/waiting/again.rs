@@ -122,7 +122,7 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
         assert_eq!(conversation.accept(input).await.expect_err("refused").code(), "not_pending");
         assert_eq!(late(&store).await.len(), 3 * at + 3);
     }
-    // Beside an answer that is wanted, what the client remembers of an earlier decision is no decision.
+    // In addition to an answer to the waiting call, the client repeats an earlier decision, which is ignored.
     let both = serde_json::json!({ "id": "chat", "messages": [body["messages"][0], { "id": "m", "role": "assistant",
         "parts": [body["messages"][1]["parts"][0], { "type": "tool-waiting__cursor", "toolCallId": "client",
             "input": {}, "state": "output-available", "output": "here" }] }] });

@@ -1,5 +1,5 @@
-//! What changed between a call's suspension and the decision on it: each refuses with its own code, whether the call waits in
-//! a store or in a sealed token, and nothing is lost.
+//! Changes between a call's suspension and the decision on it: each has its own code of refusal, whether the call waits
+//! in a store or in a sealed token, and the call is not lost.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +24,7 @@ impl DynamicHandler for Counts {
     }
 }
 
-/// What a service is made of, and what it is asked to do.
+/// The parts of a service, and the options of its run.
 #[derive(Clone)]
 struct Service {
     describes: &'static str,
@@ -111,14 +111,14 @@ fn edit(path: &Path, edit: fn(&mut Value)) {
 
 type Change = fn(&mut Service);
 
-/// What changes, and the codes with which a stored call and a token are refused. A token carries the run, which takes up no
-/// more than it had: then the call runs.
+/// The changes, and the codes with which a stored call and a token are refused. A token contains its run, and the run
+/// does not take up additional rights. In that case the call runs.
 fn changes() -> Vec<(&'static str, Change, &'static str, &'static str)> {
     vec![
         ("nothing", |_| {}, "ok", "ok"),
         ("definition", |service| service.describes = "Acts otherwise.", "definition", "definition"),
         ("policy", |service| service.rules = "[budgets.run]\ncalls = 9", "policy", "policy"),
-        // To others the call does not exist. Who has a token has seen it.
+        // For others, the call does not exist. The holder of a token has seen it.
         (
             "principal",
             |service| {
@@ -179,7 +179,7 @@ async fn a_stored_call_runs_as_it_was_looked_at() {
         let run = changed.runner(Arc::clone(&store), &acted).run(changed.options.clone());
         assert_eq!(decided(&run).await, expected, "{what}");
         assert_eq!(acted.load(Ordering::Acquire), u32::from(expected == "ok"), "{what}");
-        // It still waits, for what fits it.
+        // It still waits for a service that fits it.
         let later = service().runner(store, &acted).run(service().options);
         let expected = if ["ok", "approval_expired"].contains(&expected) { "not_pending" } else { "ok" };
         assert_eq!(decided(&later).await, expected, "{what}, afterwards");
@@ -226,7 +226,7 @@ async fn a_token_runs_as_it_was_looked_at() {
         change(&mut changed);
         assert_eq!(open(&changed).await, expected, "{what}");
         assert_eq!(acted.swap(0, Ordering::AcqRel), u32::from(expected == "ok"), "{what}");
-        // Elsewhere, where it fits, it still opens.
+        // In a service that fits, it still opens.
         assert_eq!(open(&service()).await, "ok", "{what}, afterwards");
     }
 }

@@ -1,5 +1,5 @@
-//! Decisions and answers that do not fit: the call still waits, what was wrong is told and recorded, and the call is
-//! decided once.
+//! Decisions and answers that do not fit: the call still waits, the violations are reported and recorded, and the call
+//! is decided once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tests::Shown as _;
@@ -51,7 +51,7 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert!(error.safe_message.contains("still waits"), "{given}: {}", error.safe_message);
         assert!(result.detail().expect("a reason").contains(why), "{given}: {:?}", result.detail());
-        // It has a record of its own, and the call's stays open.
+        // The refused decision has a record of its own, and the record of the call stays open.
         let filter = RecordFilter::run("run-1");
         let records = store.records(&filter).await.expect("records");
         let [sealed] = &records[..] else { panic!("one record: {records:?}") };
@@ -92,7 +92,7 @@ async fn of_many_decisions_at_once_one_runs() {
     assert!(decided.iter().all(|outcome| matches!(outcome, Ok(Outcome::Ok | Outcome::ApprovalMismatch) | Err(_))));
 }
 
-/// Changes a call that waits, as somebody could who writes to the store.
+/// Changes a waiting call, as anybody with write access to the store could.
 fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(&mut Value) + Send + 'static) {
     let key = Key::waiting(run_id, Some("acme"), Some("ada"), &CallId::new(id));
     let named = vec![key.clone()];
@@ -168,7 +168,7 @@ async fn a_stored_call_that_was_changed_does_not_run() {
 async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
     let store = Arc::new(MemoryStore::new());
     let run = suspended(&runner(POLICY, &store), ada()).await;
-    // Not canonical, so they are read as another text than their digest says.
+    // The arguments are not canonical, so they are read as another text than the one under the digest.
     let text = r#"{ "to": 9 }"#;
     let digest = "904fcea8e56de135b0be71a3ad60dbaed7f91b1968100ea46fc0bd971108605b";
     swap(&store, "run-1", "person", move |call| {

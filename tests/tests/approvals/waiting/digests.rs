@@ -53,7 +53,7 @@ impl Office {
         Self { store: Arc::clone(store), run }
     }
 
-    /// A call is approved; the digest is that of the decision's record.
+    /// Makes a call, approves it, and returns the record of the decision.
     async fn decided(&self, id: &str) -> DecisionRecord {
         let result = self.run.exec(ToolCall::text(id, "waiting__safe", FROZEN)).await;
         assert_eq!(result.outcome(), Outcome::ApprovalRequired);
@@ -64,7 +64,7 @@ impl Office {
         decisions.next_back().expect("a decision").clone()
     }
 
-    /// The arguments of a call cannot be read.
+    /// Makes a call with unreadable arguments, and returns their digest.
     async fn unread(&self, id: &str) -> ArgumentDigest {
         let result = self.run.exec(ToolCall::text(id, "waiting__safe", CUT)).await;
         assert_eq!(result.outcome(), Outcome::InvalidJson);
@@ -130,7 +130,7 @@ async fn without_its_key_a_record_stays_verifiable() {
     Chain::verify(&store.records(&RecordFilter::default()).await.expect("records")).expect("whole");
 }
 
-/// Two processes that need a key at the same time have one.
+/// Two processes that need a key at the same time get the same one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_store_has_one_key() {
     let folder = tempfile::tempdir().expect("a folder");

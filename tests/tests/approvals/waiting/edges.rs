@@ -1,5 +1,5 @@
-//! Several runs under one id, whose id can come from a request and says nothing of whose run it is; policies and values
-//! that change while a call waits.
+//! Several runs with the same id, which can come from a request and does not identify the owner of a run. Policies and
+//! values that change while a call waits.
 
 use tests::Shown as _;
 use tool_runtime::store::Store as _;
@@ -113,7 +113,7 @@ async fn a_wider_policy_does_not_widen_a_restored_run() {
     let run = runner(wide, &Arc::default()).restore(moved(&snapshot), ada()).await.expect("a run");
     assert_eq!(run.exec(ToolCall::text("1", "waiting__page", "{}")).await.outcome(), Outcome::PolicyDenied);
     assert!(run.exec(ToolCall::text("2", "waiting__read", "{}")).await.is_ok());
-    // It stays so in the next process, and a narrower policy counts.
+    // The same holds in the next process, and a narrower policy applies.
     let again = run.snapshot().await.expect("a snapshot");
     let run = runner(wide, &Arc::default()).restore(moved(&again), ada()).await.expect("a run");
     assert_eq!(run.exec(ToolCall::text("3", "waiting__page", "{}")).await.outcome(), Outcome::PolicyDenied);

@@ -1,5 +1,5 @@
-//! What the person who decides reads of a call: a sentence, names behind ids, and what differs from what the model wrote.
-//! None of it shows what is sensitive, pretends to be something else, or holds a call up.
+//! The texts that a decider reads about a call: a sentence, names for ids, and the differences from the model's
+//! arguments. None of them shows sensitive values, imitates other text, or delays a call.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -163,7 +163,7 @@ async fn a_sensitive_argument_is_in_nothing_that_a_person_reads() {
     ];
     assert_eq!(lines, expected);
     assert_eq!(call.summary.as_deref(), Some("Books “a room” 2 times"));
-    // What would run is in the document, and nowhere else.
+    // The complete arguments are in the document, and nowhere else.
     assert!(call.arguments().contains("CANARY-1"));
     let mut document = serde_json::to_value(&call).expect("a document");
     document["arguments"] = Value::Null;

@@ -1,4 +1,4 @@
-//! Sticky decisions: what somebody remembered answers for calls like it, as often and as long as it says.
+//! Grants: a remembered decision answers later calls like the first one, as often and as long as the grant permits.
 
 use std::time::Duration;
 use tests::Shown as _;
@@ -236,7 +236,7 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     assert_eq!(posts(&helper, "e", "ada", 1).await, Outcome::ApprovalDenied);
 }
 
-/// Another call waits under the id of the one that was shown: what is remembered is the answer to one question.
+/// Another call waits under the id of the call that was shown: a grant answers only the question that was shown.
 #[tokio::test]
 async fn a_grant_answers_the_question_that_was_shown() {
     let rig = rig();
@@ -312,14 +312,14 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
         racing.spawn(async move { (posts(&run, "c", "ada", 1).await, run) });
     }
     let (outcomes, runs): (Vec<_>, Vec<_>) = racing.join_all().await.into_iter().unzip();
-    // What waits has spent nothing yet: it counts once it was decided.
+    // A waiting call has spent nothing yet. It counts after the decision.
     for (outcome, run) in outcomes.iter().zip(&runs) {
         let saved = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
         assert_eq!(saved["spent"]["calls"], u64::from(*outcome == Outcome::Ok), "{outcome:?}");
     }
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
     assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
-    // What waits now says why, as if there had been no grant.
+    // The calls that wait now state the cause, as if there had been no grant.
     let waiting = rig.store.pending_calls(&PendingFilter::default()).await.expect("a store");
     assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
 }

@@ -5,7 +5,7 @@ use tests::Shown as _;
 
 use super::*;
 
-/// How many calls wait. `RACING_CALLS` says otherwise.
+/// The number of waiting calls. The variable `RACING_CALLS` overrides it.
 const CALLS: u32 = 1000;
 const APPROVERS: u32 = 4;
 
@@ -27,7 +27,7 @@ async fn each_of_many_calls_is_decided_once() {
     let policy = "allowed_tools = [\"waiting__count\"]\nrequire_approval_for_tools = [\"waiting__count\"]\n\
                   [loop_guard]\nwarn_at = 0\nstop_at = 0\n";
     let runner = runner(policy, &Arc::new(MemoryStore::with_limits(200_000, 20_000)));
-    // A run for each hundred, as many conversations would have.
+    // One run for each hundred calls, as in many conversations.
     let options = |run: u32| RunOptions::new().run_id(format!("run-{run}")).principal("ada").tenant("acme");
     for call in 0..calls {
         let run = runner.run(options(call / 100));
@@ -41,7 +41,7 @@ async fn each_of_many_calls_is_decided_once() {
         approvers.spawn(async move {
             let (mut decided, mut late) = (0_u32, 0_u32);
             for call in 0..calls {
-                // Each begins elsewhere, so that they meet.
+                // Each approver begins at another call, so that they meet.
                 let call = (call + approver * calls / APPROVERS) % calls;
                 let run = runner.run(options(call / 100));
                 match run.resume_shown(&format!("c{call}"), ApprovalDecision::Approve, &grace()).await {

@@ -1,4 +1,5 @@
-//! Records say the same of a call, whichever way it came: what was validated, repaired, decided and violated.
+//! The record of a call is the same for every way in which the call arrives: its validation, repair, decision and
+//! violations.
 
 use std::time::Duration;
 use tests::Shown as _;
@@ -77,7 +78,7 @@ async fn rig(rules: &str) -> Rig {
     let policy = ToolPolicy::from_toml(&format!("{rules}\n{TOOLS}")).expect("a policy");
     let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
         .approvals(true)
-        // Of different stores, whose own keys would differ.
+        // The stores differ, and their own keys would differ, too.
         .digest_key(DigestKey::new([7; 32]))
         .clock(Arc::clone(&clock))
         .store(Arc::clone(&store));
@@ -98,7 +99,7 @@ impl Rig {
     }
 }
 
-/// The arguments as they are, and as models also write them.
+/// The arguments as JSON, and in a fence, as models also write them.
 fn written(arguments: &str) -> [(String, bool); 2] {
     [(arguments.to_owned(), false), (format!("```json\n{arguments}\n```"), true)]
 }
@@ -152,7 +153,7 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
             if expected == Outcome::PolicyDenied {
                 continue;
             }
-            // A person decides in between, whether it was exec or exec_hydrated that asked.
+            // A person decides in between, both for `exec` and for `exec_hydrated`.
             let rules = format!("{ASKS}{rules}");
             let (one, two) = (rig(&rules).await, rig(&rules).await);
             assert_eq!(one.run.exec(call()).await.outcome(), Outcome::ApprovalRequired, "{what}");

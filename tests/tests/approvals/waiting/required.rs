@@ -23,7 +23,8 @@ fn unnamed() -> RunOptions {
     RunOptions::new().principal("ada").tenant("acme").role("editor")
 }
 
-/// What happened to one call in front of a store that fails as `hook` says, and how many records were reported as lost.
+/// Makes one call over a store that fails where `hook` returns true. Returns the outcome, whether the call was
+/// executed, whether it has a value, and the number of records that were reported as lost.
 async fn call(
     options: RunOptions,
     tool: &str,
@@ -71,7 +72,7 @@ async fn a_policy_can_want_a_record_of_each_call() {
         ("waiting__counted", never, REQUIRED, (Outcome::Ok, true, true, 0), 1),
         ("waiting__read", unread, "", (Outcome::Ok, true, true, 0), 0),
         ("waiting__read", unread, REQUIRED, (Outcome::Cancelled, false, false, 0), 0),
-        // It does not run here; that no other process ran it cannot be said while nothing can be read.
+        // It does not run here. While nothing can be read, nobody knows whether another process ran it.
         ("waiting__counted", unread, REQUIRED, (Outcome::OutcomeUnknown, true, false, 0), 0),
         ("waiting__read", full, "", (Outcome::Ok, true, true, 1), 0),
         ("waiting__read", full, REQUIRED, (Outcome::Cancelled, true, false, 1), 0),
@@ -81,8 +82,8 @@ async fn a_policy_can_want_a_record_of_each_call() {
         assert_eq!(call(ada(), tool, rules, hook).await, expected, "{tool} {rules}");
         assert_eq!(RAN.swap(0, Ordering::AcqRel), runs, "{tool} {rules}");
     }
-    // Without the ledger no effect begins, whatever the policy says. Whether another process began it, only the ledger
-    // knows, unless the run is of this process alone.
+    // Without the ledger, no effect begins, whatever the policy requires. Only the ledger shows whether another process
+    // began it, unless the run belongs to this process alone.
     for (options, expected) in [(unnamed as fn() -> RunOptions, Outcome::Cancelled), (ada, Outcome::OutcomeUnknown)] {
         for rules in ["", REQUIRED] {
             let (outcome, executed, has_value, _) = call(options(), "waiting__counted", rules, begins).await;
@@ -90,7 +91,7 @@ async fn a_policy_can_want_a_record_of_each_call() {
             assert_eq!(RAN.load(Ordering::Acquire), 0, "{rules}");
         }
     }
-    // Nor is there anything that cannot be said of a run of this process alone.
+    // If the run belongs to this process alone, the outcome is known without reading, too.
     let expected = (Outcome::Cancelled, false, false, 0);
     assert_eq!(call(unnamed(), "waiting__counted", REQUIRED, unread).await, expected);
     assert_eq!(RAN.load(Ordering::Acquire), 0);

@@ -152,21 +152,21 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     let run = runner.run(ada().attribute("status", "suspended").attribute("status", "suspended"));
     assert!(run.problems().is_empty(), "{:?}", run.problems());
     assert_eq!(read(&run, "1").await, Outcome::PolicyDenied);
-    // The attribute is gone, and the run is what it was.
+    // The options lack the attribute now, but the run keeps it.
     let later = runner.restore(moved(&run.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
     assert_eq!(read(&later, "2").await, Outcome::PolicyDenied);
     assert!(later.catalog().get("waiting__read").is_none());
     let again = runner.restore(moved(&later.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
     assert_eq!(read(&again, "3").await, Outcome::PolicyDenied);
     assert_eq!(read(&runner.run(ada()), "4").await, Outcome::Ok);
-    // A misspelt attribute decides nothing, and is said to.
+    // A misspelt attribute decides nothing, which is reported.
     let misspelt = runner.run(ada().attribute("statsu", "suspended"));
     assert_eq!(
         misspelt.problems().iter().map(tool_runtime::error::ParseError::code).collect::<Vec<_>>(),
         ["unknown_attribute"]
     );
     assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);
-    // Records name what decided.
+    // Records name the roles and attributes that decided.
     let store = runner.store();
     let records = store.calls(&RecordFilter::default()).await.expect("records");
     let standing = [(Arc::from("status"), Arc::from("suspended"))];
@@ -185,6 +185,6 @@ async fn a_run_is_held_to_a_bounded_number_of_policies() {
     let snapshot = run.snapshot().await.expect("a snapshot");
     let one_more = runner(&format!("{ALL}parallel = 18"), &Arc::default());
     assert_eq!(one_more.restore(snapshot.clone(), ada()).await.expect_err("too many").code(), "too_many_policies");
-    // Under one of those it ran under before there are no more.
+    // One of the earlier policies adds nothing to their number.
     assert!(runner(&format!("{ALL}parallel = 5"), &Arc::default()).restore(snapshot, ada()).await.is_ok());
 }

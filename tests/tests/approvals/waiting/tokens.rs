@@ -1,4 +1,5 @@
-//! Sealed tokens: what is carried by others is read by nobody, opens unchanged only, and runs where it fits only.
+//! Sealed tokens: nobody who carries a token can read it. It opens only unchanged, and its call runs only where it
+//! fits.
 
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ async fn a_token_runs_its_call_in_another_process() {
     let (run, question) = second.open_token(&token, &rotated, ada()).await.expect("it opens");
     let result = run.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.to_model().as_str()), (Outcome::Ok, "30"));
-    // Over this store it was decided.
+    // In this store, the call is decided already.
     let used = second.open_token(&token, &rotated, ada()).await.expect_err("used");
     assert_eq!(used.code(), "not_pending");
 }

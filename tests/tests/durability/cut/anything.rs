@@ -1,6 +1,6 @@
-//! Anything that may happen to calls over time, in an order that nobody chose: processes that begin, end, stop, are killed
-//! and come back, runs that are moved, people who decide on what is theirs and what is not, stores that fail, clocks that
-//! jump. `ANYTHING=20000 cargo test -p tests --test durability anything` tries more orders.
+//! Everything that may happen to calls over time, in a random order: processes begin, end, stop, are killed and come
+//! back, runs are moved, people decide on calls that they may and may not decide on, stores fail, and clocks jump.
+//! `ANYTHING=20000 cargo test -p tests --test durability anything` tries more orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -18,15 +18,15 @@ use super::*;
 type Of = (String, String, String, String, u32);
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What happened, in its order.
+/// The events, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Happened {
-    /// Somebody hands the call, or one of any number if it is 0, to the gate.
+    /// A caller hands this call to the gate. The number 0 stands for a call with any number.
     Begins(Of),
     TookEffect(Of),
-    /// Somebody was told that it did not run.
+    /// A caller was told that the call did not run.
     DidNotRun(Of, Outcome),
-    /// What else there is to read when something is wrong.
+    /// Further information for a check that fails.
     Note(String),
 }
 
@@ -62,7 +62,7 @@ const FREE: &str = "allowed_tools = ['cut__keyed']\n[loop_guard]\nwarn_at = 0\ns
 const ASKED: &str = "allowed_tools = ['cut__keyed']\nrequire_approval_for_tools = ['cut__keyed']\n[loop_guard]\nwarn_at = 0\nstop_at = 0\n";
 const DENIED: &str = "[loop_guard]\nwarn_at = 0\nstop_at = 0\n";
 
-/// A run in the hands of a process.
+/// A run that a process has.
 struct Session {
     run: Run,
     of: (String, usize),
@@ -249,7 +249,7 @@ impl Attack {
         }
     }
 
-    /// Everything that still can end does, and everything is looked up.
+    /// Lets everything end that still can, and looks up every call.
     async fn settled(&mut self) {
         for job in std::mem::take(&mut self.stopped) {
             self.running.push(tokio::spawn(job));

@@ -5,7 +5,8 @@ use tool_runtime::runner::ApprovalDecision;
 
 use super::*;
 
-/// Drops what a call needs to be finished at every poll, then takes the call to its end, and checks it in between.
+/// Drops the future that finishes a call, at each of its polls in turn. Then takes the call to its end, and checks it
+/// in between.
 async fn at_every_poll<F: Future>(
     what: &str,
     id: &str,
@@ -25,7 +26,7 @@ async fn at_every_poll<F: Future>(
         let told = rig.ends();
         assert!(told < 2, "{what}: told {told} times");
         let (closed, waits) = (rig.closed(id).await, rig.waits(id).await);
-        // A caller that drops a future hears no more of it, so the record does not wait for anybody to ask.
+        // A caller that drops a future learns no more of it, so the record must not wait for a request.
         assert_eq!(closed.len() + usize::from(waits), 1, "{what}: it has a record, or waits");
         if closed.iter().any(|record| record.outcome == Outcome::Cancelled) {
             assert_eq!(rig.effects(), 0, "{what}: it did not run");
@@ -58,7 +59,7 @@ async fn a_call_that_runs() {
     at_every_poll("exec", "c", OPEN, async |_| {}, |run| async move { run.exec(change_call("c")).await }, again).await;
 }
 
-/// What was booked for a call that did not run is given back.
+/// The booking of a call that did not run is given back.
 #[tokio::test]
 async fn a_call_that_is_booked_on_an_account() {
     let counted = format!("{OPEN}\nbudgets.principal = {{ window = '1d', calls = 9 }}");

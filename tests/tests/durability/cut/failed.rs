@@ -11,7 +11,7 @@ fn down() -> StoreError {
     StoreError::Unavailable("the disk is gone".into())
 }
 
-/// A store whose `at`th write fails: before it is kept, or after.
+/// A hook for a store that fails at write `at`: after the write if `kept` is true, and before it otherwise.
 fn fails(at: u32, kept: bool) -> impl Fn(&'static str) -> Then + Send + Sync {
     let writes = AtomicU32::new(0);
     move |method| match method {
@@ -26,7 +26,7 @@ fn fails(at: u32, kept: bool) -> impl Fn(&'static str) -> Then + Send + Sync {
     }
 }
 
-/// Every way in which one write of a way to finish a call can fail, and what holds then.
+/// Lets each write fail in turn while a call is finished, before and after the write, and checks the call.
 async fn at_every_write<F: Future<Output = Result<ToolExecResult, ResumeError>>>(
     what: &str,
     policy: &str,

@@ -18,7 +18,7 @@ async fn suspended(runner: &ToolRunner) -> RunSnapshot {
     run.snapshot().await.expect("a snapshot")
 }
 
-/// Takes the place of everything that the store may drop.
+/// Makes the store drop everything that it may drop.
 async fn crowd_out(runner: &ToolRunner) {
     let run = runner.run(ada().run_id("run-2"));
     for id in ["x", "y"] {
@@ -61,7 +61,7 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
     for (at, store) in stores.into_iter().enumerate() {
         let rig = Rig::new();
         let runner = || rig.process(Arc::clone(&store), ASKS);
-        // Suspended over another store, so that this one has nothing but the copies.
+        // The call is suspended over another store, so that this one has only the copies.
         let saved = suspended(&rig.process(Arc::new(MemoryStore::new()), ASKS)).await;
         let (one, two) = (runner().restore(moved(&saved), ada()).await, runner().restore(moved(&saved), ada()).await);
         let (one, two) = (one.expect("a run"), two.expect("a run"));
@@ -78,7 +78,7 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
     }
 }
 
-/// What a process suspends after it took a run over waits in the process that takes it back.
+/// A call that a process suspends after it took a run over also waits in the process that takes the run back.
 #[tokio::test]
 async fn a_run_that_comes_back_brings_what_is_new() {
     let rig = Rig::new();

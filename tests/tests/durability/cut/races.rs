@@ -10,7 +10,7 @@ fn noop() -> std::task::Context<'static> {
     std::task::Context::from_waker(std::task::Waker::noop())
 }
 
-/// The store forgets nothing of this run, whatever else happens to it.
+/// The store keeps the waiting call, although the approval cannot be written.
 #[tokio::test]
 async fn an_approval_that_could_not_be_taken_counts_for_nothing() {
     let rig = Rig::new();
@@ -46,7 +46,7 @@ async fn racing_approvers_of_one_run_let_the_call_run_once() {
     rig.check("c", "four approvers").await;
 }
 
-/// Who loses holds none of the run's budget, and is told what everybody is told who comes too late.
+/// The approver who loses holds no budget of the run, and gets the same answer as everybody who is late.
 #[tokio::test]
 async fn a_losing_approver_does_not_meet_the_budget_of_the_run() {
     for budget in ["calls = 1", "bytes = 40000", "calls = 2", ""] {
@@ -83,7 +83,7 @@ async fn who_waited_for_a_decision_that_was_dropped_decides() {
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
 }
 
-/// Whatever somebody decides after a call expired, its record says that it came too late.
+/// The record of a decision on an expired call states that the decision came too late.
 #[tokio::test]
 async fn a_decision_that_comes_too_late_is_recorded_as_that() {
     let late = [
@@ -156,7 +156,7 @@ async fn more_calls_than_a_page_are_known() {
     assert_eq!(known.map(|result| result.outcome()), Some(Outcome::OutcomeUnknown));
 }
 
-/// Between two looks at the store, the call ends.
+/// The call ends between two reads of the store.
 #[tokio::test]
 async fn a_call_that_ends_while_it_is_looked_up_is_found() {
     let rig = Rig::new();
@@ -194,7 +194,7 @@ async fn a_call_that_is_decided_while_it_is_restored_does_not_wait_again() {
     }
 }
 
-/// What another principal did under the same ids does not keep a call from being restored, and is not taken for it.
+/// Another principal's call with the same ids does not prevent a restore, and is not mistaken for the restored call.
 #[tokio::test]
 async fn other_people_do_not_keep_a_call_from_being_restored() {
     let rig = Rig::new();
@@ -211,7 +211,7 @@ async fn other_people_do_not_keep_a_call_from_being_restored() {
     );
 }
 
-/// A process that did not hear of the other's suspension makes the same call.
+/// A process makes the same call without knowledge of the other's suspension.
 #[tokio::test]
 async fn a_call_that_waits_already_waits_for_both() {
     let rig = Rig::new();
@@ -224,7 +224,7 @@ async fn a_call_that_waits_already_waits_for_both() {
     rig.check("c", "decided").await;
 }
 
-/// A client's second answer says nothing that the model reads, so no id in it counts as seen.
+/// The model does not read a client's second answer, so no id in it counts as seen.
 #[tokio::test]
 async fn an_answer_that_nobody_took_is_not_read() {
     let rig = Rig::new();
@@ -274,7 +274,8 @@ async fn a_call_is_handed_out_once() {
     assert_eq!(rig.closed("c").await.len(), 1);
 }
 
-/// The answer to the intent takes longer than the lease: somebody may have said already that nobody saw the end.
+/// The store's answer to the intent takes longer than the lease: another process may have recorded the outcome as
+/// unknown already.
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_lease_ended_before_it_began_does_not_begin() {
     let rig = Rig::new();
@@ -290,7 +291,7 @@ async fn a_call_whose_lease_ended_before_it_began_does_not_begin() {
     assert_eq!(store.calls(&RecordFilter::default()).await.expect("records").len(), 1);
 }
 
-/// What a model writes cannot make the records of a store unreadable.
+/// The arguments of a model cannot make the records of a store unreadable.
 #[tokio::test]
 async fn numbers_that_no_double_holds_are_recorded() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Run ids and call ids can be guessed: what others do under them is neither seen nor stopped.
+//! Run ids and call ids can be guessed: calls of others with the same ids are neither visible nor affected.
 
 use tests::Shown as _;
 use tool_runtime::call::Decider;
@@ -16,7 +16,7 @@ fn strangers() -> [(RunOptions, Decider); 3] {
     ]
 }
 
-/// What a stranger sees of a call, in the words of the model and of the records.
+/// A stranger's view of a call: the model's text, the outcome, and the recorded outcome.
 async fn seen(run: &Run, call: ToolCall) -> (String, Outcome, Vec<Outcome>) {
     let result = run.exec(call).await;
     let id = result.call_id().clone();
@@ -52,13 +52,13 @@ async fn a_stranger_who_came_first_stops_nobody() {
         theirs.abandon("c").await.expect("it waits");
         let result = run.resume_shown("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
         assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
-        // And ours has left theirs alone.
+        // Our call has not affected theirs.
         let decided = theirs.resume_shown("d", ApprovalDecision::Deny(None), &decider).await.expect("it waits");
         assert_eq!(decided.outcome(), Outcome::ApprovalDenied);
     }
 }
 
-/// A call of a stranger that began is none of ours, whether it ended or not.
+/// A call that a stranger began is not ours, whether it ended or not.
 #[tokio::test]
 async fn what_a_stranger_began_is_not_ours() {
     for (options, _) in strangers() {

@@ -1,4 +1,4 @@
-//! Calls that waited for a person, were approved, and whose process died then.
+//! Calls that waited for a person and were approved, before their process died.
 
 use tests::Shown as _;
 use tool_runtime::ToolCall;
@@ -40,7 +40,7 @@ fn a_run_that_is_asked_what_became_of_it() {
     });
 }
 
-/// So does the gate, which gets the same call once more.
+/// The gate continues it, too, if it gets the same call once more.
 #[test]
 fn a_run_that_is_given_the_call_again() {
     every_approved(|rig, dies| {
@@ -68,7 +68,7 @@ fn what_was_edited_stays_edited() {
     assert_eq!(*of(&rig.there.looked), keys, "it looks for the key that took effect");
 }
 
-/// The model reads it with whatever the process that took over found out, and so does the auditor.
+/// Whatever the process that took over found out, the model and the auditor learn that a person changed the call.
 #[test]
 fn the_model_reads_that_a_person_changed_the_call() {
     every_approved(|rig, dies| {

@@ -91,7 +91,7 @@ fn a_restored_conversation_with_a_new_message() {
     });
 }
 
-/// Restored and saved any number of times in between, and looked at.
+/// The conversation is restored, saved and inspected any number of times in between.
 #[test]
 fn looking_ends_no_call() {
     let rig = Rig::new("keyed", Dies::After);

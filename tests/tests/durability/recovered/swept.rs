@@ -26,7 +26,8 @@ fn deserted(tool: &'static str, dies: Dies) -> Rig {
     rig
 }
 
-/// A process without tools closes what no tool can find out; the rest it leaves for a week to one that has the tool.
+/// A process without tools closes the calls that no tool can reconcile or repeat. It leaves the others for a week to a
+/// process that has the tool.
 #[test]
 fn a_call_of_no_run_is_closed_when_its_lease_is_over() {
     for tool in TOOLS {
@@ -55,7 +56,8 @@ fn died(tool: &'static str, dies: Dies) -> Rig {
     rig
 }
 
-/// One sweep after the lease, and each call has its closed record; who continues its run finds it, and runs nothing again.
+/// One sweep after the lease, and each call has its closed record; a process that continues the run finds the record,
+/// and runs nothing again.
 #[test]
 fn a_call_that_nobody_approved_is_reconciled_or_repeated() {
     every(|rig, dies| {
@@ -128,7 +130,7 @@ fn a_process_whose_clock_is_behind_reconciles_all_the_same() {
     });
 }
 
-/// A process that has the tool does better.
+/// A process that has the tool reconciles or repeats the call.
 #[test]
 fn an_approved_call_of_no_run_is_reconciled_or_repeated() {
     every(|rig, dies| {

@@ -1,4 +1,4 @@
-//! What a script may use: calls, time, output; and what stops it.
+//! The budgets of a script: calls, time and output, and the limits that stop it.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_script_ends_with_its_run() {
     assert_eq!(rig.records().await.len(), 2);
 }
 
-/// The result comes first; what is printed has the room that is left.
+/// The result takes precedence, and printed text gets the room that is left.
 #[tokio::test]
 async fn output_is_bounded() {
     let rig = Rig::new();
@@ -95,7 +95,7 @@ async fn scripts_run_side_by_side() {
     }
 }
 
-/// A limit of zero is the least there can be, not none.
+/// A limit of zero is the smallest limit, not the absence of a limit.
 #[tokio::test]
 async fn a_limit_of_zero_is_a_limit() {
     for limited in [code().max_operations(0), code().max_calls(0)] {

@@ -66,7 +66,7 @@ async fn drive(run: &Run, script: &str, begun: bool, snapshots: &Mutex<Option<St
         *snapshots.lock().expect("a lock") = Some(snapshot);
         outcome = match run.resume_shown("c1", ApprovalDecision::Approve, &grace).await {
             Ok(result) => result.outcome(),
-            // The process that died let it run: it saw its end, or this one takes it over.
+            // The process that died had applied the decision: the call has ended, or this process takes it over.
             Err(_) => run.recover(&"c1".into()).await.expect("a store")?.outcome(),
         };
     }
@@ -122,7 +122,7 @@ async fn check(world: &Setting, ended: Option<Outcome>, why: &str) {
     for ((run, id), outcomes) in ends.iter().filter(|((run, _), _)| **run != *"parent") {
         let decided = decisions.get(&(run.clone(), id.clone())).copied().unwrap_or_default();
         assert!(decided <= 1, "{why}: {id} was decided again");
-        // What only reads, and did not wait, may be read again after a crash.
+        // A call that only reads and did not wait may run again after a crash.
         assert!(outcomes.len() == 1 || decided == 0, "{why}: {run} {id} {outcomes:?}");
     }
     assert!(world.rig.effects() <= 2, "{why}: {} effects", world.rig.effects());
@@ -136,7 +136,7 @@ async fn check(world: &Setting, ended: Option<Outcome>, why: &str) {
     assert!(ended.is_none_or(|ended| ended == script[0]), "{why}: {ended:?} {script:?}");
     match script[0] {
         Outcome::Ok => assert_eq!(world.rig.effects(), if world.has_effects { 2 } else { 0 }, "{why}"),
-        // After a crash within it, nobody knows what it did.
+        // After a crash within it, its outcome is unknown.
         outcome => assert_eq!(outcome, Outcome::OutcomeUnknown, "{why}"),
     }
 }

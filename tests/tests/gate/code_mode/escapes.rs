@@ -1,4 +1,4 @@
-//! A corpus of escapes: none gets anything, each ends soon, and no text of a failure repeats what the script says.
+//! A corpus of escapes: none gets anything, each ends soon, and no failure repeats text of its script.
 
 use tool_runtime::Outcome;
 
@@ -115,7 +115,7 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("a deep value as a result", "let a = []; for i in 0..1000 { a = [a]; } a"),
 ];
 
-/// Each of these ends well, and gets only what it says.
+/// Each of these ends well, and returns only the given value.
 const HARMLESS: &[(&str, &str, &str)] = &[
     ("a variable in place of a tool", "let notes__list = 1; notes__list + notes__list().len()", "3"),
     ("a variable in place of the way out", "let call_tool = 1; call_tool + call_tool(\"notes__list\", #{}).len()", "3"),
@@ -185,7 +185,7 @@ async fn escapes_get_nothing() {
         let (result, rig) = run(script).await;
         let read = format!("{} {:?}", result.to_model(), result.detail());
         let shows = read.contains("CANARY") || read.contains("HIDDEN");
-        // A limit that counts ends it, and not the time, which is another one on each machine.
+        // A limit on a count ends it, not the time limit, because times differ between machines.
         if result.is_ok() || shows || rig.effects() > 0 || result.outcome() == Outcome::Timeout {
             wrong.push(format!("{what}: {read}"));
         }
@@ -208,7 +208,7 @@ async fn what_looks_like_an_escape_is_harmless() {
     }
 }
 
-/// The deepest script that is allowed has room on its stack, in this build too; so has the deepest value.
+/// The deepest script that is allowed fits on its stack, in this build too, and so does the deepest value.
 #[tokio::test]
 async fn the_deepest_script_has_room() {
     let nested = |depth: usize| format!("{}1{}", "(1 + ".repeat(depth), ")".repeat(depth));
@@ -223,7 +223,7 @@ async fn the_deepest_script_has_room() {
     assert!(result.to_model().contains("became too large"), "{}", result.to_model());
 }
 
-/// How deeply a script may be nested; one level more is a failure that says so.
+/// Returns the deepest permitted nesting of a script. One level more is a failure that names the limit.
 async fn deepest(script: impl Fn(usize) -> String) -> usize {
     for depth in 1..100 {
         let (result, _) = run(&script(depth)).await;

@@ -1,4 +1,4 @@
-//! What scripts do to the process: its memory, and what it writes to the terminal. Each test looks at a process of its own.
+//! Effects of scripts on the process: its memory, and its output to the terminal. Each test uses a process of its own.
 
 use std::env;
 use std::process::{Command, Output};
@@ -53,7 +53,7 @@ fn bombs() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The other process: runs what it is asked for, with the corpus in memory before it measures.
+/// The other process: runs the requested scripts, and loads the corpus before it measures.
 #[tokio::test]
 async fn another_process() {
     let Ok(asked) = env::var("CODE_MODE_SCRIPTS") else { return };
@@ -103,7 +103,7 @@ fn no_script_takes_much_memory() {
     }
 }
 
-/// Neither what a script says nor a panic of the interpreter reaches the terminal.
+/// Neither the text of a script nor a panic of the interpreter reaches the terminal.
 #[test]
 fn scripts_write_nothing_to_the_terminal() {
     for scripts in ["bombs", "escapes"] {

@@ -1,4 +1,4 @@
-//! A script is never wider than the run that calls it, and what it learns comes back: labels, evidence, policies.
+//! A script never has more rights than the run that calls it. Its labels, evidence and policies come back to the run.
 
 use tool_runtime::runner::Run;
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolError, tool};
@@ -36,7 +36,7 @@ async fn labels_of_a_script_are_those_of_its_caller() {
         assert_eq!(run.exec(call(script)).await.outcome(), Outcome::Ok);
         assert_eq!(exec(&run, "c2", "notes__delete", r#"{"number":7}"#).await, expected, "{script}");
     }
-    // A script that fails has read the page all the same; and what its caller has read is known to a script.
+    // A script that fails has read the page all the same, and a script has the labels of its caller.
     for (first, script) in [("throw notes__page()", "1"), ("1", "notes__delete(#{ number: 7 })")] {
         let rig = Rig::new();
         let run = rig.run(rules, code().tools(["notes__page", "notes__delete"]).effects());
@@ -61,7 +61,7 @@ async fn evidence_of_a_script_is_that_of_its_caller() {
     assert_eq!(exec(&run, "c0", "notes__erase", r#"{"number":7}"#).await, Outcome::ValidationError);
     assert!(run.exec(call("notes__list()")).await.is_ok());
     assert_eq!(exec(&run, "c2", "notes__erase", r#"{"number":7}"#).await, Outcome::Ok);
-    // What a script makes up is no evidence, neither for itself nor for its caller.
+    // An id that a script makes up is no evidence, neither for itself nor for its caller.
     let rig = Rig::new();
     let run = rig.run("", code().tools(["notes__list", "notes__erase"]).effects());
     let result = run.exec(call("let note = 9; notes__erase(#{ number: note })")).await;
@@ -73,7 +73,8 @@ async fn evidence_of_a_script_is_that_of_its_caller() {
     assert_eq!(exec(&run, "c2", "notes__erase", r#"{"number":9}"#).await, Outcome::ValidationError);
 }
 
-/// A script that makes the same call again and again is stopped as a model is; one that makes others is not.
+/// A script that makes the same call again and again is stopped like a model. A script that makes different calls is
+/// not.
 #[tokio::test]
 async fn the_loop_guard_stops_a_script() {
     let rig = Rig::new();
@@ -89,7 +90,7 @@ async fn the_loop_guard_stops_a_script() {
     assert!(never.is_ok(), "{}", never.to_model());
 }
 
-/// A repeated call is a note for a model, and none in the value that a script gets.
+/// A repeated call adds a note for a model, but not to the value that a script gets.
 #[tokio::test]
 async fn a_warning_is_not_part_of_a_value() {
     let rig = Rig::new();
@@ -97,7 +98,7 @@ async fn a_warning_is_not_part_of_a_value() {
     assert_eq!(read(&result.to_model())["value"], "a");
 }
 
-/// A run that is held to as many policies as a run can be has no room for that of a script.
+/// A run under the maximum number of policies has no room for the policy of a script.
 #[tokio::test]
 async fn a_run_with_many_policies_runs_no_script() {
     let rig = Rig::new();
@@ -116,7 +117,7 @@ async fn a_run_with_many_policies_runs_no_script() {
     assert!(rig.calls().await.is_empty());
 }
 
-/// Scripts of two runs at the same time have each the principal of its own.
+/// Scripts of two runs at the same time each have the principal of their own run.
 #[tokio::test]
 async fn records_name_the_principal_of_the_run() {
     let rig = Rig::new();

@@ -113,7 +113,7 @@ async fn a_script_continues_in_another_process() {
     assert_eq!((done(&result).as_str(), rig.effects()), ("[7,8]", 2));
 }
 
-/// A script that is given up leaves no call that waits, and what it began is not known to have done nothing.
+/// A script that is abandoned leaves no waiting call. It may have had effects, so its outcome is unknown.
 #[tokio::test]
 async fn a_script_that_is_abandoned_leaves_nothing() {
     let rig = Rig::new();
@@ -143,7 +143,7 @@ async fn without_approvals_there_is_no_effect() {
     }
 }
 
-/// A decision that does not fit says why, and the call still waits.
+/// A decision that does not fit is refused with the reason, and the call still waits.
 #[tokio::test]
 async fn a_decision_that_does_not_fit_can_be_corrected() {
     let rig = Rig::new();
@@ -151,7 +151,7 @@ async fn a_decision_that_does_not_fit_can_be_corrected() {
     let script = "notes__list(); notes__erase(#{ number: 7 })";
     assert_eq!(run.exec(call(script)).await.outcome(), Outcome::ApprovalRequired);
     let edited = |number: u32| ApprovalDecision::ApproveEdited(format!("{{\"number\":{number}}}"));
-    // Nobody has seen note 9.
+    // Note 9 was not seen.
     assert_eq!(decide(&run, edited(9)).await.outcome(), Outcome::ApprovalRequired);
     let snapshot = run.snapshot().await.expect("a snapshot");
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a script");
@@ -162,7 +162,7 @@ async fn a_decision_that_does_not_fit_can_be_corrected() {
     assert_eq!((result.to_model(), rig.effects()), (expected, 1));
 }
 
-/// What an approver answers in place of a tool is what the script reads.
+/// The script reads the answer that an approver gives in place of a tool.
 #[tokio::test]
 async fn an_answer_is_what_the_call_returns() {
     let rig = Rig::new();
@@ -178,7 +178,7 @@ async fn an_answer_is_what_the_call_returns() {
     assert!(result.to_model().contains(&serde_json::to_string(printed).expect("JSON")), "{}", result.to_model());
 }
 
-/// A script that makes another call than before it waited ends: what it did then fits no call of now.
+/// A script that makes other calls when it is run again ends, because the earlier results fit none of them.
 #[tokio::test]
 async fn a_script_that_diverges_is_stopped() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Failures while nobody waits any more, and parts of the application whose destructors panic.
+//! Failures of calls that nobody awaits any more, and parts of the application with destructors that panic.
 
 use tests::Shown as _;
 use tool_runtime::call::Violation;
@@ -90,7 +90,7 @@ impl ConnectionBroker for Bomb {
     }
 }
 
-/// What the runner owns ends with the last call of it, inside that call's future.
+/// The parts that the runner owns are dropped with its last call, inside that call's future.
 #[tokio::test]
 async fn parts_may_panic_while_they_are_dropped() {
     let (told, bomb) = (Told::default(), Bomb::new());
@@ -121,7 +121,8 @@ async fn parts_may_panic_while_they_are_dropped() {
     assert_eq!(call.await.outcome(), Outcome::Ok);
     let told = told.lock().expect("no poison");
     let panicked = told.iter().filter(|(code, .., text)| code == "part_panicked" && text.contains("CANARY-destructor"));
-    // Broker, store, clock, validator, what it compiled, repairer, sink of events. The sink of failures has nobody to tell.
+    // Broker, store, clock, validator, what it compiled, repairer, sink of events. A panic of the sink of failures
+    // cannot be reported.
     assert_eq!(panicked.count(), 7, "{told:?}");
 }
 
@@ -148,7 +149,7 @@ impl Validator for Fails {
 impl Compiled for Fails {
     fn check(&self, _: &Tree<'_>) -> Result<(), Vec<Violation>> {
         assert!(self.0 != "check", "CANARY-check");
-        // Refused, and nobody says why.
+        // It refuses without a cause.
         if self.0 == "silent" { Err(Vec::new()) } else { Ok(()) }
     }
 }

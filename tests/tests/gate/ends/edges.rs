@@ -1,4 +1,4 @@
-//! What is told of a call, how many a run takes, and effects that the policy raises.
+//! Events of a call, the maximum number of calls of a run, and effects that the policy raises.
 
 use tests::Shown as _;
 use tests::spans::Traced;
@@ -100,7 +100,7 @@ async fn a_run_takes_a_hundred_thousand_calls_and_says_so() {
     let beyond = call("beyond").await;
     assert_eq!((beyond.outcome(), beyond.executed()), (Outcome::BudgetExceeded, false));
     assert!(beyond.to_model().contains("100000 calls"), "{}", beyond.to_model());
-    // An id that was used is still told apart, and neither is ever run.
+    // An id that was used is still recognized, and neither call is ever run.
     let again = call("old-7").await;
     assert_eq!(again.outcome(), Outcome::PolicyDenied);
     assert!(again.to_model().contains("already used"), "{}", again.to_model());

@@ -1,5 +1,5 @@
-//! Ids of calls: records and events have the model's own, as long as the policy takes it; what is refused for its id has one
-//! of ours. The model hears the one that it gave.
+//! Ids of calls: records and events have the model's own id if the policy accepts it. A call that is refused for its id
+//! has one of ours there. The model always reads its own id.
 
 use std::sync::Arc;
 use tests::Shown as _;
@@ -69,7 +69,7 @@ async fn an_id_that_the_policy_does_not_take_is_replaced_in_the_records() {
     for (policy, bytes, is_own) in [
         ("", 129, false),
         ("limits.call_id_bytes = 200", 201, false),
-        // What is refused for its length is named in records up to 128 bytes.
+        // Records have an id that is refused for its length if it has at most 128 bytes.
         ("limits.call_id_bytes = 16", 128, true),
         ("limits.call_id_bytes = 16", 129, false),
     ] {
@@ -85,7 +85,7 @@ async fn an_id_that_the_policy_does_not_take_is_replaced_in_the_records() {
     }
 }
 
-/// Who comes back to a call, in this process or in another one, knows it by the id that the model gave.
+/// A call is found again by the id that the model gave, in this process and in another one.
 #[tokio::test]
 async fn a_call_with_a_long_id_is_found_again() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -100,7 +100,7 @@ async fn what_is_approved_is_canonical_and_trimmed() {
     assert_eq!(shown(&rig.records().await[0].arguments), r#"{"note_id":"n1"}"#);
 }
 
-/// An auditor sees that arguments were read differently from what came, and where. The values stay out.
+/// A record shows that arguments were read differently from their text, and where, without their values.
 #[tokio::test]
 async fn a_record_names_what_was_read_differently() {
     let policy = json!({
@@ -118,7 +118,7 @@ async fn a_record_names_what_was_read_differently() {
         // The incident: a blank id, which is refused.
         ("refused", "written__keep", r#"{"note_id":": "}"#, &["trimmed /note_id"]),
         ("waits", "written__keep", r#"{"note_id":" n1"}"#, &["trimmed /note_id"]),
-        // The length and the digest are those of what came.
+        // The length and the digest are those of the text that came.
         ("unread", "written__free", "{ canary", &[]),
     ] {
         rig.exec(id, name, written).await;

@@ -229,7 +229,7 @@ fn shapes(bytes: usize) -> Vec<Shape> {
                 "tags": {"type": "object", "additionalProperties": text()}}))),
             &["id", "tags.*"],
         ),
-        // The text in front is cut, and what comes behind it stays strict.
+        // The text in front is cut, and the value behind it stays strict.
         shape(
             "a text before strict rows",
             json!([{"text": long(bytes / 10), "row": strict(0)}, {"text": "", "row": strict(1)}]),
@@ -292,7 +292,7 @@ async fn wrong(shape: &Shape, limit: usize) -> Vec<String> {
     if is_whole != (value == shape.value) {
         wrong.push("cut without a count".to_owned());
     }
-    // What the model reads ends with its own count in places; the value of everybody else is a little shorter.
+    // In places, the model's text ends with its own count. The value for everybody else is a little shorter.
     let used = [("model", model.len()), ("typed", shown.get().len())];
     for (door, used) in used.into_iter().filter(|_| !is_whole) {
         let least =

@@ -241,7 +241,7 @@ async fn what_is_spent_to_the_last_is_exhausted() {
     assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 
-/// Without budgets nothing is reserved, and what was spent still counts once there are some.
+/// Without budgets, nothing is reserved, but the spent amounts count as soon as there are budgets.
 #[tokio::test(start_paused = true)]
 async fn a_run_without_budgets_spends_as_much_as_one_with() {
     let mut spent = Vec::new();

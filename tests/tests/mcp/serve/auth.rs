@@ -1,4 +1,4 @@
-//! Bearer tokens over HTTP: who is let in, what others are told, and where a token is seen.
+//! Bearer tokens over HTTP: who is admitted, the answers to others, and the places where a token is visible.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -123,7 +123,7 @@ async fn only_a_valid_token_is_let_in() {
     assert!(challenge(&response).contains("scope=\"tools\", error=\"insufficient_scope\""), "{response}");
     assert_eq!(rig.status("breaks").await, 500);
     assert_eq!(rig.status("CANARY-ada").await, 200);
-    // What else is wrong with a request is said to those who are let in.
+    // Other defects of a request are reported only to clients that are admitted.
     let evil = "Authorization: Bearer bob\r\nOrigin: http://evil.example\r\n";
     assert_eq!(rig.asks(evil, &initialize()).await.0, 403);
     rig.tokens.0.lock().unwrap().clear();
@@ -179,8 +179,8 @@ async fn a_client_learns_who_issues_tokens() {
     assert_eq!(fetch(address, "/.well-known/oauth-protected-resource/mcp").await.0, 404);
 }
 
-/// Asks for something with a token that expires soon, and returns the answer, which ended when the token did: with a
-/// token that lasts it does not end. A machine that is busy may come too late with it, and is given more time.
+/// Makes a request with a token that expires soon, and returns the answer, which ends with the token. With a token that
+/// lasts, it would not end. On a busy machine the request may come too late, so it is repeated with more time.
 async fn open_for(rig: &Rig, token: &str, request: impl Fn(&str) -> String) -> String {
     let mut lasts = Duration::from_millis(1200);
     for attempt in 0.. {
@@ -227,7 +227,7 @@ async fn a_stream_ends_with_the_token_of_its_request() {
     let get = |token: &str| format!("GET /mcp HTTP/1.1\r\n{}{of_session}\r\n", head(token));
     let response = open_for(&rig, "one", get).await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    // A call of a session: nobody gets its result with that token any more.
+    // A call of a session: with that token, nobody can get its result any more.
     let body = call(json!({}));
     let posted = |head: String, body: &str| {
         let length = body.len();

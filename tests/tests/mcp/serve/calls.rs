@@ -81,7 +81,7 @@ async fn what_may_not_be_seen_reads_like_what_does_not_exist() {
     assert_eq!(outcomes(&records(&store, 3).await), expected);
 }
 
-/// What the gate says of arguments does not depend on the way that they came.
+/// The gate's answer about arguments does not depend on the way in which they arrived.
 #[tokio::test]
 async fn arguments_are_read_as_they_were_written() {
     let store = Arc::<MemoryStore>::default();
@@ -104,7 +104,7 @@ async fn arguments_are_read_as_they_were_written() {
     .into_iter()
     .enumerate()
     {
-        // A run of its own each time: one tells its model how often it was wrong.
+        // Each call has a run of its own, because a run tells its model how often it was wrong.
         let run = runner(&store).run(tool_runtime::RunOptions::new().principal("ada").tenant("acme"));
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);

@@ -1,4 +1,4 @@
-//! How calls end that do not end well, and what each leaves in the records.
+//! Calls that do not end well, and their records.
 
 use std::sync::Arc;
 use std::time::Duration;

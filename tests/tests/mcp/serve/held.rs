@@ -1,4 +1,5 @@
-//! Calls that wait, for clients that know no tasks: their requests are held, and they come back by asking again.
+//! Calls that wait, for clients that do not support tasks: their requests are held, and they find their calls by asking
+//! again.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -74,16 +75,16 @@ pub(crate) fn builder(store: impl Store + 'static, more: &str) -> McpServerBuild
     McpServer::builder(ToolRunner::builder(catalog, policy).approvals(true).store(store).build().unwrap(), admitted)
 }
 
-/// What a client does before it answers.
+/// The action of a client before it answers.
 pub(crate) type Before = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A client that knows no tasks. It fills in forms with `answers`, and keeps the reports of progress.
+/// A client that does not support tasks. It fills in forms with `answers`, and keeps the reports of progress.
 #[derive(Clone)]
 pub(crate) struct Plain {
     version: ProtocolVersion,
     answers: Option<Value>,
     told: Arc<Mutex<Vec<f64>>>,
-    /// What happens before it answers.
+    /// The action before it answers.
     pub(crate) before: Arc<Mutex<Option<Before>>>,
 }
 
@@ -203,7 +204,7 @@ async fn the_same_call_again_gets_what_was_decided() {
         let done = letter(&client, name).await.unwrap();
         assert_eq!((done.is_error, text(&done), sent(name)), (Some(false), "sent at 1", 1));
         assert!(waiting(&*store).await.is_empty());
-        // The same call once more is another one.
+        // The same call once more is a new call.
         waits(&letter(&client, name).await.unwrap());
         let next = one_waiting(&*store).await;
         assert_ne!(next.call_id, call.call_id);
@@ -226,7 +227,7 @@ async fn a_request_is_held_until_somebody_decides() {
     };
     let (first, second, ()) = tokio::join!(letter(&client, "held"), letter(&other, "held"), decide);
     for done in [first.unwrap(), second.unwrap()] {
-        // One that came when the other had its answer is a call of its own.
+        // A request that came after the answer to the other one is a call of its own.
         if done.is_error == Some(false) {
             assert_eq!(text(&done), "sent at 1");
         }
@@ -316,7 +317,7 @@ async fn a_server_that_starts_again_knows_who_asked() {
 async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
     let own = "[approvals]\nown_calls = true\n";
     let yes = Some(json!({"approve": true}));
-    // The policy and the server have to say so.
+    // Both the policy and the server have to permit it.
     for (more, ask) in [("", true), (own, false)] {
         let store = Arc::<MemoryStore>::default();
         let served = builder(Arc::clone(&store), more).ask_clients(ask).build().unwrap();
@@ -361,7 +362,7 @@ async fn a_tool_asks_clients_of_both_eras() {
         let codes = &booked.content[1].as_text().unwrap().text;
         assert!(booked.is_error == Some(true) && codes.contains("no_name"), "{booked:?}");
     }
-    // The state of another principal's call, and one that is made up, are those of no call.
+    // The state of another principal's call and an invented state belong to no call of the client.
     let ada = posting(&served, "ada", name.clone()).await;
     let asked = ada.call_tool_once(request("tables__book", json!({}))).await.unwrap();
     let rmcp::model::CallToolResponse::InputRequired(asked) = asked else { panic!("{asked:?}") };

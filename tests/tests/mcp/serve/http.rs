@@ -1,4 +1,4 @@
-//! The same tools over HTTP: what is let in, in both eras of the protocol, and how the server ends.
+//! The same tools over HTTP: which requests are admitted, in both eras of the protocol, and how the server ends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ async fn only_who_may_come_in_does() {
     assert_eq!(asked(format!("{host}{user}"), &body).await, 503, "the third session");
 }
 
-/// Neither does somebody who is not let in take the room of others, nor a handshake that is not counted.
+/// A client that is not admitted and a handshake without a session take no room from others.
 #[tokio::test]
 async fn a_session_that_nobody_can_use_does_not_begin() {
     let address = listening(&server(&Arc::default()), &HttpOptions::new().max_sessions(2)).await;
@@ -126,7 +126,7 @@ async fn a_port_in_use_is_said_clearly() {
     assert!(error.to_string().contains("in use by another process"), "{error}");
 }
 
-/// What does not depend on when and under which id a call was made.
+/// The part of a record that does not depend on the time and the ids of a call.
 fn comparable(record: &ToolInvocationRecord) -> Value {
     let mut record = serde_json::to_value(record).unwrap();
     for key in ["tool_call_id", "run_id", "started_at", "ended_at", "latency_ms"] {
@@ -170,7 +170,7 @@ async fn values_that_are_no_objects_are_what_the_era_knows() {
     assert_eq!(add.output_schema.as_ref().unwrap()["type"], "integer");
 }
 
-/// The list of a catalog does not change, so nobody is told that it did.
+/// The list of a catalog does not change, so no client gets a notification.
 #[tokio::test]
 async fn a_server_without_changes_announces_none() {
     let address = listening(&server(&Arc::default()), &HttpOptions::new()).await;
@@ -183,7 +183,7 @@ async fn a_server_without_changes_announces_none() {
     assert_ne!(tools.list_changed, Some(true));
 }
 
-/// So many calls wait at the same time, on as many connections; `MCP_CALLS` says how many.
+/// Many calls wait at the same time, each on its own connection. `MCP_CALLS` sets their number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_calls_at_a_time_all_end_when_the_server_closes() {
     let calls = std::env::var("MCP_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(64);

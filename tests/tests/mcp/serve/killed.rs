@@ -169,7 +169,7 @@ async fn over_http() {
     survives("http").await;
 }
 
-/// A client that knows no tasks, whose request is held when the server is killed.
+/// The request of a client that does not support tasks is held when the server is killed.
 async fn is_found_again(way: &str) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

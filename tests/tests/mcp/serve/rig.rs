@@ -179,7 +179,7 @@ pub(crate) fn server(store: &Arc<MemoryStore>) -> McpServer {
 
 pub(crate) type Client = RunningService<RoleClient, Guest>;
 
-/// A client that says which revision it knows.
+/// A client that states which revision it supports.
 #[derive(Clone)]
 pub(crate) struct Guest(pub ProtocolVersion);
 

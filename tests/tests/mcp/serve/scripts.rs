@@ -26,7 +26,7 @@ fn server(store: &Arc<MemoryStore>) -> McpServer {
     McpServer::builder(runner.expect("a runner"), admitted).name("rig", "1").build().expect("a server")
 }
 
-/// The calls of a script with effects wait whatever the policy says.
+/// The calls of a script with effects wait under any policy.
 #[test]
 fn a_script_whose_calls_nobody_can_decide_on_is_not_served() {
     let build = |effects: bool, own: bool| {
@@ -71,7 +71,7 @@ async fn a_client_runs_a_script() {
     assert_eq!((name.as_str(), run.as_str()), ("code", &*records[4].run_id));
 }
 
-/// A client reads why its script failed, and nothing that the script did not say; it decides on no call that waits.
+/// A client reads why its script failed, with no text except the script's own. It cannot decide on waiting calls.
 #[tokio::test]
 async fn a_client_reads_why_a_script_did_not_end() {
     let store = Arc::<MemoryStore>::default();

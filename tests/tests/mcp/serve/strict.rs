@@ -1,4 +1,4 @@
-//! Requests that are not as the protocol has them, and clients that take more than their share.
+//! Requests that violate the protocol, and clients that take more than their share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ async fn each_request_of_a_pipe_has_one_answer() {
             pipe.ask(&format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{params}}}"#, at + 10)).await;
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(at + 10), &json!(code)), "{answer}");
     }
-    // What may not be seen reads like what does not exist, here too.
+    // A tool that may not be seen looks like one that does not exist, here too.
     for name in ["admin__wipe", "nothing__there"] {
         let line =
             format!(r#"{{"jsonrpc":"2.0","id":30,"method":"tools/call","params":{{"name":"{name}","arguments":[]}}}}"#);
@@ -181,7 +181,8 @@ async fn the_end_of_a_body_cannot_be_hidden() {
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nx-user: ada\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
     );
     let body = initialize();
-    // Read as a head, the first body says that a long one follows; the second request could then have lines of any kind.
+    // If it were read as a head, the first body would announce a long body, and the second request could have any
+    // lines.
     let first = "\r\ncontent-length: 99999\r\n\r\n";
     let (zeros, length) = ("0".repeat(60), body.len());
     let second =
@@ -240,7 +241,7 @@ async fn requests_that_do_not_come_leave_room_for_others() {
         for _ in 0..40 {
             let mut stream = TcpStream::connect(address).await.unwrap();
             let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nx-user: eve\r\nContent-Length: 200\r\n\r\n{{");
-            // Those that made room are closed.
+            // The server closes connections to make room for others.
             let _ = stream.write_all(head.as_bytes()).await;
             open.push(stream);
         }
@@ -261,7 +262,7 @@ async fn one_principal_leaves_calls_for_others() {
     for _ in 0..3 {
         let eve = Arc::clone(&eve);
         slow.spawn(async move {
-            // A sum may have its place.
+            // A sum of the loop below may take its place.
             while call(&eve, "slow__read", json!({})).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -300,7 +301,7 @@ async fn each_request_of_a_session_has_one_answer() {
     let mut line = String::new();
     first.read_line(&mut line).await.unwrap();
     assert!(line.contains(" 200 "), "{line}");
-    // One id in several words, while the first of them is answered, and that is not soon.
+    // The same id in several spellings, while the answer to the first takes long.
     for id in ["5", "5.0", "50e-1"] {
         let (status, answer) = raw(address, &head, &slow.replace(r#""id":5"#, &format!(r#""id":{id}"#))).await;
         assert_eq!(status, 400, "{id}: {answer}");
@@ -308,7 +309,7 @@ async fn each_request_of_a_session_has_one_answer() {
     }
     let (status, _) = raw(address, &head, r#"{"jsonrpc":"2.0","id":6,"method":"tools/list"}"#).await;
     assert_eq!(status, 200);
-    // What is said to a client at a pipe is said here too.
+    // The errors are the same as at a pipe.
     for (id, method, params, code) in [
         (20, "tools/call", r#"{"name":"add","arguments":"{\"a\":1,\"b\":2}"}"#, -32602),
         (21, "tools/call", r#"{"name":"add","arguments":[1,2]}"#, -32602),
@@ -388,7 +389,7 @@ async fn headers_say_what_the_arguments_say() {
         ("1.5", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
         ("2", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
         ("2", "{}", 400, "Mcp-Param-Count"),
-        // The gate reads what the client wrote, and refuses the second.
+        // The gate reads the client's own text, and refuses the second.
         ("2", r#"{"count":1,"count":2}"#, 200, "invalid_json"),
     ]
     .into_iter()

@@ -72,7 +72,7 @@ fn server(store: &Arc<MemoryStore>) -> McpServer {
     builder(Arc::clone(store), POLICY).build().unwrap()
 }
 
-/// A client that knows tasks, or does not, and fills in forms, or does not.
+/// A client. It may support tasks, and it may fill in forms.
 #[derive(Clone, Copy)]
 struct Patient {
     tasks: bool,
@@ -128,7 +128,7 @@ async fn get(client: &Client, id: &str) -> Result<DetailedTask, ServiceError> {
     client.get_task(GetTaskParams::new(id)).await.map(|result| result.task)
 }
 
-/// Asks until the task is something else.
+/// Asks until `is` holds for the task.
 async fn until(client: &Client, id: &str, is: impl Fn(&DetailedTask) -> bool) -> DetailedTask {
     loop {
         let task = get(client, id).await.unwrap();
@@ -161,7 +161,7 @@ async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
     store.pending_calls(&PendingFilter::default()).await.unwrap()
 }
 
-/// Decides as a person in another process does, who has the store only.
+/// Decides like a person in another process, which has the store only.
 async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
     let call = waiting(store).await.pop().expect("a call that waits");
     let decider = Decider::new("grace").tenant("acme");
@@ -201,7 +201,7 @@ async fn a_call_that_waits_is_a_task_until_somebody_decided() {
         assert_eq!(get(&client, &created.task_id).await.unwrap(), done, "it can be asked for again");
         assert_eq!(SENT.load(Ordering::SeqCst), sent + 1);
         assert_eq!(recorded(&*store).await[before..], [json!(["letters__send", "ok"])], "one record");
-        // What comes too late changes nothing.
+        // A request that comes too late changes nothing.
         client.cancel_task(CancelTaskParams::new(&created.task_id)).await.unwrap();
         assert_eq!(ended(&client, &created.task_id).await.status(), TaskStatus::Completed);
     }
@@ -285,7 +285,7 @@ async fn a_client_that_knows_no_tasks_gets_what_it_always_got() {
     assert!(said.content[0].as_text().unwrap().text.contains("approval_required"));
     assert_eq!(code(get(&client, "run.call").await.unwrap_err()).0, -32021);
 
-    // Neither do those of a server that has none. One call too many is withdrawn.
+    // Calls of a server without tasks get none either. A call over the limit is withdrawn.
     for (max, whole, waits) in [(0, 0, 3), (1, 1, 1)] {
         let store = Arc::<MemoryStore>::default();
         let served = builder(Arc::clone(&store), POLICY).max_tasks(max).build().unwrap();
@@ -402,7 +402,7 @@ async fn an_answer_decides_what_was_asked_and_nothing_else() {
     assert_eq!(result(&ended(&other, &id).await)["structuredContent"]["value"], "11");
 }
 
-/// Each of them was kept with those that it saw.
+/// Each call was stored together with the calls that were waiting then.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_a_session_that_wait_at_the_same_time_are_all_found_again() {
     let store = Arc::<MemoryStore>::default();
@@ -476,7 +476,7 @@ async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
     let unknown = json!(["tables__book", "outcome_unknown"]);
     assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"]), unknown.clone(), unknown]);
 
-    // Where there is no room, or nobody who fills in a form, the tool is told so.
+    // If there is no room, or no client that fills in forms, the tool gets an error.
     for (max, patient) in [(1, forms), (1, NEW)] {
         let store = Arc::<MemoryStore>::default();
         let served = builder(Arc::clone(&store), policy).max_tasks(max).build().unwrap();
@@ -542,7 +542,7 @@ async fn one_principal_leaves_room_for_others() {
         assert_eq!((error.code.0, error.data), (-32000, Some(expected)));
         assert!(error.message.contains("limit of 2 waiting calls"), "{}", error.message);
     }
-    // Nobody can decide on what was refused.
+    // Nobody can decide on a call that was refused.
     assert_eq!(waiting(&*store).await.len(), 2);
     let cancelled = json!(["letters__send", "cancelled"]);
     assert_eq!(recorded(&*store).await, [cancelled.clone(), cancelled.clone()]);

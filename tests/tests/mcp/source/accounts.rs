@@ -1,4 +1,4 @@
-//! Servers that are called on the account of whom a run acts for.
+//! Servers that are called with the account of the principal of a run.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const NAME: &str = "mcp__s__tickets__count";
 const LOOPS: &str = "\n[loop_guard]\nwarn_at = 0\nstop_at = 0";
 const RESOURCE: &str = "https://tickets.example/mcp";
 
-/// Tokens by who has them; both sides of an authorization server.
+/// Tokens with their holders; both sides of an authorization server.
 #[derive(Clone, Default)]
 struct Issuer(Arc<Mutex<HashMap<String, String>>>);
 

@@ -11,7 +11,7 @@ use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 
 use crate::source::{NEVER, SHORT, call, echoes, run_of};
 
-/// How an endpoint answers, beside what the scenario says.
+/// How an endpoint answers, in addition to the scenario.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Way {
     Json,
@@ -30,7 +30,7 @@ pub(crate) enum Way {
     EarlyGone,
 }
 
-/// The hostile server behind a URL, and what its requests were.
+/// The hostile server behind a URL, and its requests.
 pub(crate) struct Endpoint {
     pub(crate) url: String,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
@@ -195,7 +195,7 @@ async fn a_url_that_is_not_a_server_is_down() {
         let servers = ToolSource::connect([source(&endpoint).connect_timeout(limit)]).await.unwrap();
         let found = servers.notes().remove("s").unwrap_or_default();
         assert!(found.contains(note) && !found.contains(CANARY), "{found}");
-        // What is redirected, is redirected to nobody.
+        // The target of the redirect gets no request.
         assert!(!endpoint.requests.lock().await.iter().any(|request| request.contains("/canary")));
     }
     let servers = ToolSource::connect([RemoteServer::url("s", "http://127.0.0.1:1/mcp")]).await.unwrap();
@@ -238,7 +238,7 @@ async fn a_stream_that_ends_early_is_taken_up_again() {
         let expected = match way {
             Way::Early => vec!["one", "one", "two"],
             Way::EarlyGone => vec!["one"],
-            // Not without end.
+            // The attempts are limited.
             _ => vec!["one"; 6],
         };
         assert_eq!(ids, expected);

@@ -78,7 +78,8 @@ async fn a_catalog_gets_the_tools_of_a_server_when_it_comes() {
     servers.shutdown().await;
 }
 
-/// Where rules that fit nothing are an error of a runner that knows the tool, a tool that comes later does not run.
+/// Rules that do not fit a tool are an error of a runner that knows the tool. A tool that comes later does not run
+/// under them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_comes_late_does_not_run_under_rules_that_do_not_fit_it() {
     let known = connect("well-behaved").await;
@@ -222,7 +223,7 @@ async fn a_tool_that_will_come_can_ask_for_an_approval() {
         let unreachable = McpServer::builder(builder(policy.clone()).approvals(true).build().unwrap(), admit).build();
         assert_eq!(unreachable.unwrap_err().code(), "mcp_unreachable");
         McpServer::builder(builder(policy).approvals(false).build().unwrap(), admit).build().unwrap();
-        // What the policy says reaches no further asks nobody.
+        // A tool that only reads according to the policy requires no approvals.
         let less = format!("{}\n{pin}effect = 'read_only'", asks[1]);
         builder(ToolPolicy::from_toml(&less).unwrap()).build().unwrap();
         servers.shutdown().await;

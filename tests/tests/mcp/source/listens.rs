@@ -1,4 +1,4 @@
-//! Servers that say that their tools changed to those who asked for it: on a subscription, or on the stream of a session.
+//! Servers that notify their subscribers of changed tools: on a subscription, or on the stream of a session.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ async fn url(server: &Modern) -> RemoteServer {
     RemoteServer::url("s", url).refresh(NEVER)
 }
 
-/// Waits until something is so. The sentence is for readers of the test.
+/// Waits until a condition holds. The sentence is for readers of the test.
 async fn until(_what: &str, is_so: impl Fn() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -56,7 +56,7 @@ fn lists(servers: &ToolSource, raw: &str) -> bool {
     servers.tools().iter().any(|tool| tool.raw_name() == raw)
 }
 
-/// What is added is discovered, and what changes has drifted, while the run lasts and the connection with it.
+/// A tool that is added is discovered, and a tool that changes has drifted, during the same run and connection.
 async fn changes_are_seen(servers: &ToolSource) {
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
     let pinned = policy(servers, &NAMES, "");
@@ -82,7 +82,7 @@ async fn a_process_says_what_changed_and_is_asked_again_after_it_died() {
     changes_are_seen(&servers).await;
     let run = run_under(&servers, policy(&servers, &NAMES, ""));
     assert_eq!(call(&run, "mcp__s__die", "{}").await.outcome(), Outcome::OutcomeUnknown);
-    // It begins anew, with its first tools.
+    // The server begins anew, with its first tools.
     let added = call(&run, "mcp__s__add", "{}").await;
     assert_eq!(added.outcome(), Outcome::Ok, "{:?}", added.detail());
     until("a tool that was added is listed", || lists(&servers, "late")).await;
@@ -97,7 +97,7 @@ async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
     changes_are_seen(&servers).await;
     once_for_each(&server, 3, [1, 1]);
 
-    // What changed while nobody listened is found when the subscription is open again.
+    // A change without a subscription is found when the subscription is open again.
     let run = run_under(&servers, policy(&servers, &NAMES, ""));
     assert_eq!(call(&run, "mcp__s__hush", "{}").await.outcome(), Outcome::Ok);
     until("a tool that was added in silence is listed", || lists(&servers, "quiet")).await;
@@ -135,12 +135,12 @@ async fn a_flood_is_one_hint_and_a_subscription_that_ends_is_opened_again_after_
     servers.shutdown().await;
 }
 
-/// A client that knows what a server says of its list.
+/// A client with the default handler of each message.
 struct Guest;
 
 impl ClientHandler for Guest {}
 
-/// A server that passes tools of another one on says when they change, to those who asked and may see them.
+/// A server that passes on tools of another one announces their changes to subscribers that may see them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_is_passed_on() {
     let modern = Modern::default();
@@ -164,7 +164,7 @@ async fn what_changes_is_passed_on() {
         listed.into_iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names().await, ["mcp__s__hush", "mcp__s__pay"]);
-    // What nobody here may see changes nothing that a client sees.
+    // A tool that nobody here may see changes no list of a client.
     modern.act("add");
     until("a tool that was added is listed", || lists(&servers, "late")).await;
     assert!(tokio::time::timeout(Duration::from_secs(3), heard.next()).await.is_err(), "nothing changed");

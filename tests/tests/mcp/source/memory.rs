@@ -13,7 +13,7 @@ const MOST: u64 = 256 * 1024;
 /// The variable that makes the test below a client.
 const SCENARIO: &str = "MEMORY_SCENARIO";
 
-/// What is too long, too much or endless, and the calls that are made.
+/// The scenarios with data that is too long, too much or endless, and the calls that are made.
 const SCENARIOS: [(&str, &[&str]); 6] = [
     ("well-behaved", &["big", "flood", "refuse"]),
     ("tasks", &["large", "endless"]),
@@ -35,7 +35,7 @@ fn peak() -> u64 {
 async fn client() {
     let Ok(scenario) = std::env::var(SCENARIO) else { return };
     let tools = SCENARIOS.iter().find(|(name, _)| *name == scenario).expect("a scenario").1;
-    // Long enough for what is measured, and nothing is said of how long it takes.
+    // Long enough for the measurement. The test does not check how long the calls take.
     let limited = server("s", &scenario).call_timeout(Duration::from_secs(3));
     let servers = ToolSource::connect([limited]).await.unwrap();
     for tool in tools {

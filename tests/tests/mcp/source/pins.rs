@@ -23,7 +23,7 @@ async fn a_changed_definition_is_denied_until_the_policy_pins_it() {
         let denied = call(&run, PAY, "{}").await;
         assert_eq!(denied.outcome(), Outcome::PolicyDenied, "{scenario}");
         assert_eq!(call(&run, "mcp__s__echo", r#"{"text":"x"}"#).await.outcome(), Outcome::Ok, "{scenario}");
-        // A catalog that is built now, with the new definition in it, under the policy of before.
+        // A catalog that is built now, with the new definition, under the old policy.
         let fresh = run_under(&servers, old.clone());
         assert!(!call(&fresh, PAY, "{}").await.is_ok(), "{scenario}");
         let state = tool(&servers, "pay").state(&old);
@@ -92,7 +92,7 @@ async fn a_definition_that_comes_back_stays_denied_until_somebody_looks() {
     assert_eq!(call(&run, PAY, "{}").await.outcome(), Outcome::Ok);
 }
 
-/// Runs of one party share what they see; one that starts after a change sees what counts then.
+/// Runs of one party share their tools. A run that starts after a change gets the tools of that time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_never_starts_with_the_tools_of_before() {
     let servers = connect("rugpull-swap-back").await;
@@ -119,7 +119,7 @@ async fn a_run_never_starts_with_the_tools_of_before() {
     sees(&["mcp__s__echo", PAY]);
 }
 
-/// A server that changes its tools without a word is asked again before a call.
+/// A server that changes its tools without a notification is asked again before a call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_is_old_is_read_again_before_a_call() {
     let servers = [server("s", "rugpull-description").refresh(Duration::ZERO)];
@@ -131,7 +131,7 @@ async fn a_list_that_is_old_is_read_again_before_a_call() {
     echoes(&servers).await;
 }
 
-/// A pin is over all that was published, in any order of keys, and anybody can compute it.
+/// A pin covers everything that was published, in any order of keys, and anybody can compute it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pin_is_the_hash_of_canonical_json() {
     let servers = connect("well-behaved").await;

@@ -61,7 +61,7 @@ async fn floods_and_requests_of_a_server_are_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_gets_the_environment_that_it_is_given() {
-    // What cargo sets for a test is the canary: no child may have it.
+    // A variable that cargo sets for a test is the canary: no child may have it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let servers = ToolSource::connect([server("s", "well-behaved").env("GIVEN", "1")]).await.unwrap();
     let result = call(&run_of(&servers, &["mcp__s__env"], ""), "mcp__s__env", "{}").await;

@@ -1,4 +1,4 @@
-//! Calls of which a server makes tasks.
+//! Calls that a server turns into tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::source::{NEVER, SHORT, call, connect, echoes, policy, run_of, server}
 
 const READ_ONLY: &str = "effect = 'read_only'";
 
-/// What the server was told to cancel, once it was told something.
+/// Waits for a cancellation that the server received, and returns it.
 async fn cancelled(servers: &ToolSource) -> String {
     loop {
         if let Some(told) = was_cancelled(servers).await {

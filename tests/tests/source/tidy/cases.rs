@@ -1,4 +1,4 @@
-//! The rules of `tidy` tried on small crates: each ordinary way of importing is seen, and what is allowed passes.
+//! The rules of `tidy` tried on small crates: each ordinary way of importing is seen, and allowed imports pass.
 
 use std::collections::BTreeMap;
 
@@ -211,7 +211,7 @@ fn files(sources: &[(&str, &str)]) -> Library {
     Library::parse("tool_runtime", &sources.iter().map(|(file, text)| ((*file).to_owned(), *text)).collect())
 }
 
-/// Four files, of which the last imports the first as it is written; each of the others imports the one after it.
+/// Four files. Each imports the next one, and the last imports the first in the given way.
 fn ring(last: &str) -> Library {
     files(&[
         ("lib.rs", "mod room; mod d;"),

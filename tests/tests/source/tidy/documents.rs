@@ -1,4 +1,4 @@
-//! What is written for people: paths lead somewhere, nothing names this machine, and the English is the house's.
+//! Texts for people: their paths exist, they do not name this machine, and their English follows the house rules.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,7 +72,7 @@ fn paths_in_documents_lead_somewhere() {
         own && Path::new(path).extension().is_some_and(|extension| extension == "md")
     });
     for document in documents {
-        // Its lines tell of what was.
+        // Its lines describe earlier states.
         if document == "CHANGELOG.md" {
             continue;
         }
@@ -82,7 +82,7 @@ fn paths_in_documents_lead_somewhere() {
         for (number, line) in prose(&text) {
             for span in spans(line).filter(|span| is_path(span)) {
                 let first = span.split('/').next().unwrap_or_default();
-                // What a build makes is not there before it.
+                // The files that a build makes do not exist before it.
                 if FILLED.contains(&first) {
                     continue;
                 }
@@ -138,7 +138,7 @@ fn nothing_names_a_machine() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Phrases that a reader stumbles over, with what to write.
+/// Phrases that a reader stumbles over, with their replacements.
 const STUMBLES: &[(&str, &str)] = &[
     ("tells of", "reports, describes"),
     ("comes to", "amounts to, results in"),

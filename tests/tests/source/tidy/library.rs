@@ -59,7 +59,7 @@ impl Library {
         self.modules.values().filter(|module| !module.test).map(|module| module.file.as_str()).collect()
     }
 
-    /// Every path, macro and method that the library's code names, unit tests left out, with what each stands for.
+    /// Every path, macro and method that the library's code names, except in unit tests, with its meaning.
     pub(crate) fn named(&self) -> Vec<Named> {
         let modules = self.modules.iter().filter(|(_, module)| !module.test);
         let mut named: Vec<_> = modules.flat_map(|(path, module)| paths::named(self, path, module)).collect();

@@ -1,4 +1,4 @@
-//! The files under `tests/ui`, and what the compiler says of them.
+//! The files under `tests/ui`, and the compiler's messages about them.
 
 pub(crate) mod compiler;
 
@@ -10,7 +10,7 @@ pub(crate) struct Case {
     pub(crate) topic: String,
     pub(crate) name: String,
     pub(crate) source: PathBuf,
-    /// What the pinned compiler answers.
+    /// The answer of the pinned compiler.
     pub(crate) answer: String,
 }
 

@@ -1,4 +1,5 @@
-//! Another model of the same provider gets what the provider's own tools did. Only what a model sealed stays with it.
+//! Another model of the same provider gets the calls and results of the provider's own tools. Only sealed parts stay
+//! with their model.
 
 use serde_json::{Value, json};
 use tests::wire::decode;

@@ -49,7 +49,7 @@ pub(super) fn whole(content: &Value, reason: &str) -> String {
     json!({ "type": "message", "id": "msg_1", "model": "m", "content": content, "stop_reason": reason }).to_string()
 }
 
-/// What the assistant's message of a request holds.
+/// The content of the assistant's message in a request.
 pub(super) fn sent(history: &[Message]) -> Value {
     let request = body(Format::Anthropic, history, Some("m"));
     let messages = request["messages"].as_array().unwrap();
@@ -75,7 +75,7 @@ fn recorded_turns_go_back_block_for_block() {
             let saved: Vec<Message> = serde_json::from_value(serde_json::to_value(&history).unwrap()).unwrap();
             let text = |history: &[Message]| format!("{:?}", Format::Anthropic.encode_messages(history, model).body);
             assert_eq!(text(&saved), text(&history), "{}", case["id"]);
-            // Another format or another model gets text and calls, and nothing of what is sealed.
+            // Another format or another model gets text and calls, and no sealed part.
             let sealed = sealed(&turn);
             for (format, model) in Format::ALL.iter().map(|format| (*format, Some("another"))) {
                 let request = body(format, &history, model).to_string();
@@ -89,7 +89,7 @@ fn recorded_turns_go_back_block_for_block() {
     assert!(seen >= 39, "{seen}");
 }
 
-/// What only Anthropic can read of a turn.
+/// The parts of a turn that only Anthropic can read.
 fn sealed(turn: &Value) -> Vec<String> {
     let blocks = turn["content"].as_array().unwrap().iter();
     let seals = blocks.filter_map(|block| block["signature"].as_str().or_else(|| block["data"].as_str()));
@@ -103,7 +103,7 @@ fn is_bound(turn: &Value) -> bool {
     kinds.into_iter().any(|kind| !shared.contains(&kind) && !kind.ends_with("_tool_result"))
 }
 
-/// Whether a turn holds what another provider has no place for.
+/// Whether a turn holds a part without a place in the requests of another provider.
 fn loses(turn: &Value) -> bool {
     let blocks = turn["content"].as_array().unwrap();
     let says = |block: &Value, key: &str| match &block[key] {

@@ -1,4 +1,5 @@
-//! Anthropic Messages: what the provider would refuse is left out with a reported loss, and bad blocks fail the turn.
+//! Anthropic Messages: parts that the provider would refuse are left out with a reported loss, and bad blocks fail the
+//! turn.
 
 use serde_json::{Value, json};
 use tests::wire::decode;

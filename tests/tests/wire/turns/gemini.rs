@@ -222,7 +222,7 @@ fn what_is_carried_is_bounded() {
     }
 }
 
-/// What a call carries need not be its signature.
+/// The provider state of a call need not contain a signature.
 #[test]
 fn a_first_call_that_came_without_a_signature_gets_past_the_check() {
     for (more, expected) in [

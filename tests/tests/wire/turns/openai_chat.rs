@@ -1,4 +1,4 @@
-//! Chat Completions and its compatible servers: what a message holds beside text and calls goes back with it.
+//! Chat Completions and its compatible servers: further members of a message go back with its text and calls.
 
 use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
@@ -208,7 +208,7 @@ fn fragments_of_reasoning_details_are_joined() {
     let joined = json!({ "type": "reasoning.text", "text": "Let me.", "format": "f", "index": 0, "signature": "c2ln" });
     let expected = json!({ "role": "assistant", "content": "Yes.", "reasoning": "Let me.", "reasoning_details": [joined, sealed] });
     assert_eq!(sent(parts(&stream(&deltas)))[0], expected);
-    // What is not a list, or not a list of objects, is nothing.
+    // A value that is not a list of objects is ignored.
     for odd in [json!("x"), json!({}), json!([1, null, "x"]), json!(null)] {
         let message = json!({ "role": "assistant", "content": "Yes.", "reasoning_details": odd });
         assert_eq!(sent(parts(&whole(&message)))[0], json!({ "role": "assistant", "content": "Yes." }));
@@ -231,7 +231,7 @@ fn signatures_annotations_and_audio_go_back() {
     expected["audio"] = json!({ "id": "audio_1" });
     assert_eq!(sent(turn.clone())[0], expected);
     assert_eq!(losses(FORMAT, &[Message::Assistant(turn.clone())], Some("m")), [""; 0]);
-    // Another format gets text and call, and says what it leaves out.
+    // Another format gets text and call, and reports the parts that it leaves out.
     let lost = losses(Format::Ollama, &[Message::Assistant(turn)], Some("m"));
     assert!(lost.len() >= 3, "{lost:?}");
 

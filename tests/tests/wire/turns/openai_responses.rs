@@ -15,7 +15,7 @@ const FORMAT: Format = Format::OpenAiResponses;
 const WAITING: [&str; 5] =
     ["apply_patch_call", "local_shell_call", "mcp_approval_request", "shell_call", "tool_search_call"];
 
-/// The output of a recorded response, read without this crate: of a stream the last event's.
+/// The output of a recorded response, read without this crate: of a stream, the output of the last event.
 fn output(text: &str, stream: bool) -> Option<Vec<Box<RawValue>>> {
     let field = |object: &str, name: &str| -> Option<Box<RawValue>> {
         let object: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).ok()?;
@@ -46,7 +46,7 @@ fn kind(item: &Value) -> &str {
     item["type"].as_str().unwrap_or_default()
 }
 
-/// What of an output a provider takes back.
+/// The items of an output that a provider takes back.
 fn taken_back(output: &[Value]) -> Vec<Value> {
     let mut kept: Vec<Value> = Vec::new();
     for item in output {
@@ -327,7 +327,7 @@ fn what_is_carried_is_bounded_and_ends_are_not_invented() {
     assert_eq!(decoded.error.as_ref().unwrap().code(), "limit_exceeded");
     assert!(!decoded.calls[0].is_executable());
 
-    // Reasoning that began and never ended goes back to nobody.
+    // Reasoning that began and never ended does not go back.
     let begun = r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}
 
 data: {"type":"response.reasoning_text.delta","output_index":0,"delta":"Hm"}

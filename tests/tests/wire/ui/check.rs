@@ -1,16 +1,16 @@
-//! Reads a UI stream by the rules U1 to U8 and refuses what breaks one.
+//! Reads a UI stream by the rules U1 to U8 and refuses a stream that breaks one.
 
 mod ag_ui;
 
 use serde_json::Value;
 use tool_runtime::wire::ui::Protocol;
 
-/// What a stream shows.
+/// The content of a stream.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Sources, files and data: what it is and its address or name.
+    /// Sources, files and data: their kind, and their address or name.
     pub(crate) extras: Vec<String>,
     pub(crate) calls: Vec<Call>,
     pub(crate) steps: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
     in_step: bool,
 }
 
-/// What a stream shows of a call.
+/// The content of a stream for one call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -108,7 +108,7 @@ impl Seen {
         Ok(())
     }
 
-    /// What holds at the end of every stream.
+    /// The rules that hold at the end of every stream.
     fn over(self) -> Checked<Self> {
         ensure(self.finish.is_some() != self.error.is_some(), "U1 one end")?;
         for call in &self.calls {

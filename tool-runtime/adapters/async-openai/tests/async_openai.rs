@@ -1,4 +1,4 @@
-//! Responses of async-openai: every call goes through the gate, and results are what async-openai sends on.
+//! Responses of async-openai: every call goes through the gate, and async-openai sends the results.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

@@ -1,4 +1,4 @@
-//! Responses of genai: every call goes through the gate, and results are what genai sends on.
+//! Responses of genai: every call goes through the gate, and genai sends the results.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

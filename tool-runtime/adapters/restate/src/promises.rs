@@ -68,7 +68,7 @@ impl Brought {
 /// runner ([`ToolRunner::record_late`]).
 ///
 /// # Errors
-/// 404 if no call asks this question now, 409 if it has an answer that the workflow has not looked at yet.
+/// 404 if no call asks this question now, 409 if it has an answer that the workflow has not processed yet.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
     runner: &ToolRunner,

@@ -1,4 +1,4 @@
-//! Our catalog behind an agent of rig.
+//! An agent of rig with a catalog of this crate's tools.
 
 #![allow(clippy::print_stdout, reason = "it prints the answer")]
 

@@ -1,4 +1,4 @@
-//! An agent of rig whose tools are ours: definitions are offered as they are, and every call goes through the gate.
+//! An agent of rig with our tools: definitions are offered unchanged, and every call goes through the gate.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

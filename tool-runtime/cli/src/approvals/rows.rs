@@ -65,7 +65,7 @@ struct Whole<'a> {
 #[derive(Serialize)]
 struct Deciders<'a> {
     tenant: Option<&'a str>,
-    /// The roles of which a decider needs one. `None` admits every principal of the tenant.
+    /// A decider needs one of these roles. `None` admits every principal of the tenant.
     roles: Option<&'a BTreeSet<String>>,
     /// Whether the principal of the run may decide.
     own_calls: bool,

@@ -153,7 +153,7 @@ pub(crate) fn unknown(id: &str) -> Failure {
     .code(NOT_PENDING)
 }
 
-/// A clause that says whether a worker holds the run.
+/// A clause that states whether a worker holds the run.
 pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
     if run.is_held(now) { "which a worker holds now" } else { "which no worker holds now" }
 }

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 20 * 1024 * 1024;
 /// The message for a file of a type that no provider reads.
 const UNKNOWN: &str = "its content is not an image, audio, video, a PDF or UTF-8 text";
 
-/// Reads the files of the command line and says which of them the format cannot carry.
+/// Reads the files of the command line and reports those that the format cannot carry.
 pub(super) fn files(paths: &[PathBuf], format: Format, model: Option<&str>) -> Result<Vec<Media>, Failure> {
     let (mut files, mut bytes) = (Vec::new(), 0);
     for path in paths {

@@ -48,7 +48,7 @@ struct ServerSettings {
     command: Option<Vec<String>>,
     /// Variables of this process's environment that the command gets; `PATH` by default.
     env: Option<Vec<String>>,
-    /// The folder that the command starts in.
+    /// The folder in which the command starts.
     folder: Option<PathBuf>,
     url: Option<String>,
     /// Headers, each with the variable of the environment that holds its value.

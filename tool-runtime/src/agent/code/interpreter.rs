@@ -167,7 +167,8 @@ mod tests {
 
     use super::*;
 
-    /// A defect of the interpreter ends the script that met it, says nothing, and keeps no place.
+    /// A defect of the interpreter ends only its own script. The failure has no details, and the place of the script is
+    /// free again.
     #[tokio::test]
     async fn a_panic_of_the_interpreter_ends_its_script_alone() {
         let slots = Arc::new(Semaphore::new(1));

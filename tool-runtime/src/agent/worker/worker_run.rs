@@ -16,7 +16,7 @@ use crate::store::{Key, StoreError, StoredRun};
 
 /// The maximum number of consecutive failures of the model before its run ends.
 const ATTEMPTS: u32 = 6;
-/// The wait before a call that runs in another process is looked at again.
+/// The wait before a call that runs in another process is checked again.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The state of a run that a worker holds.

@@ -99,7 +99,7 @@ impl Locked {
     }
 
     pub(super) fn to_value(&self) -> Value {
-        // Serialising fails for maps without text keys only, of which there are none.
+        // Serialising fails only for maps without text keys, and this document has none.
         serde_json::to_value(self).unwrap_or_default()
     }
 }

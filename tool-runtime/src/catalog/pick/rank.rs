@@ -64,8 +64,8 @@ struct Wanted<'i> {
 }
 
 impl PickIndex {
-    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned. One
-    /// whose name the query has comes first: other names may be made of the same words.
+    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned. A
+    /// tool comes first if the query contains its name, because other names may consist of the same words.
     pub(super) fn rank(&self, query: &str, among: &dyn Fn(usize) -> bool, most: usize) -> Vec<Ranked> {
         let wanted = self.wanted(query);
         let possible: f64 = wanted.iter().map(|word| word.worth).sum();
@@ -103,7 +103,7 @@ impl PickIndex {
         ranked
     }
 
-    /// The tools whose names the query has: as words with `_` or `-` in them, or as the whole of it.
+    /// Returns the tools whose names the query contains: as words with `_` or `-` in them, or as the whole query.
     fn named(&self, query: &str) -> Vec<usize> {
         let is_in_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
         let words = halves(query).flat_map(|half| half.split(|char| !is_in_name(char)));

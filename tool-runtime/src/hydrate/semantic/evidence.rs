@@ -142,7 +142,7 @@ pub(in crate::hydrate) fn list_with(lister: &str) -> String {
 pub(in crate::hydrate) const ASK: &str = "ask the user for it";
 
 /// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the
-/// tool that lists such ids; the hint names that tool if `lists` says that the model can call it.
+/// tool that lists such ids; the hint names that tool if `lists` reports that the model can call it.
 #[must_use]
 pub(in crate::hydrate) fn check_evidence(
     arguments: &Tree<'_>,

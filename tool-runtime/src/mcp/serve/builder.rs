@@ -144,7 +144,6 @@ impl McpServerBuilder {
     /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
     /// the runner has no store that was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the
     /// policy does not let its principal decide.
-    /// principal decide.
     pub fn build(self) -> Result<McpServer, McpServerError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;

@@ -1,5 +1,5 @@
-//! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that know tasks see them as tasks
-//! of the protocol (SEP-2663); other clients [repeat the call](held).
+//! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that support tasks see them as
+//! tasks of the protocol (SEP-2663); other clients [repeat the call](held).
 //!
 //! A task has no state of its own: the state of its call is read from the store. Any process that shares the store can
 //! post a decision to the run; this server carries it out once, through the gate. A task belongs to the party whose

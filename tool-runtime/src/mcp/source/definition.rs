@@ -1,4 +1,4 @@
-//! [`Listed`]: one entry of a server's list, read on its own, so that a bad entry does not spoil the others.
+//! [`Listed`]: one entry of a server's list, read on its own, so that a bad entry does not affect the others.
 
 use std::collections::{HashMap, HashSet};
 

@@ -36,7 +36,7 @@ struct Blocks {
     text: Vec<String>,
     resources: Vec<Value>,
     media: Vec<Media>,
-    /// The number of omitted blocks, for each of which the text has a remark.
+    /// The number of omitted blocks. The text has a remark for each.
     missing: usize,
 }
 

@@ -61,7 +61,7 @@ fn text(text: &str) -> RestrictedExpression {
 struct Undecided;
 
 impl CedarRules {
-    /// Returns the verdict that restricts a call, with its rule. `arguments` are `None` before they are read; policies
+    /// Returns the verdict that restricts a call, with its rule. `arguments` is `None` before they are read; policies
     /// that depend on them then do not count.
     pub(crate) fn say(
         &self,

@@ -79,7 +79,7 @@ impl<'o, 'p> Compound<'o, 'p> {
     }
 }
 
-/// An object, or what `serde_json` disguises as one.
+/// An object, or a value that `serde_json` disguises as one.
 pub(in crate::redact) enum Members<'o, 'p> {
     Object(Object<'o, 'p>),
     /// A struct of `serde_json`'s own: its one member holds JSON text.
@@ -123,7 +123,7 @@ impl<'o, 'p> Members<'o, 'p> {
         quote(&mut out.text, variant);
         out.text.push_str(":{");
         let plan = plan.variant(variant);
-        // An object of which no member is written is not shown at all, and a variant has at least its own name.
+        // An object without a written member is not shown at all, and a variant has at least its own name.
         Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
 

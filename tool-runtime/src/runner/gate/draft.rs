@@ -38,7 +38,7 @@ pub(in crate::runner) struct Draft {
     asked: Option<Box<Asked>>,
     /// `None` after [`give`](Self::give): a call has exactly one record.
     record: Option<Box<ToolInvocationRecord>>,
-    /// The arguments as events show them after that. `None` if no sink listened then.
+    /// The arguments as events show them after [`give`](Self::give). `None` if no sink listened at that time.
     shown: Option<JsonText>,
     /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
     plain: Option<Box<Plain>>,

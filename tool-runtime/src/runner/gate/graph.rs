@@ -54,8 +54,8 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the run is already
-    /// held to the maximum number of policies.
+    /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the maximum number
+    /// of policies already applies to the run.
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
         let policy = self.run.policy().asking_for_effects()?;

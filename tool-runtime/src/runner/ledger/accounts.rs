@@ -46,7 +46,7 @@ impl Accounts {
         }
         let turn = Turn { used, receipt: self.charge(store, used) };
         let mut turns = self.turns();
-        // `overdrawn` may never be called; each turn is on its way to the store all the same.
+        // `overdrawn` may never be called, so turns that the store has acknowledged are removed here, too.
         turns.retain(|turn| !turn.receipt.is_kept());
         // Beyond the maximum, the oldest turn is no longer awaited. Its write continues.
         if turns.len() >= MOST_TURNS {

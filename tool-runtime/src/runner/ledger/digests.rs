@@ -49,7 +49,7 @@ impl Digests {
 
 #[cfg(feature = "mcp-server")]
 impl Digests {
-    /// Returns an id of all values by which two calls are the same.
+    /// Returns an id derived from the values that identify a call: calls with equal values have the same id.
     pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
         self.key().code("asked", call)
     }

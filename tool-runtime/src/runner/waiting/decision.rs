@@ -30,7 +30,7 @@ pub enum ApprovalDecision {
     /// The call may run with these arguments, a JSON object as text. They are validated and checked against the policy
     /// again; until they pass, the call waits.
     ApproveEdited(String),
-    /// The call does not run. The model reads the message, of which at most 2,048 bytes are kept.
+    /// The call does not run. The model reads the message; at most 2,048 bytes of it are kept.
     Deny(Option<String>),
     /// The call does not run; this JSON value replaces the tool's output and is projected like it.
     Respond(String),

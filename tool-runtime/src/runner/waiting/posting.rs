@@ -39,8 +39,8 @@ pub(in crate::runner) async fn admits(
     }
 }
 
-/// Returns the run of a waiting call, with no more than the call's run had. It is held to this runner's policy, and to
-/// those of the run's stored document. The options supply connections and a sink. `None` if there are too many
+/// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and those
+/// of the run's stored document apply to it. The options supply connections and a sink. `None` if there are too many
 /// policies, and for a call of a graph, which is decided with the graph's own call.
 pub(in crate::runner) fn run_of(
     runner: &ToolRunner,

@@ -115,7 +115,7 @@ pub(super) async fn records_of_a_run_keep_their_order(store: Arc<dyn Store>) {
     let store = &*store;
     let ids: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
     for id in &ids {
-        // Dropping the handle is what a dropped call does: the record must be stored in order all the same.
+        // A dropped call drops its handle; its record must still be stored, in order.
         drop(store.append(record("run", id).into()));
     }
     store.flush().await.expect("it flushes");

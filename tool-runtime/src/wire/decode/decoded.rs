@@ -23,7 +23,7 @@ pub struct Decoded {
     pub text: String,
     /// How the turn ended.
     pub finish: Finish,
-    /// The provider's own word for it; `None` if it sent none.
+    /// The provider's own finish reason; `None` if it sent none.
     pub provider_finish: Option<String>,
     /// Why the response failed; `None` if it did not.
     pub error: Option<WireError>,
@@ -214,7 +214,7 @@ pub enum CallStatus {
 
 impl CallStatus {
     /// Whether a text is one JSON object, by the rules of the gate, or no text at all; no repair (R8). The gate checks
-    /// length, depth and the size of numbers, because its answers are better for the model.
+    /// length, depth and the size of numbers, because its error messages are better for the model.
     pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
         let text = object_text(text);
         let kind = match json::parse(text, &Limits::UNBOUNDED) {
@@ -251,7 +251,7 @@ pub enum Finish {
     Refusal,
     /// The provider paused the turn and expects it back in the next request.
     Pause,
-    /// The response failed; [`Decoded::error`] says why.
+    /// The response failed; [`Decoded::error`] has the reason.
     Error,
     /// The bytes ended before the turn did.
     Truncated,

@@ -19,7 +19,7 @@ pub(crate) fn only(object: &str, names: &[&str]) -> String {
 pub(crate) type Members = BTreeMap<String, String>;
 
 /// Adds a member of a frame to those of the frames before. Text that a model writes comes in pieces, which are joined;
-/// of other values the latest counts.
+/// any other value replaces the earlier one.
 pub(crate) fn add(members: &mut Members, name: &str, value: &str) {
     const WRITTEN: [&str; 8] =
         ["reasoning", "thinking", "thought", "text", "content", "summary", "signature", "encrypted"];

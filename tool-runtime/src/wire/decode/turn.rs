@@ -48,7 +48,7 @@ struct Call {
     frame: usize,
     announced: bool,
     shown: usize,
-    /// The model that made it was replaced by another one, which does not know it.
+    /// Whether the model that made the call was replaced by another one, which does not know the call.
     is_void: bool,
 }
 
@@ -117,9 +117,8 @@ impl Turn {
         }
     }
 
-    /// The result. Calls are complete only if the turn ended well (R10).
-    /// Only the beginning is kept of an answer that is larger than allowed. `unkept` counts the bytes of it that could
-    /// not be read.
+    /// The result. Calls are complete only if the turn ended well (R10). An answer that is larger than allowed is cut
+    /// to its beginning. `unkept` counts its bytes that could not be read.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.layout.is_cut() {
             self.error = Some(WireError::new(WireErrorKind::LimitExceeded));

@@ -37,7 +37,7 @@ pub(crate) struct Request<'p> {
     pub(crate) losses: Vec<Loss>,
 }
 
-/// JSON text of the request's own, or in pieces of which some are shared with other requests.
+/// JSON text of the request's own, or in pieces, some of which are shared with other requests.
 enum Text<'p> {
     Own(Box<RawValue>),
     Pieces(Vec<Cow<'p, str>>),

@@ -74,9 +74,9 @@ impl CheckedTool<'_> {
 /// Whether the endpoint has the provider's mode for schemas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {
-    /// It has, if the format has one.
+    /// It has the mode, if the format has one.
     Schema,
-    /// It has not: a tool takes its place.
+    /// It does not have the mode: a tool takes its place.
     Tool,
 }
 

@@ -24,13 +24,13 @@ pub(super) const fn carries(
     }
 }
 
-/// The most notes, and the most characters of a key, of a value and of the id of a person.
+/// The maximum number of metadata entries, and of characters of a key, of a value and of the id of the person.
 const NOTES: usize = 16;
 const KEY: usize = 64;
 const VALUE: usize = 512;
 const USER: usize = 128;
 
-/// The provider's word for the amount of reasoning.
+/// Writes the amount of reasoning as one of the provider's levels.
 pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
     match settings.reasoning? {
         Effort::Off => Some("none"),
@@ -47,7 +47,7 @@ pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'s
     }
 }
 
-/// Notes and the id of the person.
+/// Writes the metadata and the id of the person.
 pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
     let fits = |(key, value): &(&String, &String)| key.chars().count() <= KEY && value.chars().count() <= VALUE;
     let notes: serde_json::Map<_, _> = settings

@@ -19,8 +19,8 @@ impl Message {
     /// Completes a history that this side kept: each call is followed by its one result, in call order. Orphans and
     /// duplicates are removed.
     ///
-    /// A missing result is replaced by one that says `outcome_unknown` if `may_have_begun` is `true` for the call, so
-    /// that the model checks first, and otherwise by one that says `cancelled`.
+    /// A missing result is replaced by `outcome_unknown` if `may_have_begun` is `true` for the call, so that the model
+    /// checks first, and by `cancelled` otherwise.
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Message, Part};

@@ -97,7 +97,7 @@ impl Call {
         matches!(self.wait, Wait::Earlier(_) | Wait::Asked(..) | Wait::Client)
     }
 
-    /// The question that is open. One of an earlier response is known by its call if nothing else is known of it.
+    /// Returns the open question. A question of an earlier response with an unknown id gets the id of its call.
     pub(super) fn question(&self) -> Option<Question<'_>> {
         match &self.wait {
             Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),

@@ -247,7 +247,7 @@ pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
 /// The finish reason of a turn that waits for a person or a client.
 pub(super) const TOOL_CALLS: &str = "tool-calls";
 
-/// The protocols' own word, with dashes; all three know these.
+/// Returns the finish reason in the spelling of the protocols, with dashes; all three accept these.
 pub(super) fn reason_word(reason: &str) -> &'static str {
     match reason {
         "stop" | "answered" => "stop",

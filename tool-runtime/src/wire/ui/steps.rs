@@ -206,7 +206,7 @@ fn ended(id: String, outcome: Outcome, value: Option<&JsonText>, error: Option<&
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
     let result = JsonText::known(failure(outcome, message));
     match outcome {
-        // A client takes a failure as that of a call that a person let run.
+        // A client would take a failure for that of an approved call.
         Outcome::ApprovalDenied | Outcome::ApprovalExpired => UiEvent::ToolDenied { id, result },
         _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },
     }

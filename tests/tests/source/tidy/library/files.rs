@@ -44,7 +44,7 @@ impl Library {
         arrows
     }
 
-    /// The file of what a path stands for. `None` for other crates, and for a module above the one that names it.
+    /// The file of the item that a path names. `None` for other crates, and for a module above the one that names it.
     fn file_of_path(&self, from: &[String], path: &str) -> Option<String> {
         let path: Vec<_> = path.strip_prefix("crate::")?.split("::").map(str::to_owned).collect();
         let module =

@@ -7,11 +7,11 @@ use syn::{Ident, Item, ItemExternCrate, ItemType, ItemUse, Path, Type, UseTree};
 
 use super::is_test;
 
-/// What names stand for in a module. The bodies of functions count as the module: which function imports a name does
+/// The meanings of names in a module. The bodies of functions count as the module: which function imports a name does
 /// not matter to a rule about the module.
 #[derive(Default)]
 pub(super) struct Imports {
-    /// What each name stands for; two functions may give one name two meanings.
+    /// The meanings of each name; two functions may give one name two meanings.
     names: BTreeMap<String, Vec<Vec<String>>>,
     /// The modules whose names are all imported.
     globs: Vec<Vec<String>>,

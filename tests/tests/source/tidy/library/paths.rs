@@ -1,4 +1,4 @@
-//! What the code of a module names, and what each name stands for.
+//! The names in the code of a module, and their meanings.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -10,12 +10,12 @@ use syn::{
 use super::imports::{self, line, segments};
 use super::{Library, Module, is_test};
 
-/// A name in the code, and what it stands for.
+/// A name in the code, and its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) place: Place,
-    /// What it stands for: begins with `crate` or with the name of another crate; `name!` is a macro, `.name` a method
-    /// and a `*` at the end a glob.
+    /// Its meaning: begins with `crate` or with the name of another crate; `name!` is a macro, `.name` a method and a
+    /// `*` at the end a glob.
     pub(crate) path: String,
     /// A re-export names it.
     pub(crate) is_door: bool,
@@ -265,7 +265,7 @@ impl Finder<'_> {
 const LONGEST: usize = 8;
 
 impl Library {
-    /// What a path in a module stands for; several when a name in it has several meanings.
+    /// The meanings of a path in a module; several if a name in it has several meanings.
     pub(super) fn resolve(&self, module: &[String], path: &[String]) -> Vec<Vec<String>> {
         let mut found = Vec::new();
         self.start(module, path, LONGEST, &mut found);

@@ -1,4 +1,4 @@
-//! The public surface: what a user of a library can name.
+//! The public surface: the items that a user of a library can name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Puts the cases to the compiler: all of them as the binaries of one package, in one run of `cargo check`.
 //!
-//! The package depends on what authors depend on and on the runtime without features, so that no command line and no
-//! HTTP client is compiled for it. It shares the target folder of the test, so that the macros and their dependencies
-//! are built once.
+//! The package has the dependencies of an author's crate and the runtime without features, so that no command line and
+//! no HTTP client is compiled for it. It shares the target folder of the test, so that the macros and their
+//! dependencies are built once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::{Case, package};
 
-/// What an author's crate depends on.
+/// The dependencies of an author's crate.
 const DEPENDENCIES: [&str; 5] = ["async-trait", "schemars", "serde", "serde_json", "tool-runtime"];
 
-/// What the compiler says of each case, by the name of its binary: the rendered messages, in order.
+/// The compiler's messages for each case, rendered and in order, by the name of its binary.
 pub(crate) fn ask(cases: &[Case]) -> BTreeMap<String, Vec<String>> {
     let target = target();
     let folder = target.join("ui-cases");
@@ -72,7 +72,7 @@ fn manifest(cases: &[Case]) -> String {
         let folder = format!("path = \"{}/", workspace().display()).replace('\\', "/");
         writeln!(text, "{}", dependency.replace("path = \"", &folder)).unwrap();
     }
-    // The same profiles, so that what is built already is not built again.
+    // The same profiles, so that existing builds are reused.
     for section in root.split("\n[").filter(|section| section.starts_with("profile.")) {
         write!(text, "\n[{section}").unwrap();
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Checked, Seen, ensure, keys, text};
 
-/// What is open in a run.
+/// The open parts of a run.
 #[derive(Default)]
 struct Run {
     ids: Option<(String, String)>,

@@ -28,7 +28,7 @@ pub(in crate::mcp::serve) struct Waiting {
     pub(in crate::mcp::serve) name: String,
     /// Whether the client can ask a person to fill in forms.
     pub(in crate::mcp::serve) asks: bool,
-    /// The id under which the store finds it again, for a client that knows no tasks.
+    /// The id under which the store finds it again, for a client that does not support tasks.
     pub(in crate::mcp::serve) asked_as: Option<Arc<str>>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct SavedTask {
     pub(super) expires: Timestamp,
     /// Whether the client can ask a person to fill in forms.
     pub(super) asks: bool,
-    /// The id under which the store finds the call when the client repeats it, if the client knows no tasks.
+    /// The id under which the store finds the call when the client repeats it, if the client does not support tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked_as: Option<Arc<str>>,
 }

@@ -51,7 +51,7 @@ pub(super) struct Entry {
     pub(super) reported: Reported,
 }
 
-/// Whether the end of a call reached a client that knows no tasks.
+/// Whether the end of a call reached a client that does not support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reported {
     No,

@@ -1,4 +1,4 @@
-//! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
+//! Hydrate: parse, repair if the policy permits it, validate, check the semantic rules, build the typed arguments.
 
 use std::sync::Arc;
 

@@ -35,7 +35,7 @@ impl Writer<'_> {
         self.turn.calls.iter_mut().for_each(|call| call.is_void = true);
     }
 
-    /// Two calls of one name are the same call if their arguments are: the second one does not run.
+    /// Drops the second of two calls of one name if both have the same arguments, so that it does not run.
     pub(crate) fn drop_repeat(&mut self, first: usize, second: usize) {
         let of =
             |at: usize| self.turn.calls.get(at).map(|call| (&call.name, call.object.as_deref().unwrap_or(&call.text)));

@@ -167,7 +167,7 @@ impl Messages {
     }
 }
 
-/// The meaning of a stop reason (A3). An unknown one fails the turn.
+/// Applies a stop reason (A3). An unknown one fails the turn.
 fn stop(reason: &str, turn: &mut Writer<'_>) {
     if reason.is_empty() {
         return;

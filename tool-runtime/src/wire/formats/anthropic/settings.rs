@@ -26,7 +26,7 @@ const LEAST_BUDGET: u32 = 1024;
 /// The least `top_p` beside thinking ("Thinking", sampling parameters).
 const LEAST_TOP_P: f64 = 0.95;
 
-/// Where the documentation of the effort advises to begin with the two highest levels.
+/// The limit of tokens with which to begin for the two highest levels, by the documentation of the effort.
 const MAX_OUTPUT_TOKENS_OF_MUCH: u32 = 64_000;
 
 /// The limit of tokens of a request whose settings name none: the format requires one, and thinking counts towards it.

@@ -44,9 +44,9 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         turn.part(part);
     }
     // The provider answers "The final block in an assistant message cannot be `thinking`". Its documentation does not
-    // say whether that holds for every message or for the last one, so no turn ends so. A paused one does not either:
-    // the model continued without that thinking, and thinking whose preceding thinking changed is refused ("Prefix
-    // checks on thinking blocks").
+    // say whether that holds for every message or for the last one, so no turn ends with thinking. A paused one does
+    // not either: the model continued without that thinking, and thinking whose preceding thinking changed is refused
+    // ("Prefix checks on thinking blocks").
     for _ in std::mem::take(&mut turn.thinking) {
         turn.out.lose("reasoning without an answer");
     }

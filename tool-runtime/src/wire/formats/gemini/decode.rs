@@ -15,7 +15,7 @@ use crate::wire::{Finish, Format, WireError, WireErrorKind};
 /// The most sources of one response.
 const MAX_SOURCES: usize = 1024;
 
-/// The provider's words for a turn that a filter cut.
+/// The provider's finish reasons for a turn that a filter cut.
 const FILTERED: &[&str] = &[
     "SAFETY",
     "RECITATION",
@@ -29,7 +29,7 @@ const FILTERED: &[&str] = &[
     "IMAGE_RECITATION",
 ];
 
-/// The provider's words for a turn that failed.
+/// The provider's finish reasons for a turn that failed.
 const FAILED: &[&str] = &[
     "LANGUAGE",
     "OTHER",
@@ -126,7 +126,7 @@ impl Gemini {
         }
     }
 
-    /// The meaning of the provider's word (R5, R10, G4). An unknown one fails the turn.
+    /// Applies the provider's finish reason (R5, R10, G4). An unknown one fails the turn.
     fn finish(&self, word: &str, turn: &mut Writer<'_>) {
         if matches!(word, "" | "FINISH_REASON_UNSPECIFIED") {
             return;

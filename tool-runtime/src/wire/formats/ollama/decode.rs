@@ -129,7 +129,7 @@ fn strings(list: &str) -> Vec<Cow<'_, str>> {
     strings
 }
 
-/// The meaning of the reason; older servers send none. An unknown one fails the turn (R5, R10).
+/// Applies the finish reason; older servers send none. An unknown one fails the turn (R5, R10).
 fn done(reason: &str, turn: &mut Writer<'_>) {
     if !reason.is_empty() {
         turn.provider_finish(reason);

@@ -201,7 +201,7 @@ impl Chat {
     }
 }
 
-/// The meaning of the provider's word (R5, R10). An unknown one fails the turn.
+/// Applies the provider's finish reason (R5, R10). An unknown one fails the turn.
 fn finish(word: &str, turn: &mut Writer<'_>) {
     if word.is_empty() {
         return;

@@ -151,7 +151,7 @@ impl Responses {
             "response.reasoning_summary_text.delta" => {
                 self.items.reasoning(key, event.summary_index.0.unwrap_or(0), event.delta.get(), turn);
             }
-            // Beside a summary there is no text, and the other way round.
+            // An item has either a summary or a text of its reasoning.
             "response.reasoning_text.delta" => self.items.reasoning(key, part, event.delta.get(), turn),
             _ if event.error.0.is_some_and(|raw| provider_error(raw, CodeIn::Code).is_some()) => {
                 turn.fail(event_error(data, CodeIn::Code));

@@ -31,9 +31,9 @@ pub(super) struct Items {
     any_text: bool,
     /// First parts of the items that came whole.
     settled: HashSet<usize>,
-    /// The id of the reasoning item that came last: the provider refuses the items after it without it.
+    /// The id of the reasoning item that came last: the provider refuses the items after it if it is missing.
     reasoning: Box<str>,
-    /// The provider says that it does not keep the response.
+    /// Whether the provider reported that it does not keep the response.
     is_lost: bool,
     /// Items that the client has to act on, and that are not calls.
     waiting: Vec<(Box<str>, &'static str)>,
@@ -121,7 +121,7 @@ impl Items {
         turn.bind(part, self.kept(whole.text), bound);
     }
 
-    /// The provider says whether it keeps the response.
+    /// Takes the provider's report whether it keeps the response.
     pub(super) fn stored(&mut self, is_stored: bool) {
         self.is_lost = !is_stored;
     }
