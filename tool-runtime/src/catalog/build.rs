@@ -63,7 +63,8 @@ impl CatalogBuilder {
     }
 
     /// Takes one authored tool, by its struct or by the name of its function.
-    pub fn tool<T: Named>(mut self) -> Self {
+    #[rustfmt::skip] // The comment is in the error of a caller that passes the function as a value.
+    pub fn tool<T: Named>(mut self) -> Self { // name the tool as a type: `.tool::<count>()`
         struct Register;
 
         impl Visitor for Register {
