@@ -193,7 +193,7 @@ pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
         match piece.key_text().as_str() {
             "crate" => path.read(piece, errors, krate),
             key => {
-                errors.at(&piece.key, format_args!("`{key}` belongs on the struct; an `impl` takes `#[tool]` alone"))
+                errors.at(&piece.key, format_args!("`{key}` belongs on the struct; an `impl` takes `#[tool]` alone"));
             }
         }
     }

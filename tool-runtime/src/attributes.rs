@@ -183,8 +183,9 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`); `{{` and `}}`
-/// are braces. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in brackets
+/// is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled, braces and brackets are
+/// characters. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
 /// are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that is left out
 /// reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
 ///

@@ -42,7 +42,7 @@ fn missing(tool: &Tool, is_absent: bool, message: impl Display, errors: &mut Err
 pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         if !text.contains("__") {
-            if let Some(name_of_two) = of_two_parts(&text) {
+            if let Some(name_of_two) = of_two_parts(text) {
                 errors.at(name, format_args!("tool name `{text}` has no namespace; write `{name_of_two}`"));
                 return;
             }
@@ -64,7 +64,7 @@ fn of_two_parts(text: &str) -> Option<String> {
 pub(super) fn name_character(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         // The namespace is reported already, with a name that has legal characters.
-        let is_reported = !text.contains("__") && of_two_parts(&text).is_some();
+        let is_reported = !text.contains("__") && of_two_parts(text).is_some();
         if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)).filter(|_| !is_reported) {
             errors.at(
                 name,
@@ -185,10 +185,8 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
         let is_number = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
         let names: Vec<_> = names.split('.').filter(is_number).collect();
         let meant = if names.is_empty() { "$".to_owned() } else { names.join(".") };
-        errors.at(
-            path,
-            format_args!("a path is names with dots between them, through arrays and all; write `{meant}`"),
-        );
+        errors
+            .at(path, format_args!("a path is names with dots between them, through arrays and all; write `{meant}`"));
     }
 }
 
