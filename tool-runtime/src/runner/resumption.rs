@@ -294,12 +294,12 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Revokes a grant. Returns whether it existed. Calls that it permitted before keep running.
+    /// Revokes a grant, as [`StoredGrant::revoke`]. Calls that it permitted before keep running.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn revoke(&self, grant: &StoredGrant) -> Result<bool, StoreError> {
-        grants::revoke(&self.shared, grant).await
+    pub async fn revoke(&self, grant: &StoredGrant, decider: &Decider) -> Result<bool, StoreError> {
+        grants::revoke(&self.shared, grant, decider).await
     }
 
     /// As [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store. Before that, calls whose process is

@@ -332,10 +332,15 @@ async fn grants_are_listed_and_taken_back() {
     assert_eq!(foreign.error(), "not_found");
     let unknown = rig.run(&["--json", "grants", "revoke", "nowhere"]).code(2);
     assert_eq!(unknown.stderr, foreign.stderr.replace(&ids[1], "nowhere"));
-    rig.run(&["grants", "revoke", &ids[0]]).code(0);
+    rig.run(&["grants", "revoke", &ids[0], "--as", "heidi", "--reason", "ada left"]).code(0);
     assert_eq!(rig.run(&["--json", "grants", "revoke", &ids[0]]).code(2).error(), "not_found");
     assert_eq!(rig.run(&["grants", "list"]).code(0).stdout, "");
     assert_eq!(rig.run(&["--tenant", "other", "--json", "grants", "list"]).code(0).json().as_array().unwrap().len(), 1);
+    let records = rig.run(&["--json", "audit", "show", "--outcome", "revoked"]).code(0).stdout;
+    let record: Value = serde_json::from_str(records.trim()).expect("one record");
+    let decision = &record["record"]["decision"];
+    assert_eq!((&decision["grant"], &decision["decision"]), (&json!(ids[0]), &json!("revoked")), "{record}");
+    assert_eq!((&decision["decider"]["principal"], &decision["call_id"]), (&json!("heidi"), &json!("c1")), "{record}");
     // The call itself still waits. It can be decided here, but this program has no such tool.
     let elsewhere = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace"]).code(3).json();
     assert_eq!((&elsewhere["outcome"], &elsewhere["mismatch"]), (&json!("approval_mismatch"), &json!("definition")));
