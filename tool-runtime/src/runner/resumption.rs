@@ -341,7 +341,7 @@ impl ToolRunner {
     /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
     /// Pass the decider that the application authenticated. For each call the first 16 refusals are recorded, and none
-    /// for a call without a record in the store.
+    /// for a call without a record in the store or of another tenant than the decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};
