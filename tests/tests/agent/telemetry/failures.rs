@@ -193,8 +193,11 @@ async fn of_a_model() {
     rig.once("model_unreachable", None, &format!("{CANARY}-detail: {CHAIN}"));
 }
 
+/// A constructor of an error from its detail.
+type Make = fn(String) -> ModelError;
+
 /// A model whose error has values in its detail and in its causes.
-struct Erring(fn(String) -> ModelError);
+struct Erring(Make);
 
 #[async_trait]
 impl ModelClient for Erring {
@@ -207,10 +210,10 @@ impl ModelClient for Erring {
     }
 }
 
-/// The texts of an error have no value, whoever made it and whatever shows it; operators get its detail and causes.
+/// Neither the texts of an error nor anything that shows one contains a value; operators get its detail and causes.
 #[tokio::test]
 async fn of_every_error_of_a_model() {
-    let errors: [(fn(String) -> ModelError, &str); 11] = [
+    let errors: [(Make, &str); 11] = [
         (ModelError::encode, "model_request_invalid"),
         (ModelError::connect, "model_unreachable"),
         (ModelError::timeout, "model_timeout"),
@@ -231,14 +234,15 @@ async fn of_every_error_of_a_model() {
         let mut conversation = Agent::new(Erring(make)).converse(rig.run());
         let mut stream = conversation.ui_stream(Protocol::UiMessageStream, "m");
         let ended = conversation.send("Hello.").await;
-        let mut shown = format!("{error} {error:?} {ended:?} {conversation:?}");
+        let mut shown = vec![format!("{error} {error:?} {ended:?} {conversation:?}")];
         while let Some(bytes) = stream.chunk().await {
-            shown.push_str(std::str::from_utf8(&bytes).expect("text"));
+            shown.push(String::from_utf8(bytes.to_vec()).expect("text"));
         }
         let saved = conversation.save().await.expect("it is saved");
-        shown.push_str(&serde_json::to_string(&saved).expect("JSON"));
+        shown.push(serde_json::to_string(&saved).expect("JSON"));
         let step = StepError::Model(error);
-        shown.push_str(&format!("{step} {step:?} {}", step.code()));
+        shown.push(format!("{step} {step:?} {}", step.code()));
+        let shown = shown.join("\n");
         assert!(!shown.contains("CANARY"), "{code}: {shown}");
         assert!(shown.contains(code), "{code}: {shown}");
         rig.once(code, None, &format!("{CANARY}-detail: {CHAIN}"));

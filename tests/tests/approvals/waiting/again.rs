@@ -139,7 +139,7 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
 }
 
-/// A program that delivers decisions by its own means records refusals with whatever it was sent.
+/// A program that delivers decisions by its own means passes on forged questions, unknown calls and foreign deciders.
 #[tokio::test]
 async fn a_recorded_refusal_decides_nothing_and_stays_with_its_call() {
     let store = Arc::new(MemoryStore::new());
@@ -163,7 +163,7 @@ async fn a_recorded_refusal_decides_nothing_and_stays_with_its_call() {
     for decider in &elsewhere {
         assert!(late_by("run-1", &question, decider).await.is_empty(), "{decider:?}");
     }
-    // A forged digest, the call's own principal, and a name that nobody can read: each is recorded as refused.
+    // A forged digest, the call's own principal, and an unreadable name: each is recorded as refused.
     for decider in [grace(), Decider::new("ada").tenant("acme"), Decider::new("\u{200b}").tenant("acme")] {
         let refused = late_by("run-1", &forged, &decider).await;
         assert_eq!(refused.len(), 4);

@@ -357,7 +357,7 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
             assert_eq!(ended(&client, &id).await.status(), TaskStatus::Completed);
             assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
         } else {
-            // An answer that nobody asked for decides nothing: the decision of a person does.
+            // An answer without a request decides nothing; the decision of a person does.
             decide(&store, ApprovalDecision::Deny(None)).await;
             ended(&client, &id).await;
             assert_eq!(recorded(&*store).await, [json!(["letters__send", "approval_denied"])]);

@@ -170,8 +170,8 @@ impl<'e> Engine<'e> {
         too_late(context, asked.late.map(|(_, late)| late).unwrap_or_default()).await
     }
 
-    /// Records decisions that were brought for calls that the workflow no longer waits for. Their senders were told that
-    /// the workflow has them.
+    /// Records decisions on calls that the workflow no longer waits for. Their handlers reported success, because the
+    /// promises were open.
     pub(crate) async fn close(&self, open: &[Question], brought: &HashMap<Question, u32>) -> Result<(), TerminalError> {
         let runner = &self.journal.runner;
         for question in open {
