@@ -91,12 +91,15 @@ pub(crate) struct Arrived {
     pub(crate) input: Input,
 }
 
+/// Questions that expire together, each with the number of its refused answers.
+type Expiring = Vec<(Question, u32, Suspension)>;
+
 /// The journaled form of the waiting calls.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     questions: Vec<(Question, u32)>,
     /// The calls that expire first, and the time until then.
-    late: Option<(Duration, Vec<(Question, u32, Suspension)>)>,
+    late: Option<(Duration, Expiring)>,
 }
 
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Delivered>>, TerminalError>> + Send + 'a>>;
@@ -215,10 +218,7 @@ impl Arrived {
 /// Ends calls without a decision or a client's answer in time. An answer that was brought before its question is closed
 /// goes first: the gate decides by the time whether it still has an effect, and records it. The calls that were closed
 /// before it was found expire in the next round.
-pub(crate) async fn too_late(
-    context: &impl Promises,
-    late: Vec<(Question, u32, Suspension)>,
-) -> Result<Arrived, TerminalError> {
+pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<Arrived, TerminalError> {
     let (mut closed, mut input) = (Vec::new(), Input::new());
     for (question, refused, suspension) in late {
         if let Some(brought) = close(context, &question, refused).await? {
