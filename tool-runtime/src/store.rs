@@ -46,7 +46,9 @@ pub use chain::{Chain, ChainError};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub(crate) use clock::{StoreClock, Timed, is_before};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
-pub(crate) use document::{Covered, Document, GrantCaller, Holder, LedgerEntry, Post, StoredAccount, Waiting};
+pub(crate) use document::{
+    Covered, Document, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, Waiting,
+};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;

@@ -47,7 +47,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"\n\
          % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
-    ("grants", "% grants --store sqlite:shared.db list\n% grants --store sqlite:shared.db revoke GRANT"),
+    ("grants", "% grants --store sqlite:shared.db list\n% grants --store sqlite:shared.db revoke GRANT --as grace"),
     (
         "audit",
         "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\

@@ -294,12 +294,12 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Revokes a grant. Returns whether it existed. Calls that it permitted before keep running.
+    /// Revokes a grant, as [`StoredGrant::revoke`]. Calls that it permitted before keep running.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn revoke(&self, grant: &StoredGrant) -> Result<bool, StoreError> {
-        grants::revoke(&self.shared, grant).await
+    pub async fn revoke(&self, grant: &StoredGrant, decider: &Decider) -> Result<bool, StoreError> {
+        grants::revoke(&self.shared, grant, decider).await
     }
 
     /// Settles abandoned calls, and then removes expired documents, as
@@ -344,7 +344,7 @@ impl ToolRunner {
     /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
     /// Pass the decider that the application authenticated. For each call the first 16 refusals are recorded, and none
-    /// for a call without a record in the store.
+    /// for a call without a record in the store or of another tenant than the decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};

@@ -9,7 +9,7 @@ use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, Outcome, RecordedArguments, RecordedViolation,
     ToolInvocationRecord,
 };
-use crate::store::PendingCall;
+use crate::store::{GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
 /// A record of a run: of a call that ended, or of a decision on a suspended call.
@@ -193,7 +193,7 @@ pub struct DecisionRecord {
     /// The changes of an edit, with sensitive values masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The id of the grant that the decision made. `None` for a decision on this call alone.
+    /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
     /// The masked arguments: as suspended, or as edited.
@@ -221,6 +221,8 @@ pub enum DecisionKind {
     Abandoned,
     /// The call still waits; a grant decides later calls like it.
     Remembered,
+    /// The grant that was made from this call was revoked: later calls require an approval again.
+    Revoked,
     /// The client executed the call and returned its result.
     ClientResult,
     /// The client could not execute the call.
@@ -253,9 +255,15 @@ impl DecisionKind {
         Self::TooLate,
         Self::Abandoned,
         Self::Remembered,
+        Self::Revoked,
         Self::ClientResult,
         Self::ClientFailed,
     ];
+
+    /// Whether the decision is about later calls, so that it leaves the call itself as it is.
+    pub(crate) const fn is_about_later_calls(self) -> bool {
+        matches!(self, Self::Remembered | Self::Revoked)
+    }
 
     /// Returns a stable code for each kind.
     #[must_use]
@@ -269,6 +277,7 @@ impl DecisionKind {
             Self::TooLate => "too_late",
             Self::Abandoned => "abandoned",
             Self::Remembered => "remembered",
+            Self::Revoked => "revoked",
             Self::ClientResult => "client_result",
             Self::ClientFailed => "client_failed",
         }
@@ -293,6 +302,27 @@ impl DecisionRecord {
             changes: Vec::new(),
             grant: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
+        }
+    }
+
+    /// Creates the record of a revocation, for the call from which the grant was made.
+    pub(crate) fn revoked(grant: &StoredGrant, decider: &Decider, at: Timestamp) -> Self {
+        let GrantOrigin { run_id, call_id, argument_digest, shown_arguments } = grant.origin.clone();
+        Self {
+            run_id,
+            call_id,
+            tool: grant.tool.clone(),
+            principal: grant.principal.clone(),
+            tenant: grant.tenant.clone(),
+            decider: Some(decider.clone()),
+            decision: DecisionKind::Revoked,
+            refused: None,
+            at,
+            argument_digest,
+            edited_digest: None,
+            changes: Vec::new(),
+            grant: Some(Arc::clone(&grant.id)),
+            arguments: RecordedArguments::Masked(shown_arguments),
         }
     }
 

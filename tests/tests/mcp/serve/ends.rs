@@ -83,14 +83,14 @@ async fn a_result_that_was_cut_still_fits_its_schema() {
     assert_eq!(cut.content[1].as_text().unwrap().text, left_out);
 }
 
-/// Calls a tool and cancels the call.
-async fn cancelled(client: &Client, name: &str, arguments: Value) {
+/// Calls a tool and cancels the call once it has begun.
+async fn cancelled(client: &Client, name: &str, arguments: Value, begun: impl Future<Output = ()>) {
     let call = rmcp::model::CallToolRequest::new(request(name, arguments));
     let sent = client
         .send_cancellable_request(ClientRequest::CallToolRequest(call), PeerRequestOptions::no_options())
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    begun.await;
     sent.cancel(Some("nobody waits".to_owned())).await.unwrap();
 }
 
@@ -98,8 +98,10 @@ async fn cancelled(client: &Client, name: &str, arguments: Value) {
 async fn a_cancelled_call_is_recorded_as_what_it_was() {
     let store = Arc::<MemoryStore>::default();
     let client = piped(&server(&store)).await;
-    cancelled(&client, "slow__read", json!({})).await;
-    cancelled(&client, "slow__write", json!({})).await;
+    // The clock moves only when everything else waits.
+    let begun = || tokio::time::sleep(Duration::from_millis(100));
+    cancelled(&client, "slow__read", json!({}), begun()).await;
+    cancelled(&client, "slow__write", json!({}), begun()).await;
     let expected = [json!(["slow__read", "cancelled"]), json!(["slow__write", "outcome_unknown"])];
     assert_eq!(outcomes(&records(&store, 2).await), expected);
     assert_eq!(text(&call(&client, "add", json!({"a": 1, "b": 1})).await.unwrap()), "2", "the run goes on");
@@ -108,7 +110,10 @@ async fn a_cancelled_call_is_recorded_as_what_it_was() {
 /// The tool is another server's, which has to be looked at before the call, and does not answer.
 #[tokio::test]
 async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = folder.path().join("held");
     let hostile = RemoteServer::command("s", env!("CARGO_BIN_EXE_hostile-mcp")).args(["hang-second-list"]);
+    let hostile = hostile.env("HELD", held.to_str().unwrap());
     let hostile = hostile.refresh(Duration::ZERO).connect_timeout(Duration::from_hours(1));
     let source = ToolSource::connect([hostile]).await.unwrap();
     let pin = source.tools().iter().find(|tool| tool.raw_name() == "echo").unwrap().pin().unwrap();
@@ -120,7 +125,12 @@ async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).store(Arc::clone(&store));
     let server = McpServer::builder(runner.build().unwrap(), admitted).build().unwrap();
     let client = piped(&server).await;
-    cancelled(&client, "mcp__s__echo", json!({"text": "hello"})).await;
+    let looked_at = async {
+        while !held.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    cancelled(&client, "mcp__s__echo", json!({"text": "hello"}), looked_at).await;
     let records = records(&store, 1).await;
     assert_eq!(outcomes(&records), [json!(["mcp__s__echo", "cancelled"])]);
     assert!(!records[0].executed);

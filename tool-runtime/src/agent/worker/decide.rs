@@ -31,7 +31,7 @@ impl RunQueue {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<Option<ToolExecResult>, QueueError> {
-        let (run, stored) = match self.asking_run(run_id, question).await {
+        let (run, stored) = match self.asking_run(run_id, question, decider).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
                 return Err(ResumeError::NotWaiting(id).into());
@@ -56,7 +56,7 @@ impl RunQueue {
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
     pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
-        let (run, _) = self.asking_run(run_id, question).await?;
+        let (run, _) = self.asking_run(run_id, question, decider).await?;
         Ok(run.may_decide(question, decider).await?)
     }
 
@@ -73,18 +73,25 @@ impl RunQueue {
         remember: Grant,
         decider: &Decider,
     ) -> Result<StoredGrant, GrantError> {
-        let (run, _) = self.asking_run(run_id, question).await.map_err(GrantError::Resume)?;
+        let (run, _) = self.asking_run(run_id, question, decider).await.map_err(GrantError::Resume)?;
         run.remember(question, remember, decider).await
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.
-    async fn asking_run(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
+    async fn asking_run(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decider: &Decider,
+    ) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
         let filter =
             PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };
         let mut calls = self.store().pending_calls(&filter).await?;
-        // A refused decision is recorded with the call that it may have been about.
-        let asks = calls.iter().position(|call| call.question() == *question).or((!calls.is_empty()).then_some(0));
+        // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two tenants.
+        let is_theirs = |call: &PendingCall| call.tenant.as_deref() == decider.tenant_id();
+        let asks = calls.iter().position(|call| call.question() == *question);
+        let asks = asks.or_else(|| calls.iter().position(is_theirs));
         let call = asks.map(|at| calls.swap_remove(at));
         let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
         let stored = self.stored(run_id).await?;

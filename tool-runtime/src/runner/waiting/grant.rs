@@ -14,7 +14,8 @@ use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
 use crate::store::{
-    Covered, DecisionKind, DecisionRecord, GrantCaller, GrantScope, Key, PendingCall, StoredGrant, Transaction, ledger,
+    Covered, DecisionKind, DecisionRecord, GrantCaller, GrantOrigin, GrantScope, Key, PendingCall, StoredGrant,
+    Transaction, ledger,
 };
 use crate::tool::ToolEffect;
 
@@ -140,6 +141,7 @@ impl Grant {
             tenant: call.tenant.clone(),
             principal: call.principal.clone(),
             caller: GrantCaller::from(&call.caller),
+            origin: GrantOrigin::from(call),
             labels: call.labels.clone(),
             verdict,
             covers,
