@@ -97,7 +97,8 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Res
     }
     let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
     if verdict != Verdict::Allow {
-        terminal::note(&format!("the policy says {verdict} ({rule})"));
+        let (app, name) = (cli.app.name, terminal::safe(name));
+        terminal::note(&format!("the policy says {verdict} ({rule}); why: {app} policy explain {name}"));
     }
     Ok(Exit::Done)
 }
