@@ -172,10 +172,14 @@ async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
     let found = cli.kept_records().await?;
     found.ok_or_else(|| {
         let data = cli.settings.data.display();
-        Failure::usage(format!(
-            "{data} has no records of earlier commands; name the folder with `--data DIR`, or the source with `--store \
-             URL` or `--records FILE`"
-        ))
+        let why = if cfg!(feature = "sqlite") {
+            format!("{data} has no records of earlier commands; name the folder with `--data DIR`, or ")
+        } else {
+            "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
+             tool-runtime-cli; name "
+                .to_owned()
+        };
+        Failure::usage(format!("{why}the source with `--store URL` or `--records FILE`"))
     })
 }
 

@@ -80,7 +80,7 @@ impl<'l> Typed<'l> {
 pub(super) async fn prompt_loop(talk: &mut Talk<'_>) -> Result<(), Failure> {
     loop {
         if talk.is_waiting() && !talk.paused {
-            terminal::note("waiting for the decision; Ctrl-C returns to the prompt");
+            terminal::note("waiting for the decision or the answer; Ctrl-C returns to the prompt");
             talk.await_decision().await?;
             continue;
         }
