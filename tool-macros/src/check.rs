@@ -52,6 +52,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     attribute::redact_notation(tool, errors);
     attribute::redact_duplicate_path(tool, errors);
     attribute::tag_text(tool, errors);
+    attribute::also_text(tool, errors);
     attribute::client_without_result(tool, errors);
     attribute::client_without_prepare(tool, errors);
     attribute::client_keys_on_server(tool, errors);

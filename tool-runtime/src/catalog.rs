@@ -237,6 +237,12 @@ impl ToolCatalog {
         self.words().index.pick(query, options, &|_| true)
     }
 
+    /// Returns the words of a query that no tool has, as [`PickIndex::unmatched`] does.
+    #[must_use]
+    pub fn unmatched(&self, query: &str) -> Vec<String> {
+        self.words().index.unmatched(query, &|_| true)
+    }
+
     /// Picks from these tools of the catalog.
     pub(crate) fn pick_of<'e>(
         &self,
@@ -244,6 +250,19 @@ impl ToolCatalog {
         options: &PickOptions,
         tools: impl Iterator<Item = &'e Arc<Entry>>,
     ) -> Vec<Pick> {
+        self.among(tools, |index, among| index.pick(query, options, among))
+    }
+
+    /// Returns the words of a query that none of these tools of the catalog has.
+    pub(crate) fn unmatched_of<'e>(&self, query: &str, tools: impl Iterator<Item = &'e Arc<Entry>>) -> Vec<String> {
+        self.among(tools, |index, among| index.unmatched(query, among))
+    }
+
+    fn among<'e, T>(
+        &self,
+        tools: impl Iterator<Item = &'e Arc<Entry>>,
+        read: impl FnOnce(&PickIndex, &dyn Fn(usize) -> bool) -> T,
+    ) -> T {
         let words = self.words();
         let mut visible = vec![false; words.tools];
         for slot in tools.filter_map(|entry| words.slot(entry)) {
@@ -251,7 +270,7 @@ impl ToolCatalog {
                 *slot = true;
             }
         }
-        words.index.pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
+        read(&words.index, &|slot| visible.get(slot).copied().unwrap_or_default())
     }
 
     /// The words of all tools that are listed so far.

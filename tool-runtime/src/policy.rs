@@ -18,6 +18,7 @@ mod check_budgets;
 mod check_graphs;
 mod compile;
 mod data;
+mod decimal;
 mod decision;
 mod exceeded;
 mod label;

@@ -229,6 +229,20 @@ pub(super) fn tag_text(tool: &Tool, errors: &mut Errors) {
     }
 }
 
+pub(super) fn also_text(tool: &Tool, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for words in listed(&tool.attr.also) {
+        let text = words.value();
+        if !text.contains(char::is_alphanumeric) {
+            errors.at(words, format_args!("{text:?} in `also` has no letter or digit; write a word that users write"));
+        } else if text.trim() != text {
+            errors.at(words, format_args!("{text:?} in `also` has white space around it; write `{}`", text.trim()));
+        } else if !seen.insert(text.to_lowercase()) {
+            errors.at(words, format_args!("`{text}` is listed twice in `also`; keep one"));
+        }
+    }
+}
+
 /// Returns the key `execution` of a tool that a client executes.
 fn client(tool: &Tool) -> Option<&Ident> {
     tool.attr.execution.given().filter(|(_, place)| **place == Place::Client).map(|(key, _)| key)

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tool_runtime::catalog::{CatalogError, ToolCatalog};
 use tracing_subscriber::{Layer, Registry};
@@ -36,6 +36,7 @@ pub struct App {
     pub(super) version: &'static str,
     pub(super) about: &'static str,
     pub(super) policy: Option<&'static str>,
+    pub(super) data: Option<PathBuf>,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) collect: Collect,
@@ -55,6 +56,7 @@ impl App {
             version,
             about,
             policy: None,
+            data: None,
             principal: None,
             tenant: None,
             collect: Box::new(ToolCatalog::collect),
@@ -70,6 +72,14 @@ impl App {
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
+        self
+    }
+
+    /// Sets the data folder of commands without `--data`, such as one below the user's home. By default it is `data` in
+    /// the current folder, so that commands in another folder have other data and other records.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data = Some(folder.into());
         self
     }
 

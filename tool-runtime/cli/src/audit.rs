@@ -63,7 +63,8 @@ pub(crate) enum Audit {
 /// The source of the records.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// Exported records, as JSON lines; `-` is standard input. By default the records of --store
+    /// Exported records, as JSON lines; `-` is standard input. By default the records of --store,
+    /// or of the data folder
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
 }
@@ -168,8 +169,18 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
 
 /// Returns the existing store. A missing one is an error, because a new store has no records to search.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
-    let found = cli.existing_store().await?;
-    found.ok_or_else(|| Failure::usage("the source of the records is missing; add `--store URL` or `--records FILE`"))
+    let found = cli.kept_records().await?;
+    found.ok_or_else(|| {
+        let data = cli.settings.data.display();
+        let why = if cfg!(feature = "sqlite") {
+            format!("{data} has no records of earlier commands; name the folder with `--data DIR`, or ")
+        } else {
+            "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
+             tool-runtime-cli; name "
+                .to_owned()
+        };
+        Failure::usage(format!("{why}the source with `--store URL` or `--records FILE`"))
+    })
 }
 
 fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {

@@ -97,7 +97,8 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Res
     }
     let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
     if verdict != Verdict::Allow {
-        terminal::note(&format!("the policy says {verdict} ({rule})"));
+        let (app, name) = (cli.app.name, terminal::safe(name));
+        terminal::note(&format!("the policy says {verdict} ({rule}); why: {app} policy explain {name}"));
     }
     Ok(Exit::Done)
 }
@@ -163,7 +164,15 @@ impl<'c> Visible<'c> {
     }
 
     pub(super) fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.index.pick(query, options, &|slot| self.specs.get(slot).is_some_and(|(_, visible)| *visible))
+        self.index.pick(query, options, &|slot| self.is_visible(slot))
+    }
+
+    pub(super) fn unmatched(&self, query: &str) -> Vec<String> {
+        self.index.unmatched(query, &|slot| self.is_visible(slot))
+    }
+
+    fn is_visible(&self, slot: usize) -> bool {
+        self.specs.get(slot).is_some_and(|(_, visible)| *visible)
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) enum Scope {
 
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
-    let store = cli.existing_store().await?.ok_or_else(missing)?;
+    let store = cli.kept_records().await?.ok_or_else(missing)?;
     let tenant = cli.party().tenant;
     match action {
         Grants::List => list(cli, &StoredGrant::all(&*store, tenant.as_deref()).await?),

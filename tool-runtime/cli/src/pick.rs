@@ -50,6 +50,13 @@ impl Tools<'_> {
             Self::Catalog(visible) => visible.pick(query, options),
         }
     }
+
+    fn unmatched(&self, query: &str) -> Vec<String> {
+        match self {
+            Self::File(index) => index.unmatched(query, &|_| true),
+            Self::Catalog(visible) => visible.unmatched(query),
+        }
+    }
 }
 
 pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
@@ -65,7 +72,8 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
     if let Some(path) = &command.queries {
         return answer(&tools, &options, path);
     }
-    let picks = tools.pick(command.query.as_deref().unwrap_or_default(), &options);
+    let query = command.query.as_deref().unwrap_or_default();
+    let picks = tools.pick(query, &options);
     if cli.settings.json {
         terminal::line(&terminal::safe_json(&json(&picks)?));
     } else if picks.is_empty() {
@@ -74,6 +82,10 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
         let rows: Vec<_> =
             picks.iter().map(|pick| [pick.name.to_string(), format!("{:.3}", pick.score), reasons(pick)]).collect();
         table::print(["NAME", "SCORE", "FOUND"], &rows);
+    }
+    let unmatched = tools.unmatched(query);
+    if !unmatched.is_empty() {
+        terminal::note(&format!("no tool has: {}", terminal::safe(&unmatched.join(", "))));
     }
     Ok(Exit::Done)
 }

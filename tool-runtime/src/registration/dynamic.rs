@@ -58,6 +58,7 @@ pub struct DynamicTool {
     model: Vec<String>,
     prepare: Vec<String>,
     tags: Vec<Arc<str>>,
+    also: Vec<Arc<str>>,
     timeout: Option<Duration>,
     max_result_bytes: Option<usize>,
     require_any: Vec<String>,
@@ -133,6 +134,7 @@ impl DynamicTool {
             model: Vec::new(),
             prepare: Vec::new(),
             tags: Vec::new(),
+            also: Vec::new(),
             timeout: None,
             max_result_bytes: None,
             require_any: Vec::new(),
@@ -248,6 +250,13 @@ impl DynamicTool {
     /// Sets words that policies may match.
     pub fn tags<S: Into<Arc<str>>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets words by which the tool is found besides those of its definition, such as `overdue`. Models do not read
+    /// them.
+    pub fn also<S: Into<Arc<str>>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.also = words.into_iter().map(Into::into).collect();
         self
     }
 

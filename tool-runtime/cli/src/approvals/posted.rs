@@ -96,7 +96,7 @@ pub(super) async fn decide(
 /// Posts a decision on a call that no longer waits, so that its run records the refusal. `id` is `CALL` or `RUN/CALL`;
 /// a call id that several runs have is ignored.
 pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
-    let Some(store) = cli.existing_store().await? else { return Ok(()) };
+    let Some(store) = cli.kept_records().await? else { return Ok(()) };
     let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
     let name = question.as_ref().map_or(id, |question| question.call_id().as_str());
     let mut of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
