@@ -2,8 +2,9 @@
 
 use crate::capability::Capabilities;
 use crate::catalog::ToolCatalog;
+use crate::error::BuildError;
 use crate::policy::ToolPolicy;
-use crate::runner::{Run, RunOptions, RunnerError, ToolRunner};
+use crate::runner::{Run, RunOptions, ToolRunner};
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
 pub mod conformance {
@@ -17,7 +18,7 @@ pub mod conformance {
 ///
 /// # Errors
 /// A tool needs a capability that is not bound, or a connection: those need a [`ToolRunner`] with a broker.
-pub fn run(catalog: ToolCatalog, capabilities: Capabilities) -> Result<Run, RunnerError> {
+pub fn run(catalog: ToolCatalog, capabilities: Capabilities) -> Result<Run, BuildError> {
     let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
     let runner = ToolRunner::builder(catalog, policy).capabilities(capabilities).approvals(true).build()?;
     Ok(runner.run(RunOptions::new()))

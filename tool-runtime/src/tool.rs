@@ -22,4 +22,5 @@ pub use name::ToolName;
 pub(crate) use name::{SEARCH, graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
 pub(crate) use spec::Execution;
-pub use spec::{NoSchemaMode, Schema, ToolSpec};
+pub(crate) use spec::NoSchemaMode;
+pub use spec::{Schema, ToolSpec};

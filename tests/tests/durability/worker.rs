@@ -22,8 +22,7 @@ use tool_runtime::agent::{
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, PendingFilter, Query, RecordFilter, Store, StoreError,
-    Transaction,
+    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError, Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -155,7 +154,7 @@ impl World {
     /// The question of the one call that waits, once it does.
     async fn asked_about(&self) -> Question {
         loop {
-            if let Some(call) = self.store.pending_calls(&PendingFilter::default()).await.expect("a list").pop() {
+            if let Some(call) = self.store.pending_calls(&RecordFilter::default()).await.expect("a list").pop() {
                 return call.question();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::world::Heard;
 use tool_runtime::Call;
-use tool_runtime::call::{Cause, Verdict};
+use tool_runtime::call::Verdict;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -246,7 +246,7 @@ async fn a_dropped_future_leaves_its_record() {
         let records = rig.records().await;
         rig.settled(&records, id, expected);
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
-        assert_eq!((record.cause, record.executed), (Some(Cause::Cancelled), true));
+        assert_eq!((record.cause(), record.executed), (Some("cancelled"), true));
     }
     assert!(rig.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.is_ok());
 }

@@ -14,7 +14,6 @@ use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::store::{ManualClock, MemoryStore};
-use tool_runtime::tool::NoSchemaMode;
 use tool_runtime::{
     Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };
@@ -113,16 +112,16 @@ const TOOLS: &str = r#"
 fn catalog() -> ToolCatalog {
     let schema = || json!({"type": "object", "properties": {"text": {"type": "string"}}});
     let dynamic = |name: &str| DynamicTool::new(name, "Echoes.", schema(), ToolEffect::ReadOnly, Arc::new(Echo));
-    let without = |name: &str, mode| {
-        DynamicTool::without_schema(name, "Echoes.", mode, ToolEffect::StateChange, Arc::new(Echo)).redact(["text"])
+    let without = |name: &str| {
+        DynamicTool::without_schema(name, "Echoes.", ToolEffect::StateChange, Arc::new(Echo)).redact(["text"])
     };
     ToolCatalog::builder()
         .collect()
         .namespaces(["stages"])
         .tool::<Cursor>()
         .dynamic(dynamic("stages__bare"))
-        .dynamic(without("stages__each", NoSchemaMode::ApproveEach))
-        .dynamic(without("stages__rejects", NoSchemaMode::RejectEffects))
+        .dynamic(without("stages__each").approve_each())
+        .dynamic(without("stages__rejects"))
         .build()
         .expect("a catalog")
 }

@@ -1,7 +1,7 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
 mod autosave;
-mod ended;
+pub(crate) mod ended;
 mod file;
 mod line;
 mod model;

@@ -21,7 +21,7 @@ pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, tex
     let result = HydrationResult::preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {
         Ok(hydrated) => {
-            let text = result.provenance.validated.unwrap_or_else(|| text.into());
+            let text = result.validated.unwrap_or_else(|| text.into());
             Ok(Frozen { text, repaired: hydrated.repaired() })
         }
         Err(error) => {

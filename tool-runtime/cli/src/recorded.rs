@@ -155,7 +155,7 @@ fn print(turn: &Turn) {
             "call:   {} {} [{}]",
             terminal::safe(call.call.id.as_str()),
             terminal::safe(&call.call.name),
-            word(&call.status)
+            call.status()
         ));
     }
     heading("Through the gate");

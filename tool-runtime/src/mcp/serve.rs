@@ -82,7 +82,6 @@ pub use authenticator::{Authenticator, Peer};
 pub use builder::McpServerBuilder;
 pub use error::McpServerError;
 pub use http::HttpService;
-pub use listener::HttpListener;
 pub use options::HttpOptions;
 
 use rmcp::model::ServerConfig;

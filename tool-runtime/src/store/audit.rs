@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, Outcome, RecordedArguments, RecordedViolation,
-    ToolInvocationRecord,
+    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, Outcome, RecordedArguments, ToolInvocationRecord,
+    Violation,
 };
 use crate::store::PendingCall;
 use crate::tool::ToolName;
@@ -42,12 +42,12 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the kind of the record.
+    /// Returns the stable word for its kind: `call` or `decision`.
     #[must_use]
-    pub const fn kind(&self) -> AuditKind {
+    pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Call(_) => AuditKind::Call,
-            Self::Decision(_) => AuditKind::Decision,
+            Self::Call(_) => "call",
+            Self::Decision(_) => "decision",
         }
     }
 
@@ -138,27 +138,6 @@ impl From<DecisionRecord> for AuditRecord {
     }
 }
 
-/// The kind of an [`AuditRecord`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AuditKind {
-    /// A call that ended.
-    Call,
-    /// A decision on a suspended call, or an answer to it.
-    Decision,
-}
-
-impl AuditKind {
-    /// Returns a stable code for each kind.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Decision => "decision",
-        }
-    }
-}
-
 /// A decision on a suspended call, or an answer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -237,9 +216,9 @@ pub struct Refusal {
     /// `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<DecisionError>,
-    /// The places at which the submitted values broke a rule.
+    /// The places at which the submitted values broke a rule, without the expected value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub violations: Vec<RecordedViolation>,
+    pub violations: Vec<Violation>,
 }
 
 impl DecisionKind {

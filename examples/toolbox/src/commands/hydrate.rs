@@ -215,9 +215,9 @@ fn describe(id: &str, call_id: &CallId, result: &HydrationResult) -> Result<Stri
         id,
         outcome,
         errors,
-        args: result.provenance.validated.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
+        args: result.validated.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
         call_id: call_id.as_str(),
-        repaired: result.provenance.repair.is_some(),
+        repaired: result.repairer().is_some(),
     })
 }
 

@@ -22,7 +22,7 @@ use tool_runtime::call::Decider;
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, McpServerError};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
+use tool_runtime::store::{MemoryStore, PendingCall, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -145,7 +145,7 @@ pub(crate) async fn letter(client: &Client, text: &str) -> Result<CallToolResult
 }
 
 pub(crate) async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
-    store.pending_calls(&PendingFilter::default()).await.unwrap()
+    store.pending_calls(&RecordFilter::default()).await.unwrap()
 }
 
 /// The one call that waits, once it does.

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tool_runtime::agent::QueueError;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingFilter, Store, StoreError};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::held::{
@@ -37,7 +37,7 @@ fn now<T>(future: impl Future<Output = T>) -> Option<T> {
 fn dies_when_a_call_waits(store: &Arc<MemoryStore>) -> HookedStore {
     let behind = Arc::clone(store);
     HookedStore::new(Arc::clone(store) as _, move |method| {
-        let pending = now(async { behind.pending_calls(&PendingFilter::default()).await });
+        let pending = now(async { behind.pending_calls(&RecordFilter::default()).await });
         match pending {
             Some(Ok(calls)) if !calls.is_empty() && matches!(method, "update" | "append") => {
                 Then::Fail(StoreError::Unavailable("killed".into()))

@@ -19,7 +19,7 @@ use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, PendingFilter, RecordFilter, Store};
+use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -158,7 +158,7 @@ fn code(error: ServiceError) -> (i32, String) {
 }
 
 async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
-    store.pending_calls(&PendingFilter::default()).await.unwrap()
+    store.pending_calls(&RecordFilter::default()).await.unwrap()
 }
 
 /// Decides as a person in another process does, who has the store only.

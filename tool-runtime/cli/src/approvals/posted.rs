@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 use tool_runtime::agent::{ClientAnswer, Input, QueueError, RunQueue};
-use tool_runtime::call::{CallId, DecisionError, Outcome, Question, RecordedViolation, ToolExecResult};
+use tool_runtime::call::{CallId, DecisionError, Outcome, Question, ToolExecResult, Violation};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
 use tool_runtime::store::{
-    AuditKind, AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
+    AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
 };
 
 use crate::approvals::{By, Decision, exit_of, waiting};
@@ -104,7 +104,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     for (run, call) in names {
         let filter =
             RecordFilter { run_id: run.map(Into::into), call_id: Some(CallId::new(call)), ..RecordFilter::default() };
-        let filter = RecordFilter { kind: Some(AuditKind::Call), tenant: tenant.clone(), limit: Some(MANY), ..filter };
+        let filter = RecordFilter { decisions: Some(false), tenant: tenant.clone(), limit: Some(MANY), ..filter };
         let mut runs: Vec<_> =
             store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
         runs.dedup_by(|one, other| one.run_id == other.run_id);
@@ -303,7 +303,7 @@ fn tell(
 
 /// A decision that the gate refused as invalid.
 fn invalid(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
-    let place = |violation: &RecordedViolation| format!(" at {}: {}", violation.pointer, violation.keyword);
+    let place = |violation: &Violation| format!(" at {}: {}", violation.pointer, violation.keyword);
     let places: Vec<_> = violations.iter().map(place).collect();
     let why = mismatch.map_or_else(|| outcome.to_string(), |mismatch| mismatch.to_string());
     let message = format!("the decision does not fit, and the call still waits: {why}{}", places.join(","));

@@ -9,6 +9,7 @@ use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, 
 
 use crate::chat::Chat;
 use crate::chat::autosave::Autosave;
+use crate::chat::ended::unrestored;
 use crate::exit::Failure;
 use crate::saved::{ConversationFiles, Document, Kept};
 use crate::session::{Cli, Gate};
@@ -76,7 +77,7 @@ pub(super) async fn conversation(
         Ok(conversation) => Ok((conversation, Autosave::Run { leased, id })),
         Err(error) => {
             leased.release("", None).await?;
-            Err(Failure::from(&error))
+            Err(unrestored(&error))
         }
     }
 }
@@ -94,7 +95,7 @@ async fn saved(
         return Err(Failure::usage(format!("`{}` is a single call; decide it with `{app} approvals`", kept.id)));
     };
     let restored = agent.restore(&gate.runner, options, *saved).await;
-    Ok((restored.map_err(|error| Failure::from(&error))?, Autosave::File(kept)))
+    Ok((restored.map_err(|error| unrestored(&error))?, Autosave::File(kept)))
 }
 
 /// Takes a run of the store, and waits for it for the time of `--wait`.

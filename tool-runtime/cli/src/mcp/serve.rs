@@ -44,13 +44,13 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
         server.close(GRACE).await;
         return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
     };
-    let listener = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
-    terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
+    let (address, serving) = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
+    terminal::part(&format!("listening on http://{address}/mcp\n"));
     let closed = async {
         attend::told_to_end().await;
         server.close(GRACE).await;
     };
-    tokio::join!(listener.serve(), closed);
+    tokio::join!(serving, closed);
     Ok(Exit::Done)
 }
 

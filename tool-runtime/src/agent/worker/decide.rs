@@ -8,8 +8,8 @@ use super::queue::corrupt;
 use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
-use crate::runner::{ApprovalDecision, Grant, GrantError, ResumeError, Run, RunSnapshot};
-use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
+use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
 
 impl RunQueue {
     /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
@@ -72,16 +72,15 @@ impl RunQueue {
         question: &Question,
         remember: Grant,
         decider: &Decider,
-    ) -> Result<StoredGrant, GrantError> {
-        let (run, _) = self.asking_run(run_id, question).await.map_err(GrantError::Resume)?;
+    ) -> Result<StoredGrant, ResumeError> {
+        let (run, _) = self.asking_run(run_id, question).await?;
         run.remember(question, remember, decider).await
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.
     async fn asking_run(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
-        let filter =
-            PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };
+        let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut calls = self.store().pending_calls(&filter).await?;
         // A refused decision is recorded with the call that it may have been about.
         let asks = calls.iter().position(|call| call.question() == *question).or((!calls.is_empty()).then_some(0));

@@ -165,7 +165,7 @@ impl Authorization {
 
     /// Returns the document that names the token issuers of the server, as JSON (RFC 9728).
     ///
-    /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. With a router of your own, serve it under
+    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) serves it. With a router of your own, serve it under
     /// [`resource_metadata_path`](Self::resource_metadata_path).
     #[must_use]
     pub fn resource_metadata(&self) -> String {

@@ -14,7 +14,7 @@ use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
-use crate::runner::{ApprovalDecision, RestoreError, Run, RunOptions, ServedRun, ServedRuns};
+use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -164,7 +164,7 @@ impl Tasks {
             ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
         let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
-            RestoreError::Store(error) => failed(&error),
+            ResumeError::Store(error) => failed(&error),
             _ => unknown(),
         })?;
         let run_tasks = Arc::new(RunTasks::new(run, party));
