@@ -36,7 +36,7 @@ use crate::error::{BuildError, Problem};
 use crate::policy::{RunTools, Subject, ToolPolicy, Unready};
 use crate::registration::ToolServer;
 use crate::text::Keyed;
-use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
+use crate::tool::{ToolName, ToolSpec, is_discovered};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
 ///
@@ -137,10 +137,18 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.subject())
     }
 
-    /// Returns where an authored tool is written; `None` for a tool that was made at run time, and for an unknown name.
+    /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time, and
+    /// for an unknown name.
     #[must_use]
-    pub fn location(&self, name: &str) -> Option<Location> {
-        self.entry(name)?.location
+    pub fn location(&self, name: &str) -> Option<String> {
+        self.entry(name)?.location.map(|location| location.to_string())
+    }
+
+    /// Returns the module path of an authored tool, which begins with its crate; `None` for a tool that was made at run
+    /// time, and for an unknown name.
+    #[must_use]
+    pub fn module(&self, name: &str) -> Option<&'static str> {
+        self.entry(name)?.location.map(|location| location.module)
     }
 
     /// Returns all definitions, sorted by name.

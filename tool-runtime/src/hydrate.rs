@@ -16,8 +16,9 @@ use std::time::Instant;
 pub use frozen::Hydrated;
 pub(crate) use frozen::{Frozen, Treatment};
 pub(crate) use provenance::FailedStage;
+pub(crate) use provenance::HydrationError;
+pub use provenance::HydrationResult;
 use provenance::ValidatorUse;
-pub use provenance::{HydrationError, HydrationResult};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
@@ -104,7 +105,7 @@ impl HydrationResult {
     /// let policy = ToolPolicy::allow(["math__add"]);
     /// let edited = |text| HydrationResult::preview(&catalog, &policy, ToolCall::text("", "math__add", text));
     /// assert!(edited(r#"{"a":2}"#).hydrated.is_ok());
-    /// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().violations[0].pointer, "/a");
+    /// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().errors[0].pointer, "/a");
     /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]

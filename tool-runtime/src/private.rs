@@ -32,8 +32,8 @@ pub use crate::component::{Call, ToolComponent};
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::authored::Registration;
 pub use crate::registration::definition::definition;
-pub use crate::tool::Location;
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
+pub use crate::tool::location::Location;
 pub use crate::tool::spec::Execution;
 pub use crate::tool::spec::NoSchemaMode;
 pub use assert::{

@@ -41,7 +41,8 @@ mod wake;
 mod write_handle;
 
 pub use accounts::Balance;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal};
+pub(crate) use audit::Refusal;
+pub use audit::{AuditRecord, DecisionKind, DecisionRecord};
 pub use chain::Chain;
 pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};

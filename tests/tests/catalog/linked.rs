@@ -55,7 +55,7 @@ fn all_problems_come_together_with_their_places() {
 fn a_collision_names_both_files_and_lines() {
     let error = problems();
     for problem in error.problems().iter().filter(|problem| problem.code() == "collision") {
-        let places: Vec<_> = problem.locations().iter().map(ToString::to_string).collect();
+        let places: Vec<_> = problem.locations().collect();
         assert_eq!(places.len(), 2, "{problem}");
         for file in ["tests/tests/catalog/linked.rs:", "tests/consumer/src/lib.rs:"] {
             let place = places.iter().find(|place| place.contains(file)).expect("both files are named");

@@ -397,7 +397,7 @@ async fn hydration_is_a_step_of_its_own() {
     let mut results = rig.run.hydrate(calls).into_iter();
     assert!(rig.records().await.is_empty(), "hydrating runs and records nothing");
     let hydrated = results.next().expect("one each").hydrated.expect("good arguments");
-    let failed: Vec<_> = results.map(|result| result.hydrated.expect_err("bad").outcome).collect();
+    let failed: Vec<_> = results.map(|result| result.hydrated.expect_err("bad").error_code).collect();
     assert_eq!(failed, [Outcome::InvalidJson, Outcome::Unavailable]);
     assert_eq!(rig.run.exec_hydrated(hydrated).await.to_model(), "4");
     rig.settled(&rig.records().await, "h1", Outcome::Ok);

@@ -280,7 +280,7 @@ async fn a_cancelled_run_starts_nothing() {
 async fn what_is_cut_hydrates_to_nothing() {
     let run = rig("", false).run();
     let cut = run.hydrate([ToolCall::text("c", "stages__list", "{}").incomplete()]).remove(0);
-    assert_eq!(cut.hydrated.expect_err("it was cut").outcome, Outcome::IncompleteCall);
+    assert_eq!(cut.hydrated.expect_err("it was cut").error_code, Outcome::IncompleteCall);
 }
 
 #[tokio::test]

@@ -250,7 +250,7 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     let record = &sealed.record;
     let (code, decider) = match record {
         AuditRecord::Decision(decision) => {
-            let refused = decision.refused.as_ref().map(|refused| format!(" ({})", refused.outcome));
+            let refused = decision.refused().map(|outcome| format!(" ({outcome})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
             (format!("{}{}", record.code(), refused.unwrap_or_default()), decider)
         }

@@ -78,7 +78,7 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
         rule: decision.rule.into_owned(),
         unready: catalog.unready(policy, name).map(|why| why.code()),
         hash: spec.definition_hash.to_string(),
-        source: catalog.location(name).map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
+        source: catalog.location(name).unwrap_or_else(|| "dynamic".to_owned()),
     }
 }
 

@@ -24,7 +24,7 @@ pub struct ToolInvocationRecord {
     /// The definition that ran; `None` if the name was not known.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
-    pub arguments: RecordedArguments,
+    pub(crate) arguments: RecordedArguments,
     /// The differences between these arguments and the model's text: trimmed ids, and a repair of the whole text. Each
     /// has its kind and its place, without the values of either side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -96,6 +96,18 @@ impl ToolInvocationRecord {
     #[must_use]
     pub fn is_answered(&self) -> bool {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
+    }
+
+    /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Option<&JsonText> {
+        self.arguments.shown()
+    }
+
+    /// Returns the length in bytes and the digest of arguments that could not be read; `None` if they were read.
+    #[must_use]
+    pub fn unread_arguments(&self) -> Option<(usize, ArgumentDigest)> {
+        self.arguments.unread()
     }
 
     /// Returns the files that the tool returned beside the result, never their bytes, names or addresses: each with its
@@ -184,8 +196,7 @@ impl From<&RepairUse> for RecordedRepair {
 /// The arguments of a record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RecordedArguments {
+pub(crate) enum RecordedArguments {
     /// They were read; sensitive ones are masked.
     Masked(JsonText),
     /// They could not be read.
@@ -195,6 +206,22 @@ pub enum RecordedArguments {
         /// The digest of their bytes.
         digest: ArgumentDigest,
     },
+}
+
+impl RecordedArguments {
+    pub(crate) fn shown(&self) -> Option<&JsonText> {
+        match self {
+            Self::Masked(arguments) => Some(arguments),
+            Self::Unread { .. } => None,
+        }
+    }
+
+    pub(crate) fn unread(&self) -> Option<(usize, ArgumentDigest)> {
+        match self {
+            Self::Masked(_) => None,
+            Self::Unread { length, digest } => Some((*length, *digest)),
+        }
+    }
 }
 
 /// The source of a call.

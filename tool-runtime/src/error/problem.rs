@@ -135,7 +135,9 @@ impl Problem {
     /// `names_unfit` or `approvals_undecided`; for a tool that a policy allows but that cannot run `not_pinned`,
     /// `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or `server_down`; and for a tool that a server lists
     /// and that is rejected `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
-    /// `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`.
+    /// `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`. For an MCP server it is
+    /// `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`, `mcp_resource`, `mcp_scope`,
+    /// `mcp_unreachable` or `mcp_handshake`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
@@ -161,14 +163,14 @@ impl Problem {
         }
     }
 
-    /// Returns the places where the tools are written: both sites of a collision; none for tools that were made at run
-    /// time.
-    #[must_use]
-    pub fn locations(&self) -> &[Location] {
-        match &self.rest.place {
+    /// Returns the places where the tools are written, as `file:line:column`: both sites of a collision; none for tools
+    /// that were made at run time.
+    pub fn locations(&self) -> impl ExactSizeIterator<Item = String> {
+        let locations: &[Location] = match &self.rest.place {
             Place::Sources(locations) => locations,
             _ => &[],
-        }
+        };
+        locations.iter().map(ToString::to_string)
     }
 
     /// Returns the problem without its place. It says what to write instead, unless there is a
@@ -224,13 +226,13 @@ impl fmt::Display for Problem {
         if let Some(nearest) = &self.rest.nearest {
             write!(f, "; did you mean `{nearest}`?")?;
         }
-        self.locations().iter().try_for_each(|location| write!(f, "\n  at {location}"))
+        self.locations().try_for_each(|location| write!(f, "\n  at {location}"))
     }
 }
 
 impl Error for Problem {}
 
-/// Why a definition, a catalog, a policy or a runner was not built: all problems together, one on each line.
+/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all problems together, one on each line.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;

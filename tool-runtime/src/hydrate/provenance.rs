@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{ArgumentDigest, CallId, JsonText, Origin, Outcome, RecordedRepair, ToolCall, Violation};
+use crate::call::{ArgumentDigest, CallId, JsonText, Origin, Outcome, RecordedRepair, SafeError, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
@@ -13,8 +13,10 @@ use crate::tool::{Hash, ToolName};
 /// The result of hydrating one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
 #[non_exhaustive]
 pub struct HydrationResult {
-    /// The hydrated tool, or why there is none.
-    pub hydrated: Result<Hydrated, HydrationError>,
+    /// The hydrated tool, or why there is none, as a model may read it: with every violation, located, and without
+    /// values.
+    pub hydrated: Result<Hydrated, SafeError>,
+    pub(super) stage: Option<FailedStage>,
     /// The id of the call.
     pub tool_call_id: CallId,
     /// Provider, its id of the call, the response and the frame.
@@ -47,8 +49,10 @@ impl HydrationResult {
     }
 
     pub(super) fn of(call: &ToolCall, hydrated: Result<Hydrated, HydrationError>) -> Self {
+        let stage = hydrated.as_ref().err().map(|error| error.stage);
         Self {
-            hydrated,
+            hydrated: hydrated.map_err(SafeError::from),
+            stage,
             tool_call_id: call.id.clone(),
             origin: call.origin.clone(),
             tool: None,
@@ -60,6 +64,17 @@ impl HydrationResult {
             validator: None,
             repair: None,
         }
+    }
+
+    /// Returns the stage that failed: `resolve`, `parse`, `validate` or `instantiate`; `None` if the call was hydrated.
+    #[must_use]
+    pub fn stage(&self) -> Option<&'static str> {
+        self.stage.map(|stage| match stage {
+            FailedStage::Resolve => "resolve",
+            FailedStage::Parse => "parse",
+            FailedStage::Validate => "validate",
+            FailedStage::Instantiate => "instantiate",
+        })
     }
 
     /// Returns the arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
@@ -127,16 +142,15 @@ pub(crate) enum FailedStage {
 }
 
 /// Why a call could not be hydrated. Safe for a model: its text holds no values.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct HydrationError {
+#[derive(Debug, Clone)]
+pub(crate) struct HydrationError {
     pub(crate) stage: FailedStage,
     /// The outcome that the call will have.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// A sentence, where the outcome's own is not enough.
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Every violation, located.
-    pub violations: Vec<Violation>,
+    pub(crate) violations: Vec<Violation>,
     /// The arguments for the record, when they could be read and the tool has no sensitive ones.
     pub(crate) masked: Option<JsonText>,
     /// Whether a violation names a tool that lists the missing ids.
@@ -144,15 +158,9 @@ pub struct HydrationError {
 }
 
 impl HydrationError {
-    /// Returns the stage that failed: `resolve`, `parse`, `validate` or `instantiate`.
-    #[must_use]
-    pub const fn stage(&self) -> &'static str {
-        match self.stage {
-            FailedStage::Resolve => "resolve",
-            FailedStage::Parse => "parse",
-            FailedStage::Validate => "validate",
-            FailedStage::Instantiate => "instantiate",
-        }
+    /// Returns the sentence for a model.
+    pub(crate) fn text(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.outcome.safe_message())
     }
 
     #[cold]
@@ -211,24 +219,12 @@ impl HydrationError {
     }
 }
 
-impl fmt::Display for HydrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message.as_deref().unwrap_or(self.outcome.safe_message()))
+impl From<HydrationError> for SafeError {
+    fn from(error: HydrationError) -> Self {
+        let safe = Self::new(error.outcome, error.text());
+        Self { errors: error.violations, ..safe }
     }
 }
-
-impl fmt::Debug for HydrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HydrationError")
-            .field("stage", &self.stage)
-            .field("outcome", &self.outcome)
-            .field("message", &self.message)
-            .field("violations", &self.violations)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::error::Error for HydrationError {}
 
 /// The validator that checked a call.
 #[derive(Debug, Clone)]

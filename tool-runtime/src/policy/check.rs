@@ -288,7 +288,11 @@ fn resolve<'a>(
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
             let parent: Vec<_> = pointer.split('/').take(depth + 1).collect();
-            let whole = |name: &str| format!("{}/{}", parent.join("/"), name.replace('~', "~0").replace('/', "~1"));
+            let whole = |name: &str| {
+                let mut whole = parent.join("/");
+                pointer::push(&mut whole, name);
+                whole
+            };
             let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };

@@ -29,9 +29,7 @@ fn parent() -> Agent {
 async fn refused(rig: &Rig) -> usize {
     let records = rig.store.records(&RecordFilter::default()).await.expect("records");
     let is_refused = |record: &AuditRecord| match record {
-        AuditRecord::Decision(decision) => {
-            decision.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::Question))
-        }
+        AuditRecord::Decision(decision) => decision.mismatch() == Some(DecisionError::Question),
         _ => false,
     };
     records.iter().filter(|sealed| is_refused(&sealed.record)).count()

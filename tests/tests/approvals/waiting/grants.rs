@@ -256,9 +256,8 @@ async fn a_grant_answers_the_question_that_was_shown() {
     }
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
     let records = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
-    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(DecisionError::Question);
-    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
-    assert_eq!(refused.filter(|refusal| of_question(refusal)).count(), 2);
+    let mismatches = records.iter().filter_map(|sealed| sealed.record.as_decision()?.mismatch());
+    assert_eq!(mismatches.filter(|mismatch| *mismatch == DecisionError::Question).count(), 2);
     second.remember_shown("first", everything(), &grace()).await.expect("its own question");
 }
 

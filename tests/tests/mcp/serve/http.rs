@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError};
+use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::store::MemoryStore;
 use tool_runtime::{ToolCall, ToolInvocationRecord};
 
@@ -121,7 +121,7 @@ async fn a_port_in_use_is_said_clearly() {
     let server = server(&Arc::default());
     let address = listening(&server, &HttpOptions::new()).await;
     let error = server.bind(address, &HttpOptions::new()).await.map(|(address, _)| address).unwrap_err();
-    assert!(matches!(error, McpServerError::Listen { .. }));
+    assert_eq!(error.code(), "mcp_listen");
     assert!(error.to_string().contains("in use by another process"), "{error}");
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, SavedConversation};
-use tool_runtime::runner::RunOptions;
+use tool_runtime::agent::{Agent, Conversation, LeasedRun, RunQueue, SavedConversation};
+use tool_runtime::runner::{ResumeError, RunOptions};
 use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 use crate::chat::Chat;
@@ -111,8 +111,8 @@ async fn take(
     loop {
         match queue.take(id, party.tenant.as_deref(), party.principal.as_deref(), cli.app.name).await {
             Ok(taken) => return Ok(taken),
-            Err(QueueError::Unknown) => return Err(unknown(cli, id)),
-            Err(QueueError::Held) if Instant::now() < until => {
+            Err(ResumeError::UnknownRun) => return Err(unknown(cli, id)),
+            Err(ResumeError::Held) if Instant::now() < until => {
                 if !is_told {
                     terminal::note("another process has the conversation; waiting for it");
                 }
@@ -121,8 +121,8 @@ async fn take(
                     return Err(held(id));
                 }
             }
-            Err(QueueError::Held) => return Err(held(id)),
-            Err(QueueError::HeldBack) => {
+            Err(ResumeError::Held) => return Err(held(id)),
+            Err(ResumeError::HeldBack) => {
                 let text = format!(
                     "the records of the conversation `{}` end before an exported anchor, because the store was \
                      restored from a backup; check what its calls changed, then run `store release`",

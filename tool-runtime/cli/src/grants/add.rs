@@ -27,7 +27,7 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
         Ok(grant) => grant,
         Err(error) if error.code().starts_with("grant_") => return Err(invalid(&asked, &error)),
-        Err(error) => return Err(approvals::refused(&asked.id, error.into())),
+        Err(error) => return Err(approvals::refused(&asked.id, error)),
     };
     let row = Row::of(&grant);
     terminal::line(&if cli.settings.json { json(&row)? } else { row.describe() });

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError, Peer};
+use tool_runtime::error::BuildError;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -54,6 +55,6 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn failed(error: &McpServerError) -> Failure {
+fn failed(error: &BuildError) -> Failure {
     Failure::usage(error.to_string()).code(error.code())
 }

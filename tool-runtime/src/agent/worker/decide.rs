@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::RunQueue;
 use super::queue::corrupt;
-use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
@@ -23,14 +23,14 @@ impl RunQueue {
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
     /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
-    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
         run_id: &str,
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Option<ToolExecResult>, QueueError> {
+    ) -> Result<Option<ToolExecResult>, ResumeError> {
         let (run, stored) = match self.asking_run(run_id, question).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
@@ -39,7 +39,7 @@ impl RunQueue {
             asking => asking?,
         };
         match stored {
-            Some(stored) if stored.is_driven() => Err(QueueError::Engine),
+            Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
                 let input = Input::new().decide(question, decision, decider);
                 self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
@@ -55,7 +55,7 @@ impl RunQueue {
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
-    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
+    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
         let (run, _) = self.asking_run(run_id, question).await?;
         Ok(run.may_decide(question, decider).await?)
     }

@@ -15,10 +15,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::BuildError;
+use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::heads::Heads;
 use crate::mcp::serve::http::HttpService;
 use crate::mcp::serve::seats::{Seats, Sits};
-use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
+use crate::mcp::serve::{HttpOptions, McpServer};
 
 /// The path of the server.
 const PATH: &str = "/mcp";
@@ -65,7 +67,7 @@ impl McpServer {
         &self,
         address: SocketAddr,
         options: &HttpOptions,
-    ) -> Result<(SocketAddr, impl Future<Output = ()> + Send + use<>), McpServerError> {
+    ) -> Result<(SocketAddr, impl Future<Output = ()> + Send + use<>), BuildError> {
         let failed = |source| McpServerError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;

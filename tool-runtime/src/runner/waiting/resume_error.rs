@@ -7,7 +7,7 @@ use crate::call::{CallId, DecisionError};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
-/// restored, sealed or opened. Nothing was changed: a call that waited still waits.
+/// restored, sealed, opened, enqueued or found. Nothing was changed: a call that waited still waits.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResumeError {
@@ -50,6 +50,15 @@ pub enum ResumeError {
     Mismatch(DecisionError),
     /// The system gave no random bytes.
     NoRandomness,
+    /// The tenant has no such run.
+    UnknownRun,
+    /// Another process, such as a worker, has the run.
+    Held,
+    /// Records of the run are missing since the store was restored from a backup, see
+    /// [`release_run`](trait@crate::store::Store#method.release_run).
+    HeldBack,
+    /// An engine for durable execution drives the run: pass the decision to it.
+    Engine,
     /// The store failed.
     Store(StoreError),
 }
@@ -65,7 +74,8 @@ impl ResumeError {
 
     /// Returns the stable code: `not_pending`, `not_allowed`, `other_principal`, `other_caller`, `too_many_policies`,
     /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`,
-    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `no_randomness`, that of the mismatch, or
+    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `no_randomness`, `not_found`, `run_held`,
+    /// `run_held_back`, `run_of_engine`, that of the mismatch, or
     /// the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -86,6 +96,10 @@ impl ResumeError {
             Self::OtherTenant => "other_tenant",
             Self::Mismatch(mismatch) => mismatch.code(),
             Self::NoRandomness => "no_randomness",
+            Self::UnknownRun => "not_found",
+            Self::Held => "run_held",
+            Self::HeldBack => "run_held_back",
+            Self::Engine => "run_of_engine",
             Self::Store(error) => error.code(),
         }
     }
@@ -107,6 +121,10 @@ impl fmt::Display for ResumeError {
             Self::TokenExpired => f.write_str("the token expired"),
             Self::OtherTenant => f.write_str("the token belongs to another tenant"),
             Self::NoRandomness => f.write_str("the system gave no random bytes"),
+            Self::UnknownRun => f.write_str("there is no such run"),
+            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
+            Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
             Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, Task, TaskPayload};
 
-use crate::agent::{Input, QueueError, RunQueue};
+use crate::agent::{Input, RunQueue};
 use crate::call::{CallId, Outcome, Question};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
@@ -122,7 +122,7 @@ impl Tasks {
             RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
         // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
-            && !matches!(error, QueueError::Refused(_))
+            && !matches!(error, ResumeError::NotWaiting(_) | ResumeError::NotAllowed(_))
         {
             tracing::warn!(
                 run = run_tasks.run.id(),
