@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use tool_runtime::catalog::{CatalogError, ToolCatalog};
+use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::error::BuildError;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::adapters::Adapters;
@@ -14,7 +15,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
 type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
 pub(crate) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
-type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
+type Collect = Box<dyn Fn() -> Result<ToolCatalog, BuildError>>;
 
 /// The description of an application for its command line: a name, a catalog, a default policy, and a function that
 /// binds adapters.
@@ -99,7 +100,7 @@ impl App {
 
     /// Sets the function that builds the catalog; by default the catalog holds every linked registration.
     #[must_use]
-    pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, CatalogError> + 'static) -> Self {
+    pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, BuildError> + 'static) -> Self {
         self.collect = Box::new(collect);
         self
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::catalog::{Pick, PickIndex, PickOptions, ToolCatalog};
-use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy, Unready};
+use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 use tool_runtime::tool::ToolSpec;
 use tool_runtime::wire::{EncodeOptions, Format};
 
@@ -76,9 +76,9 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
         execution: if spec.is_client() { "client" } else { "server" },
         decision: decision.verdict.as_str(),
         rule: decision.rule.into_owned(),
-        unready: catalog.unready(policy, name).as_ref().map(Unready::code),
+        unready: catalog.unready(policy, name).map(|why| why.code()),
         hash: spec.definition_hash.to_string(),
-        source: catalog.location(name).map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
+        source: catalog.location(name).unwrap_or_else(|| "dynamic".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod autosave;
 mod elsewhere;
-mod ended;
+pub(crate) mod ended;
 mod file;
 mod line;
 mod model;

@@ -93,9 +93,9 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
 /// The five distinct words that count most.
 fn reasons(pick: &Pick) -> String {
     let mut words: Vec<&str> = Vec::new();
-    for reason in &pick.reasons {
-        if !words.contains(&reason.word.as_str()) {
-            words.push(&reason.word);
+    for (word, ..) in pick.reasons() {
+        if !words.contains(&word) {
+            words.push(word);
         }
     }
     terminal::safe(&words.into_iter().take(5).collect::<Vec<_>>().join(", "))

@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 #[cfg(feature = "mcp-client")]
+use crate::error::BuildError;
 use crate::registration::OnAccount;
-use crate::registration::{Behaviour, DefinitionError, DynamicHandler, GraphDeclaration, Published};
+use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
 use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
 
 /// A tool without a type of its own.
@@ -37,7 +38,7 @@ use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
 ///     .redact(["text"]);
 /// let catalog = ToolCatalog::builder().dynamic(echo).build()?;
 /// assert!(catalog.get("lab__echo").is_some());
-/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 #[must_use]
 pub struct DynamicTool {
@@ -149,15 +150,23 @@ impl DynamicTool {
         }
     }
 
-    /// Creates a tool that takes any object. Its calls are marked unvalidated, and `mode` decides when they run.
+    /// Creates a tool that takes any object. Its calls are marked unvalidated. They run only if the tool is `read_only`,
+    /// unless [`approve_each`](Self::approve_each) is called.
     pub fn without_schema(
         name: impl Into<String>,
         description: impl Into<String>,
-        mode: NoSchemaMode,
         effect: ToolEffect,
         handler: Arc<dyn DynamicHandler>,
     ) -> Self {
-        Self { no_schema: Some(mode), ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
+        let no_schema = Some(NoSchemaMode::RejectEffects);
+        Self { no_schema, ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
+    }
+
+    /// Lets calls of a tool [without a schema](Self::without_schema) run, each after an approval.
+    #[must_use]
+    pub fn approve_each(mut self) -> Self {
+        self.no_schema = self.no_schema.and(Some(NoSchemaMode::ApproveEach));
+        self
     }
 
     /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
@@ -189,7 +198,7 @@ impl DynamicTool {
     ///
     /// # Errors
     /// Everything that is wrong with it, together.
-    pub fn definition(self) -> Result<ToolSpec, DefinitionError> {
+    pub fn definition(self) -> Result<ToolSpec, BuildError> {
         self.describe().spec()
     }
 

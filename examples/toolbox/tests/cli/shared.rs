@@ -397,7 +397,7 @@ async fn application(rig: &Rig, run_id: &str) -> (Run, Arc<SqlStore>) {
 async fn seen(store: &SqlStore, run_id: &str) -> (Vec<Outcome>, Vec<String>) {
     let records = store.records(&RecordFilter::run(run_id)).await.unwrap();
     let calls = records.iter().filter_map(|sealed| sealed.record.as_call());
-    let late = records.iter().filter_map(|sealed| sealed.record.as_decision().filter(|late| late.refused.is_some()));
+    let late = records.iter().filter_map(|sealed| sealed.record.as_decision().filter(|late| late.refused().is_some()));
     let late = late.map(|late| late.decider.as_ref().unwrap().principal().to_owned());
     (calls.map(|call| call.outcome).collect(), late.collect())
 }

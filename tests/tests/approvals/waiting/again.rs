@@ -10,9 +10,7 @@ use super::*;
 async fn late(store: &MemoryStore) -> Vec<DecisionRecord> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision().cloned());
-    decisions
-        .filter(|one| one.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::NotPending)))
-        .collect()
+    decisions.filter(|one| one.mismatch() == Some(DecisionError::NotPending)).collect()
 }
 
 /// The refused decisions, whatever the reason.

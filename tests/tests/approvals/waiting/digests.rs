@@ -1,7 +1,7 @@
 //! Digests of arguments in records: equal for equal arguments of one store, and useless for guessing without its key.
 
 use tests::Shown as _;
-use tool_runtime::call::{ArgumentDigest, DigestKey, RecordedArguments};
+use tool_runtime::call::{ArgumentDigest, DigestKey};
 use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction, Verifier};
 use tool_runtime::tool::Hash;
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -69,10 +69,7 @@ impl Office {
         let result = self.run.exec(ToolCall::text(id, "waiting__safe", CUT)).await;
         assert_eq!(result.outcome(), Outcome::InvalidJson);
         let records = self.store.calls(&RecordFilter::call(self.run.id(), CallId::new(id))).await.expect("records");
-        match &records[0].arguments {
-            RecordedArguments::Unread { digest, .. } => *digest,
-            other => panic!("{other:?}"),
-        }
+        records[0].unread_arguments().expect("they are not read").1
     }
 }
 

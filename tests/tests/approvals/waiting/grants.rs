@@ -4,8 +4,8 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use tool_runtime::call::DecisionError;
-use tool_runtime::runner::{Grant, GrantError};
-use tool_runtime::store::{Chain, Clock, DecisionKind, DecisionRecord, GrantScope, Key, ManualClock, PendingFilter};
+use tool_runtime::runner::{Grant, ResumeError};
+use tool_runtime::store::{Chain, Clock, DecisionKind, DecisionRecord, GrantScope, Key, ManualClock, RecordFilter};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
@@ -73,7 +73,7 @@ fn conversation() -> RunOptions {
 }
 
 /// A call waits, and this is remembered of it.
-async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, GrantError> {
+async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, ResumeError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     run.remember_shown("first", remember, &grace()).await
@@ -90,7 +90,7 @@ async fn a_grant_covers_the_call_that_was_looked_at() {
             let rig = rig();
             let remember = remember.matching(conditions).expect("conditions");
             let error = remembered(&rig, remember).await.expect_err("nobody looked at such a call");
-            assert!(matches!(&error, GrantError::Unmet(unmet) if unmet == pointer), "{error}");
+            assert!(matches!(&error, ResumeError::GrantUnmet(unmet) if unmet == pointer), "{error}");
             assert!(error.to_string().contains(pointer) && !error.to_string().contains("ada"), "{error}");
         }
     }
@@ -257,9 +257,8 @@ async fn a_grant_answers_the_question_that_was_shown() {
     }
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
     let records = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
-    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(DecisionError::Question);
-    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
-    assert_eq!(refused.filter(|refusal| of_question(refusal)).count(), 2);
+    let mismatches = records.iter().filter_map(|sealed| sealed.record.as_decision()?.mismatch());
+    assert_eq!(mismatches.filter(|mismatch| *mismatch == DecisionError::Question).count(), 2);
     second.remember_shown("first", everything(), &grace()).await.expect("its own question");
 }
 
@@ -280,19 +279,19 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     let run = later.runner.run(conversation().run_id("run-3"));
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-3")).await.expect("records").remove(0);
-    let void = open.void_grant.clone().expect("the grant that does not count");
-    assert_eq!((&void.id, void.why), (&grant.id, DecisionError::DeciderRole));
+    let void = open.void_grant().expect("the grant that does not count");
+    assert_eq!(void, (&*grant.id, DecisionError::DeciderRole));
     let director = Decider::new("grace").tenant("acme").role("director");
     run.resume_shown("b", ApprovalDecision::Approve, &director).await.expect("it waits");
     let record = rig.store.calls(&RecordFilter::run("run-3")).await.expect("records").remove(0);
-    assert_eq!((record.outcome, record.void_grant), (Outcome::Ok, open.void_grant));
+    assert_eq!((record.outcome, record.void_grant()), (Outcome::Ok, open.void_grant()));
 
     // Under `own_calls = false` a decider cannot approve their own calls, not even through a grant for the tenant.
     let own = RunOptions::new().run_id("run-4").principal("grace").tenant("acme").role("editor");
     let run = rig.runner.run(own);
     assert_eq!(posts(&run, "c", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-4")).await.expect("records").remove(0);
-    assert_eq!(open.void_grant.map(|void| void.why), Some(DecisionError::OwnCall));
+    assert_eq!(open.void_grant().map(|(_, why)| why), Some(DecisionError::OwnCall));
     assert_eq!(posts(&rig.runner.run(conversation().run_id("run-5")), "d", "ada", 1).await, Outcome::Ok, "as before");
 }
 
@@ -321,7 +320,7 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
     assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
     // The calls that wait now state the cause, as if there had been no grant.
-    let waiting = rig.store.pending_calls(&PendingFilter::default()).await.expect("a store");
+    let waiting = rig.store.pending_calls(&RecordFilter::default()).await.expect("a store");
     assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
 }
 

@@ -31,7 +31,7 @@ fn one_that_hangs_is_left_after_the_lease() {
         result
     });
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
-    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn one_that_panics_leaves_the_outcome_unknown() {
     let result = rig.later(async { again(&rig).await });
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
     assert!(!result.to_model().contains("CANARY"));
-    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None));
 }
 
 /// The process that reconciles dies too: the next one reconciles.

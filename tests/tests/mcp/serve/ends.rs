@@ -6,9 +6,9 @@ use std::time::Duration;
 use rmcp::model::{ClientRequest, ErrorCode, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
-use tool_runtime::mcp::serve::{McpServer, McpServerError};
+use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
-use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::serve::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
@@ -33,7 +33,7 @@ async fn a_failure_is_a_result_that_the_model_reads() {
     let waits = call(&client, "letters__send", json!({"text": "hello"})).await.unwrap();
     assert_eq!(waits.is_error, Some(true));
     assert!(text(&waits).contains("approval_required"));
-    assert_eq!(store.pending_calls(&PendingFilter::default()).await.unwrap().len(), 1, "an operator decides");
+    assert_eq!(store.pending_calls(&RecordFilter::default()).await.unwrap().len(), 1, "an operator decides");
 }
 
 #[tokio::test]
@@ -191,9 +191,9 @@ fn names_are_checked_when_the_server_is_built() {
         let runner: ToolRunner = runner(&Arc::default());
         McpServer::builder(runner, admitted).expose(tool, name).build().unwrap_err()
     };
-    assert!(matches!(refused("nothing__there", "a"), McpServerError::Unknown { .. }));
-    assert!(matches!(refused("math__add", "a b"), McpServerError::Name { .. }));
-    assert!(matches!(refused("math__add", "notes__write"), McpServerError::Taken { .. }));
+    assert_eq!(refused("nothing__there", "a").code(), "mcp_tool_unknown");
+    assert_eq!(refused("math__add", "a b").code(), "mcp_name");
+    assert_eq!(refused("math__add", "notes__write").code(), "mcp_name_taken");
 }
 
 /// A reply of another kind would be a reply to another request.

@@ -18,7 +18,7 @@ use tool_runtime::agent::{
     ClientAnswer, Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
 };
 use tool_runtime::call::{Question, Suspension};
-use tool_runtime::runner::{EngineLease, RestoreError};
+use tool_runtime::runner::{EngineLease, ResumeError};
 use tool_runtime::store::StoreError;
 
 use crate::Journal;
@@ -269,8 +269,8 @@ impl Durable for Engine<'_> {
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Cut> {
         let Journal { agent, runner, .. } = self.journal;
         agent.restore(runner, self.options(), saved).await.map_err(|error| match error {
-            RestoreError::Store(error) => error.into(),
-            error @ (RestoreError::OtherPrincipal | RestoreError::OtherCaller) => terminal(403, error.code()).into(),
+            ResumeError::Store(error) => error.into(),
+            error @ (ResumeError::OtherPrincipal | ResumeError::OtherCaller) => terminal(403, error.code()).into(),
             error => terminal(500, error.code()).into(),
         })
     }

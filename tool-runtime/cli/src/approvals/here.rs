@@ -8,6 +8,7 @@ use tool_runtime::store::PendingCall;
 use crate::approvals::{Decision, exit_of, posted};
 use crate::attend::cancellable;
 use crate::chat;
+use crate::chat::ended::unrestored;
 use crate::chat::{Autosave, Talk};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
@@ -35,7 +36,7 @@ pub(super) async fn decide(
     let gate = cli.open().await?;
     let options = gate.options_of(pending, Some(chat::events(cli, &gate)));
     let agent = agent.unwrap_or_else(chat::offline);
-    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
+    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| unrestored(&error))?;
     let mut talk = Talk::new(cli, gate, conversation, Autosave::File(kept));
     let denies = decision.denies();
     match decision {
@@ -58,7 +59,7 @@ async fn finish_call(
 ) -> Result<Exit, Failure> {
     let (gate, call) = (cli.open().await?, &pending.call_id);
     let run =
-        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
+        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| unrestored(&error))?;
     kept.claim()?;
     let denies = decision.denies();
     let result = match decision {

@@ -6,9 +6,9 @@ use std::io::IsTerminal as _;
 
 use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome, WaitingCall};
 use tool_runtime::call::{Decider, Outcome, Question, Suspension};
+use tool_runtime::error::Problem;
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
-use tool_runtime::schema::SchemaProblem;
 use tool_runtime::store::StoreError;
 
 use crate::approvals::who_decides;
@@ -329,7 +329,7 @@ impl<'c> Talk<'c> {
 }
 
 /// The failure for an invalid `--schema`.
-pub(super) fn unfit_schema(problems: &[SchemaProblem]) -> Failure {
+pub(super) fn unfit_schema(problems: &[Problem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::RunQueue;
 use super::queue::corrupt;
-use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
-use crate::runner::{ApprovalDecision, Grant, GrantError, ResumeError, Run, RunSnapshot};
-use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
+use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
 
 impl RunQueue {
     /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
@@ -23,14 +23,14 @@ impl RunQueue {
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
     /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
-    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
         run_id: &str,
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Option<ToolExecResult>, QueueError> {
+    ) -> Result<Option<ToolExecResult>, ResumeError> {
         let (run, stored) = match self.asking_run(run_id, question, decider).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
@@ -39,7 +39,7 @@ impl RunQueue {
             asking => asking?,
         };
         match stored {
-            Some(stored) if stored.is_driven() => Err(QueueError::Engine),
+            Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
                 let input = Input::new().decide(question, decision, decider);
                 self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
@@ -55,7 +55,7 @@ impl RunQueue {
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
-    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
+    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
         let (run, _) = self.asking_run(run_id, question, decider).await?;
         Ok(run.may_decide(question, decider).await?)
     }
@@ -72,8 +72,8 @@ impl RunQueue {
         question: &Question,
         remember: Grant,
         decider: &Decider,
-    ) -> Result<StoredGrant, GrantError> {
-        let (run, _) = self.asking_run(run_id, question, decider).await.map_err(GrantError::Resume)?;
+    ) -> Result<StoredGrant, ResumeError> {
+        let (run, _) = self.asking_run(run_id, question, decider).await?;
         run.remember(question, remember, decider).await
     }
 
@@ -85,8 +85,7 @@ impl RunQueue {
         decider: &Decider,
     ) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
-        let filter =
-            PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };
+        let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut calls = self.store().pending_calls(&filter).await?;
         // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two tenants.
         let is_theirs = |call: &PendingCall| call.tenant.as_deref() == decider.tenant_id();

@@ -22,20 +22,16 @@ const MAX_WORDS: usize = 256;
 
 /// The contribution of a word of the query to a score.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[non_exhaustive]
-pub struct PickReason {
-    /// The word of the query, without case and accents; two words where they were found side by side.
-    pub word: String,
+pub(crate) struct PickReason {
+    pub(super) word: String,
     pub(super) field: PickField,
-    /// Its share of the score, from 0 to 1.
-    pub share: f64,
+    pub(super) share: f64,
 }
 
 impl PickReason {
     /// Returns the part of the definition in which it was found: `name`, `description`, `argument`,
     /// `argument_description`, `argument_value`, `namespace` or `also`.
-    #[must_use]
-    pub const fn field(&self) -> &'static str {
+    pub(super) const fn field(&self) -> &'static str {
         match self.field {
             PickField::Name => "name",
             PickField::Description => "description",

@@ -103,7 +103,7 @@ async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
     let decisions = decisions.filter_map(|decision| {
-        let mismatch = decision.refused.as_ref()?.mismatch.map(DecisionError::code);
+        let mismatch = decision.mismatch().map(DecisionError::code);
         Some((decision.decider.as_ref()?.principal().to_owned(), mismatch))
     });
     decisions.collect()
