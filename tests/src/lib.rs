@@ -47,6 +47,7 @@ mod guide {
         Introduction: "introduction.md",
         FirstTool: "first-tool.md",
         TenTypes: "ten-types.md",
+        Identities: "identities.md",
         Policy: "policy.md",
         Cedar: "cedar.md",
         Models: "models.md",
