@@ -135,6 +135,18 @@ fn the_whole_policy_names_every_key() {
     }
 }
 
+/// The picture of the pipeline and the table below it name every outcome.
+#[test]
+fn the_pipeline_names_every_outcome() {
+    let picture = read("docs/src/pipeline.svg");
+    let text = read("docs/src/ten-types.md");
+    let (_, table) = text.split_once("\n## The pipeline\n").expect("the chapter has it");
+    for code in Outcome::ALL.iter().map(|outcome| outcome.code()) {
+        assert!(picture.contains(code), "{code} is not in the picture");
+        assert!(table.contains(&format!("`{code}`")), "{code} is not in the table");
+    }
+}
+
 /// The guide explains every outcome, in the order of their declaration, and no other.
 #[test]
 fn every_outcome_is_explained() {
