@@ -142,7 +142,13 @@ impl Hostile {
         };
         match &*self.scenario {
             "hang-list" => Vec::new(),
-            "hang-second-list" if self.lists > 1 => Vec::new(),
+            "hang-second-list" if self.lists > 1 => {
+                // A test waits for this file.
+                if let Some(held) = std::env::var_os("HELD") {
+                    let _ = std::fs::write(held, "");
+                }
+                Vec::new()
+            }
             "hang-second-page" if page > 0 => Vec::new(),
             "hang-second-page" => paged(vec![echo()], "1".to_owned()),
             "repeated-cursor" => paged(vec![echo()], "same".to_owned()),

@@ -11,7 +11,7 @@ use std::future::Future;
 
 use tool_runtime::agent::{Conversation, Input, RunQueue, TurnOutcome};
 use tool_runtime::call::{Decider, Question, ToolExecResult};
-use tool_runtime::runner::{ApprovalDecision, Grant, GrantError, ResumeError};
+use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError};
 use tool_runtime::store::{Store, StoredGrant};
 use tool_runtime::{CallId, Run, ToolCatalog, ToolPolicy, ToolRunner};
 
@@ -72,7 +72,7 @@ pub trait Shown {
         id: &str,
         remember: Grant,
         decider: &Decider,
-    ) -> impl Future<Output = Result<StoredGrant, GrantError>> + Send;
+    ) -> impl Future<Output = Result<StoredGrant, ResumeError>> + Send;
 
     /// [`Run::expire`] with that question.
     fn expire_shown(&self, id: &str) -> impl Future<Output = Result<ToolExecResult, ResumeError>> + Send;
@@ -95,7 +95,7 @@ impl Shown for Run {
         self.resume(&Shown::question(self, id).await, decision, decider).await
     }
 
-    async fn remember_shown(&self, id: &str, remember: Grant, decider: &Decider) -> Result<StoredGrant, GrantError> {
+    async fn remember_shown(&self, id: &str, remember: Grant, decider: &Decider) -> Result<StoredGrant, ResumeError> {
         self.remember(&Shown::question(self, id).await, remember, decider).await
     }
 

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tool_runtime::call::{Decider, DecisionError};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, PendingFilter, RecordFilter, Refusal, Store};
+use tool_runtime::store::{Chain, RecordFilter, Store};
 use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -95,7 +95,7 @@ async fn an_approver() {
     let store = open(&address).await;
     let runner = Arc::new(runner(&store, Path::new(&effects)));
     let decider = Decider::new(format!("approver-{}", std::process::id()));
-    let waiting = store.pending_calls(&PendingFilter::default()).await.expect("a store");
+    let waiting = store.pending_calls(&RecordFilter::default()).await.expect("a store");
     let mut decisions = JoinSet::new();
     let mut ran = 0;
     for call in waiting {
@@ -156,16 +156,15 @@ async fn race(address: &str, folder: &Path) {
         *happened.entry(line.to_owned()).or_insert(0) += 1;
     }
     assert_eq!((happened.len(), happened.values().max()), (calls, Some(&1)), "each effect once");
-    assert!(store.pending_calls(&PendingFilter::default()).await.expect("a store").is_empty());
+    assert!(store.pending_calls(&RecordFilter::default()).await.expect("a store").is_empty());
     let records = store.records(&RecordFilter::default()).await.expect("records");
     assert_eq!(Chain::verify(&records), Ok(()));
     let ok = records.iter().filter_map(|sealed| sealed.record.as_call()).filter(|record| record.outcome == Outcome::Ok);
     assert_eq!(ok.count(), calls, "one record a call");
     let decided = records.iter().filter_map(|sealed| sealed.record.as_decision());
-    let (late, counted): (Vec<_>, Vec<_>) = decided.partition(|decision| decision.refused.is_some());
+    let (late, counted): (Vec<_>, Vec<_>) = decided.partition(|decision| decision.refused().is_some());
     assert_eq!(counted.len(), calls, "one decision a call");
-    let is_late = |refused: &Refusal| refused.mismatch == Some(DecisionError::NotPending);
-    assert!(late.iter().all(|decision| decision.refused.as_ref().is_some_and(is_late)), "the others came too late");
+    assert!(late.iter().all(|one| one.mismatch() == Some(DecisionError::NotPending)), "the others came too late");
     assert_eq!(records.len(), 2 * calls + late.len());
 }
 

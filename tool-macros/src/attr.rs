@@ -37,6 +37,7 @@ pub(crate) struct ToolAttr {
     pub(crate) model: Key<Vec<LitStr>>,
     pub(crate) prepare: Key<Vec<LitStr>>,
     pub(crate) tags: Key<Vec<LitStr>>,
+    pub(crate) also: Key<Vec<LitStr>>,
     pub(crate) timeout: Key<Duration>,
     pub(crate) max_result_bytes: Key<LitInt>,
     pub(crate) execution: Key<Place>,
@@ -103,13 +104,14 @@ impl Parse for HookArgument {
     }
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "name",
     "effect",
     "redact",
     "title",
     "summary",
     "tags",
+    "also",
     "timeout",
     "max_result_bytes",
     "execution",
@@ -142,6 +144,9 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
             "prepare" => attr.prepare.read(piece, errors, paths),
             "tags" => attr.tags.read(piece, errors, |piece, errors| {
                 piece.list("a list of strings, for example `[\"calendar\"]`", errors)
+            }),
+            "also" => attr.also.read(piece, errors, |piece, errors| {
+                piece.list("a list of words that users write, for example `[\"overdue\", \"to-do\"]`", errors)
             }),
             "timeout" => attr.timeout.read(piece, errors, timeout),
             "max_result_bytes" => attr.max_result_bytes.read(piece, errors, bytes),
@@ -193,7 +198,7 @@ pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
         match piece.key_text().as_str() {
             "crate" => path.read(piece, errors, krate),
             key => {
-                errors.at(&piece.key, format_args!("`{key}` belongs on the struct; an `impl` takes `#[tool]` alone"))
+                errors.at(&piece.key, format_args!("`{key}` belongs on the struct; an `impl` takes `#[tool]` alone"));
             }
         }
     }
@@ -209,6 +214,7 @@ fn habit(key: &str) -> Option<&'static str> {
         "approval" | "require_approval" | "needs_approval" => {
             "the policy says which calls wait for a person, for example `require_approval_for_tools`"
         }
+        "synonyms" | "keywords" | "aliases" => "write `also = [..]` for words by which the tool is found",
         "schema" | "parameters" | "params" | "input_schema" => "the schema is made from the arguments",
         _ => return None,
     })

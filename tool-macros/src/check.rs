@@ -49,8 +49,10 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     summary::summary_wire_name(tool, errors);
     summary::summary_unreachable(tool, errors);
     attribute::redact_empty_segment(tool, errors);
+    attribute::redact_notation(tool, errors);
     attribute::redact_duplicate_path(tool, errors);
     attribute::tag_text(tool, errors);
+    attribute::also_text(tool, errors);
     attribute::client_without_result(tool, errors);
     attribute::client_without_prepare(tool, errors);
     attribute::client_keys_on_server(tool, errors);
@@ -79,6 +81,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     argument::impl_trait_argument(tool, errors);
     argument::borrowed_inside(tool, errors);
     argument::mutable_borrow(tool, errors);
+    argument::borrowed_slice(tool, errors);
     argument::attribute_on_borrowed(tool, errors);
     argument::cfg_argument(tool, errors);
     argument::evidence_name(tool, errors);

@@ -25,6 +25,7 @@ pub(crate) struct Checked {
     pub(crate) redact: Vec<LitStr>,
     pub(crate) model: Vec<LitStr>,
     pub(crate) tags: Vec<LitStr>,
+    pub(crate) also: Vec<LitStr>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<LitInt>,
     pub(crate) execution: Execution,
@@ -141,6 +142,7 @@ impl Checked {
             redact,
             model: attr.model.into_value().unwrap_or_default(),
             tags: attr.tags.into_value().unwrap_or_default(),
+            also: attr.also.into_value().unwrap_or_default(),
             timeout: attr.timeout.into_value(),
             max_result_bytes: attr.max_result_bytes.into_value(),
             execution: match (attr.execution.into_value(), attr.client_result.into_value()) {

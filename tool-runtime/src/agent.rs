@@ -79,7 +79,7 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
 pub use turns::step::Step;
-pub use worker::{LeasedRun, QueueError, RunQueue, Worker};
+pub use worker::{LeasedRun, RunQueue, Worker};
 
 use crate::agent::picking::Picking;
 use crate::wire::RequestSettings;

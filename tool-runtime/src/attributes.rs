@@ -160,6 +160,7 @@ pub use tool_runtime_macros::capability;
 /// | `title` | a short name for people |
 /// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
+/// | `also` | words by which the tool is found besides those of its definition: `["overdue", "to-do"]`. Models do not read them |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
@@ -183,8 +184,9 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`); `{{` and `}}`
-/// are braces. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in brackets
+/// is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled, braces and brackets are
+/// characters. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
 /// are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that is left out
 /// reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
 ///

@@ -39,14 +39,12 @@ pub use json_text::JsonText;
 pub(crate) use json_text::RAW;
 pub(crate) use message::NO_SUCH_TOOL;
 pub use named_argument::NamedArgument;
-pub use outcome::{Cause, Outcome};
+pub(crate) use outcome::Cause;
+pub use outcome::Outcome;
 pub use pending_graph::PendingGraph;
 pub use question::Question;
-pub(crate) use record::RepairUse;
-pub use record::{
-    Caller, RecordedArguments, RecordedMedia, RecordedRepair, RecordedViolation, RunSummary, ToolInvocationRecord,
-    VoidGrant,
-};
+pub use record::{Caller, RunSummary, ToolInvocationRecord};
+pub(crate) use record::{RecordedArguments, RecordedRepair, RepairUse, VoidGrant};
 pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;

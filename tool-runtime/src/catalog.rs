@@ -20,10 +20,9 @@ pub(crate) use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
-pub use lock::{LockChange, LockReport, LockVerdict, ToolChanges, ToolLock};
-pub use pick::{Pick, PickIndex, PickOptions, PickReason, Scorer};
+pub use lock::{LockChange, LockReport, ToolChanges, ToolLock};
+pub use pick::{Pick, PickIndex, PickOptions, Scorer};
 pub(crate) use problem::CatalogProblemKind;
-pub use problem::{CatalogError, CatalogProblem};
 pub(crate) use server::{Gathered, ServerTools};
 pub use view::CatalogView;
 
@@ -33,10 +32,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::capability::Source;
+use crate::error::{BuildError, Problem};
 use crate::policy::{RunTools, Subject, ToolPolicy, Unready};
 use crate::registration::{Behaviour, ToolServer};
 use crate::text::Keyed;
-use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
+use crate::tool::{ToolName, ToolSpec, is_discovered};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
 ///
@@ -55,7 +55,7 @@ use crate::tool::{Location, ToolName, ToolSpec, is_discovered};
 /// // `ToolCatalog::collect()` takes the tools of every linked crate, the builder those that it is given.
 /// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
 /// assert_eq!(catalog.get("games__roll").map(|spec| &*spec.description), Some("Rolls a die."));
-/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 pub struct ToolCatalog {
     /// Sorted by name.
@@ -80,7 +80,7 @@ impl ToolCatalog {
     /// # Errors
     /// All problems of all tools together. An empty catalog is a problem too: a crate of tools is linked only if
     /// it is used, for which `use my_tools as _;` is enough.
-    pub fn collect() -> Result<Self, CatalogError> {
+    pub fn collect() -> Result<Self, BuildError> {
         Self::builder().collect().build()
     }
 
@@ -144,10 +144,18 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.subject())
     }
 
-    /// Returns where an authored tool is written; `None` for a tool that was made at run time, and for an unknown name.
+    /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time, and
+    /// for an unknown name.
     #[must_use]
-    pub fn location(&self, name: &str) -> Option<Location> {
-        self.entry(name)?.location
+    pub fn location(&self, name: &str) -> Option<String> {
+        self.entry(name)?.location.map(|location| location.to_string())
+    }
+
+    /// Returns the module path of an authored tool, which begins with its crate; `None` for a tool that was made at run
+    /// time, and for an unknown name.
+    #[must_use]
+    pub fn module(&self, name: &str) -> Option<&'static str> {
+        self.entry(name)?.location.map(|location| location.module)
     }
 
     /// Returns all definitions, sorted by name.
@@ -229,12 +237,18 @@ impl ToolCatalog {
     /// let catalog = ToolCatalog::builder().tool::<list>().tool::<convert>().build()?;
     /// let picks = catalog.pick("Which tasks are still open?", &PickOptions::new(1));
     /// assert_eq!(picks[0].name.as_str(), "tasks__list");
-    /// assert!(picks[0].reasons.iter().any(|reason| reason.word == "tasks"));
-    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// assert!(picks[0].reasons().any(|(word, ..)| word == "tasks"));
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
         self.words().index.pick(query, options, &|_| true)
+    }
+
+    /// Returns the words of a query that no tool has, as [`PickIndex::unmatched`] does.
+    #[must_use]
+    pub fn unmatched(&self, query: &str) -> Vec<String> {
+        self.words().index.unmatched(query, &|_| true)
     }
 
     /// Picks from these tools of the catalog.
@@ -244,6 +258,19 @@ impl ToolCatalog {
         options: &PickOptions,
         tools: impl Iterator<Item = &'e Arc<Entry>>,
     ) -> Vec<Pick> {
+        self.among(tools, |index, among| index.pick(query, options, among))
+    }
+
+    /// Returns the words of a query that none of these tools of the catalog has.
+    pub(crate) fn unmatched_of<'e>(&self, query: &str, tools: impl Iterator<Item = &'e Arc<Entry>>) -> Vec<String> {
+        self.among(tools, |index, among| index.unmatched(query, among))
+    }
+
+    fn among<'e, T>(
+        &self,
+        tools: impl Iterator<Item = &'e Arc<Entry>>,
+        read: impl FnOnce(&PickIndex, &dyn Fn(usize) -> bool) -> T,
+    ) -> T {
         let words = self.words();
         let mut visible = vec![false; words.tools];
         for slot in tools.filter_map(|entry| words.slot(entry)) {
@@ -251,7 +278,7 @@ impl ToolCatalog {
                 *slot = true;
             }
         }
-        words.index.pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
+        read(&words.index, &|slot| visible.get(slot).copied().unwrap_or_default())
     }
 
     /// The words of all tools that are listed so far.
@@ -278,18 +305,16 @@ impl ToolCatalog {
         let visible = |entry: &&Arc<Entry>| visible(entry);
         CatalogView::new(match named {
             // Sorted as the catalog is.
-            Some(named) => {
-                named.names().into_iter().filter_map(|name| self.entry(name)).filter(visible).cloned().collect()
-            }
+            Some(named) => named.iter().filter_map(|name| self.entry(name)).filter(visible).cloned().collect(),
             None => self.entries().filter(visible).cloned().collect(),
         })
     }
 
     /// Returns why no call of a tool can run under this policy, whatever its arguments and its caller. `None` if the
-    /// policy can allow a call, and for a name without a server's prefix that no tool has.
+    /// policy can allow a call, and for a name without a server's prefix that no tool has. A model never reads it: the
+    /// calls are refused like those of an unknown tool.
     ///
     /// ```
-    /// use tool_runtime::policy::Unready;
     /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, tool};
     /// # /// Adds.
     /// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
@@ -301,24 +326,25 @@ impl ToolCatalog {
     /// let catalog = ToolCatalog::builder().tool::<add>().build()?;
     /// let policy = ToolPolicy::allow(["math__add", "mcp__files__read"]);
     /// assert_eq!(catalog.unready(&policy, "math__add"), None);
-    /// assert_eq!(catalog.unready(&policy, "mcp__files__read"), Some(Unready::Unlisted));
+    /// assert_eq!(catalog.unready(&policy, "mcp__files__read").map(|why| why.code()), Some("unlisted"));
     /// assert_eq!(catalog.all_unready(&policy).len(), 1);
-    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
-    pub fn unready(&self, policy: &ToolPolicy, name: &str) -> Option<Unready> {
+    pub fn unready(&self, policy: &ToolPolicy, name: &str) -> Option<Problem> {
         let server = self.servers().iter().find(|server| name.starts_with(server.server().prefix()));
         let of_server = || server.and_then(|server| server.server().unready(name));
-        match self.entry(name) {
+        let unready = match self.entry(name) {
             Some(entry) => entry.unready(policy).or_else(of_server),
             None if is_discovered(name) => of_server().or(Some(Unready::Unlisted)),
             None => None,
-        }
+        };
+        unready.map(Problem::from)
     }
 
     /// Returns the tools that the policy may allow but that no call can run, each with the reason.
     #[must_use]
-    pub fn all_unready(&self, policy: &ToolPolicy) -> BTreeMap<String, Unready> {
+    pub fn all_unready(&self, policy: &ToolPolicy) -> BTreeMap<String, Problem> {
         policy.mentioned().filter_map(|name| Some((name.to_owned(), self.unready(policy, name)?))).collect()
     }
 }

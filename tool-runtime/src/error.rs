@@ -1,11 +1,14 @@
-//! The errors of tools, [`ToolError`], and of parsing names, [`ParseError`].
+//! The errors of tools, [`ToolError`], of parsing names, [`ParseError`], and of building, [`BuildError`].
 //!
 //! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
 //! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
 
 mod parse;
+mod problem;
 
 pub use parse::ParseError;
+pub(crate) use problem::SchemaProblemKind;
+pub use problem::{BuildError, Problem};
 
 use std::borrow::Cow;
 use std::error::Error;

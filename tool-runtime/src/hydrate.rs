@@ -16,7 +16,9 @@ use std::time::Instant;
 pub use frozen::Hydrated;
 pub(crate) use frozen::{Frozen, Treatment};
 pub(crate) use provenance::FailedStage;
-pub use provenance::{HydrationError, HydrationResult, Provenance, ValidatorUse};
+pub(crate) use provenance::HydrationError;
+pub use provenance::HydrationResult;
+use provenance::ValidatorUse;
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
@@ -61,22 +63,25 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
 
 /// As [`hydrate`], for a caller that requests the provenance.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
-    let before = Provenance::of(&call);
-    let hydrated = hydrate(call, Arc::clone(entry), settings);
+    let hydrated = hydrate(call.clone(), Arc::clone(entry), settings);
     let treatment = match &hydrated {
         Ok(hydrated) => &hydrated.frozen.treatment,
         Err(unhydrated) => &unhydrated.treatment,
     };
-    let provenance = Provenance {
+    let (repaired, used, repair) = (
+        treatment.repaired.clone(),
+        treatment.used.as_deref().cloned(),
+        treatment.repair.as_deref().map(RecordedRepair::from),
+    );
+    HydrationResult {
         tool: Some(entry.spec.name.clone()),
         definition_hash: Some(entry.spec.definition_hash),
-        repaired: treatment.repaired.clone(),
+        repaired,
         validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.canonical())),
-        validator: treatment.used.as_deref().cloned(),
-        repair: treatment.repair.as_deref().map(RecordedRepair::from),
-        ..before
-    };
-    HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.error), provenance }
+        validator: used,
+        repair,
+        ..HydrationResult::of(&call, hydrated.map_err(|unhydrated| unhydrated.error))
+    }
 }
 
 impl HydrationResult {
@@ -99,8 +104,8 @@ impl HydrationResult {
     /// let policy = ToolPolicy::allow(["math__add"]);
     /// let edited = |text| HydrationResult::preview(&catalog, &policy, ToolCall::text("", "math__add", text));
     /// assert!(edited(r#"{"a":2}"#).hydrated.is_ok());
-    /// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().violations[0].pointer, "/a");
-    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// assert_eq!(edited(r#"{"a":"two"}"#).hydrated.unwrap_err().errors[0].pointer, "/a");
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
     pub fn preview(catalog: &ToolCatalog, policy: &ToolPolicy, call: ToolCall) -> Self {

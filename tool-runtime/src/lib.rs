@@ -150,7 +150,7 @@ pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a
-/// `Result<`[`ToolSpec`]`, `[`DefinitionError`](registration::DefinitionError)`>`.
+/// `Result<`[`ToolSpec`]`, `[`BuildError`](error::BuildError)`>`.
 ///
 /// ```
 /// use tool_runtime::{ToolError, definition, tool};

@@ -14,7 +14,7 @@ pub(crate) use attachments::Attachments;
 pub(crate) use attachments::LeftOut;
 pub use checked::Media;
 pub(crate) use checked::Source;
-pub use error::MediaError;
+pub(crate) use error::MediaError;
 
 /// The most bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request of 32 MB, the
 /// smallest limit that a provider documents.

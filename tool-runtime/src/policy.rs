@@ -18,6 +18,7 @@ mod check_budgets;
 mod check_graphs;
 mod compile;
 mod data;
+mod decimal;
 mod decision;
 mod exceeded;
 mod label;
@@ -49,11 +50,10 @@ pub(crate) use budget::ToolLimits;
 pub use exceeded::BudgetExceeded;
 pub(crate) use exceeded::Holder;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopThresholds, LoopVerdict};
-pub use names::RunTools;
+pub(crate) use names::{RunTools, are_within, common_tools};
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
 pub(crate) use party::Party;
-pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};
 pub(crate) use spending::{Reservation, Spend, Spending};
@@ -61,7 +61,7 @@ pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 pub(crate) use terms::Terms;
 pub use tool_policy::ToolPolicy;
-pub use unready::Unready;
+pub(crate) use unready::Unready;
 pub(crate) use window::Window;
 
 #[cfg(test)]

@@ -33,8 +33,9 @@ pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::authored::Registration;
 pub use crate::registration::definition::definition;
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
+pub use crate::tool::location::Location;
 pub use crate::tool::spec::Execution;
-pub use crate::tool::{Location, NoSchemaMode};
+pub use crate::tool::spec::NoSchemaMode;
 pub use assert::{
     assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
     assert_parsed_argument, assert_reach,
@@ -47,7 +48,7 @@ pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, Re
 pub use tool_runtime_macros::Attributes;
 
 /// A definition that was read without a registry.
-pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
+pub type Definition = Result<crate::tool::ToolSpec, crate::error::BuildError>;
 
 /// Returns the definition of the tool that a path names.
 ///

@@ -16,7 +16,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub(crate) use authored::Registration;
-pub use definition::DefinitionError;
 pub(crate) use definition::{Checked, Described, Schemas};
 pub use dynamic::DynamicTool;
 pub(crate) use graph::GraphDeclaration;

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use builder::RunnerBuilder;
-pub use error::RunnerError;
 #[cfg(feature = "mcp-server")]
 pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
@@ -29,17 +28,17 @@ pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
 pub use run::Run;
 pub use run::options::RunOptions;
-pub use run::restore::RestoreError;
 pub use run::snapshot::RunSnapshot;
 #[cfg(feature = "mcp-server")]
 pub(crate) use server_api::{ServedRun, ServedRuns};
 pub use waiting::decision::ApprovalDecision;
-pub use waiting::grant::{Grant, GrantError};
+pub use waiting::grant::Grant;
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
-pub use waiting::tokens::{SealingKeys, TokenError};
+pub use waiting::tokens::SealingKeys;
 
-use crate::catalog::{CatalogError, ToolCatalog};
+use crate::catalog::ToolCatalog;
+use crate::error::BuildError;
 use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::Shared;
 use crate::runner::waiting::approval_rules;
@@ -89,7 +88,7 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The schemas that do not compile.
-    pub fn warm(&self) -> Result<(), CatalogError> {
+    pub fn warm(&self) -> Result<(), BuildError> {
         self.shared.compiled.warm(&self.shared.catalog)
     }
 

@@ -38,7 +38,6 @@ pub(crate) use hash::{definition_hash, pin};
 pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, TAKE, TAKE_OR_ASK, names_at};
 pub(crate) use output::compile_output;
-pub use problem::SchemaProblem;
 
 #[cfg(test)]
 mod tests;

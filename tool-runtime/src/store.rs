@@ -41,12 +41,15 @@ mod wake;
 mod write_handle;
 
 pub use accounts::Balance;
-pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal};
-pub use chain::{Chain, ChainError};
-pub use clock::{Clock, ManualClock, SystemClock};
-pub(crate) use clock::{StoreClock, Timed, is_before};
+pub(crate) use audit::Refusal;
+pub use audit::{AuditRecord, DecisionKind, DecisionRecord};
+pub use chain::Chain;
+pub use clock::{Clock, ManualClock};
+pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
-pub(crate) use document::{Covered, Document, GrantCaller, Holder, LedgerEntry, Post, StoredAccount, Waiting};
+pub(crate) use document::{
+    Covered, Document, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, Waiting,
+};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;
@@ -56,14 +59,13 @@ pub use key::{DocumentKind, Key, Query};
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
 pub(crate) use pending::FrozenArguments;
-pub use pending::{PendingCall, PendingFilter};
+pub use pending::PendingCall;
 pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use sealed::SealedRecord;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_abandoned;
-pub use transaction::{ChangeFn, Transaction, TransactionWrites};
+pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
 pub use verify::{Verification, Verifier};
-pub use wake::Wake;
 pub use write_handle::WriteHandle;

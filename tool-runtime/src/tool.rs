@@ -4,7 +4,7 @@ mod digested;
 mod effect;
 mod hash;
 pub(crate) mod level;
-mod location;
+pub(crate) mod location;
 pub(crate) mod name;
 mod redaction;
 pub(crate) mod sentence;
@@ -17,9 +17,10 @@ pub(crate) use hash::Hashing;
 // Compiler messages print a type by its name alone only if it can be named outside of hidden modules.
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};
-pub use location::Location;
+pub(crate) use location::Location;
 pub use name::ToolName;
 pub(crate) use name::{SEARCH, graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
 pub(crate) use spec::Execution;
-pub use spec::{NoSchemaMode, Schema, ToolSpec};
+pub(crate) use spec::NoSchemaMode;
+pub use spec::{Schema, ToolSpec};

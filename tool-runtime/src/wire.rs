@@ -62,6 +62,7 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
+pub(crate) use decode::CallStatus;
 #[cfg(feature = "http")]
 pub(crate) use decode::ErrorCode;
 pub(crate) use decode::WireErrorKind;
@@ -69,11 +70,12 @@ pub(crate) use decode::WireErrorKind;
 pub(crate) use decode::framing::EventStream;
 #[cfg(feature = "http")]
 pub(crate) use decode::provider_error::{CodeIn, event_error};
-pub use decode::{CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
+pub use decode::{DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
+pub(crate) use encode::SentSchema;
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools};
 pub(crate) use encode::{Asked, Request};
-pub use encode::{EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, SentSchema, ToolChoice, WireTool};
+pub use encode::{EncodeError, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
 pub use format::Format;
 pub use history::Message;
 pub use settings::{Effort, RequestSettings};

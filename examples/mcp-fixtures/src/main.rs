@@ -57,9 +57,9 @@ async fn serve(words: &[String]) -> Result<(), Error> {
         return records(&store, &mut std::io::stderr()).await;
     };
     let options = origins.iter().fold(HttpOptions::new(), HttpOptions::origin);
-    let listener = server.bind(address.parse()?, &options).await?;
-    writeln!(std::io::stdout(), "listening on http://{}/mcp", listener.address())?;
-    let serving = tokio::spawn(listener.serve());
+    let (address, serving) = server.bind(address.parse()?, &options).await?;
+    writeln!(std::io::stdout(), "listening on http://{address}/mcp")?;
+    let serving = tokio::spawn(serving);
     told_to_end().await?;
     server.close(Duration::from_secs(1)).await;
     serving.await?;

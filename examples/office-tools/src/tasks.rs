@@ -74,7 +74,9 @@ pub struct TaskChange {
     name = "tasks__list_tasks",
     effect = read_only,
     redact = ["task_id", "title", "state", "due_date"],
-    tags = ["tasks"]
+    tags = ["tasks"],
+    // What people write who look for this list.
+    also = ["open", "overdue", "late", "to-do", "deadlines"]
 )]
 pub async fn list_tasks(
     tasks: &dyn TaskReader,

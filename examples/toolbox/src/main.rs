@@ -13,7 +13,7 @@ use std::process::ExitCode;
 // Links the registrations: without this line the catalog is empty.
 use office_tools as _;
 use tool_runtime::ToolCatalog;
-use tool_runtime::catalog::CatalogError;
+use tool_runtime::error::BuildError;
 use tool_runtime::registration::DynamicTool;
 use tool_runtime_cli::App;
 
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 /// The linked tools, and the one that searches them.
-fn catalog() -> Result<ToolCatalog, CatalogError> {
+fn catalog() -> Result<ToolCatalog, BuildError> {
     let catalog = ToolCatalog::builder().collect().dynamic(DynamicTool::search_tools());
     #[cfg(feature = "code-mode")]
     let catalog = catalog.dynamic(scripts());

@@ -29,8 +29,7 @@ fn violations(result: &HydrationResult) -> Vec<String> {
     let Err(error) = &result.hydrated else { return Vec::new() };
     let root = |pointer: &str| if pointer.is_empty() { "/".to_owned() } else { pointer.to_owned() };
     let line = |(pointer, keyword): (&str, &str)| format!("{}: {keyword}", root(pointer));
-    let mut found: Vec<_> =
-        error.violations.iter().map(|one| line((one.pointer.as_str(), one.keyword.as_str()))).collect();
+    let mut found: Vec<_> = error.errors.iter().map(|one| line((one.pointer.as_str(), one.keyword.as_str()))).collect();
     found.sort();
     found
 }
@@ -47,7 +46,7 @@ fn without_nulls(call: &Recorded) -> Vec<String> {
 
 fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), String> {
     let verdict = |word: &str| call.verdict.iter().any(|verdict| verdict == word);
-    let outcome = result.hydrated.as_ref().err().map(|error| error.outcome);
+    let outcome = result.hydrated.as_ref().err().map(|error| error.error_code);
     let found = violations(result);
     let told = |good: bool, expected: &str| {
         if good {

@@ -68,7 +68,8 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
     let mut ids = BTreeSet::new();
     let mut kept = decoded.text.len();
     let mut calls = Vec::new();
-    for decoded_call @ DecodedCall { call, status, .. } in &decoded.calls {
+    for decoded_call @ DecodedCall { call, .. } in &decoded.calls {
+        let status = decoded_call.status();
         let executable = decoded_call.is_executable();
         assert!(ids.insert(call.id.as_str()), "ids are unique");
         assert!(!executable || decoded.error.is_none(), "nothing runs after an error");

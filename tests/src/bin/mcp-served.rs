@@ -61,8 +61,8 @@ async fn main() {
         server.stdio().await.expect("a client");
         return;
     }
-    let listener = server.bind("127.0.0.1:0".parse().expect("an address"), &HttpOptions::new()).await;
-    let listener = listener.expect("a free port");
-    println!("{}", listener.address());
-    listener.serve().await;
+    let listening = server.bind("127.0.0.1:0".parse().expect("an address"), &HttpOptions::new()).await;
+    let (address, serving) = listening.expect("a free port");
+    println!("{address}");
+    serving.await;
 }

@@ -21,7 +21,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
-use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, PendingFilter, Query, RecordFilter, Store};
+use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, Query, RecordFilter, Store};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
@@ -94,7 +94,7 @@ impl Rig {
 
     /// The waiting calls of a run.
     async fn waiting(&self, run: &str) -> Vec<PendingCall> {
-        let filter = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
+        let filter = RecordFilter { run_id: Some(run.into()), ..RecordFilter::default() };
         self.store.pending_calls(&filter).await.expect("a list")
     }
 

@@ -157,6 +157,9 @@ async fn a_model_finds_what_it_was_not_offered() {
     // A tool that the policy hides reads as one that does not exist, and is not found.
     assert!(!results[1].contains("loaded") && !results[1].contains("Load"), "{}", results[1]);
     assert!(results[2].contains("mail__send") && !results[2].contains("secret"), "{}", results[2]);
+    // The words that matched nothing, as if the hidden tool did not exist.
+    let unmatched = r#"unmatched_words\":[\"rocket\",\"launch\"]"#;
+    assert!(results[2].contains(unmatched), "{}", results[2]);
     assert_eq!(model.offered()[3][..3], ["tools__search", "geo__weather", "mail__send"]);
     model.check_prefixes();
 }

@@ -20,7 +20,7 @@ use tests::Shown as _;
 
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::call::{CallId, Caller, Decider, ToolCall};
-use tool_runtime::runner::{ApprovalDecision, RestoreError, Run, RunSnapshot};
+use tool_runtime::runner::{ApprovalDecision, ResumeError, Run, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Call, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, ToolRunner,
@@ -227,7 +227,7 @@ async fn a_restored_run_is_never_wider() {
     let snapshot = run.snapshot().await.expect("a snapshot");
     for other in [ada().principal("eve"), ada().tenant("other"), RunOptions::new()] {
         let error = runner.restore(moved(&snapshot), other).await.expect_err("not theirs");
-        assert!(matches!(error, RestoreError::OtherPrincipal));
+        assert!(matches!(error, ResumeError::OtherPrincipal));
     }
     let error = runner.restore(moved(&snapshot), ada().caller(graph("report"))).await.expect_err("not its caller");
     assert_eq!(error.code(), "other_caller");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tool_runtime::catalog::CatalogError;
+use tool_runtime::error::BuildError;
 use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Another crate's tool has this name.
@@ -34,14 +34,14 @@ fn misspelled() -> Result<Output, ToolError> {
     Ok(Output { known: Inner { field: 1 } })
 }
 
-fn problems() -> CatalogError {
+fn problems() -> BuildError {
     ToolCatalog::collect().expect_err("three tools are wrong")
 }
 
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
-    let codes: Vec<_> = error.problems().iter().map(tool_runtime::catalog::CatalogProblem::code).collect();
+    let codes: Vec<_> = error.problems().iter().map(tool_runtime::error::Problem::code).collect();
     assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
     let text = error.to_string();
     for (line, what) in
@@ -55,7 +55,7 @@ fn all_problems_come_together_with_their_places() {
 fn a_collision_names_both_files_and_lines() {
     let error = problems();
     for problem in error.problems().iter().filter(|problem| problem.code() == "collision") {
-        let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
+        let places: Vec<_> = problem.locations().collect();
         assert_eq!(places.len(), 2, "{problem}");
         for file in ["tests/tests/catalog/linked.rs:", "tests/consumer/src/lib.rs:"] {
             let place = places.iter().find(|place| place.contains(file)).expect("both files are named");

@@ -270,7 +270,8 @@ async fn a_conversation_survives_a_cut_at_every_unit() {
 fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
     for deadly in CALLS {
         let world = Arc::new(Happened { deadly: Some(deadly), ..Happened::default() });
-        let rig = Rig { store: Arc::new(MemoryStore::new()), world: Arc::clone(&world) };
+        let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
+        let rig = Rig { store: Arc::new(MemoryStore::with_clock(Arc::clone(&clock))), world: Arc::clone(&world) };
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
 
         let (killed, journal) = (runtime(), Journal::default());
@@ -285,7 +286,7 @@ fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
         // Neither its timers nor its destructors run again.
         std::mem::forget((killed, doomed));
         // An engine leaves the call alone until the attempt counts as gone.
-        std::thread::sleep(Duration::from_millis(1_100));
+        clock.advance(Duration::from_millis(1_100));
 
         runtime().block_on(async {
             let text = rig.process(&journal, Cut::Never).drive().await.expect("it ends");

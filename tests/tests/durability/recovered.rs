@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Step, Worker,
 };
-use tool_runtime::call::Cause;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
@@ -25,7 +24,7 @@ use tool_runtime::{
 };
 
 /// The outcome of a call, its cause, and its result.
-type End = (Outcome, Option<Cause>, Option<&'static str>);
+type End = (Outcome, Option<&'static str>, Option<&'static str>);
 
 /// How long a call and a run count as alive without a sign of life.
 const LEASE: Duration = Duration::from_secs(30);
@@ -370,7 +369,7 @@ impl Rig {
     }
 
     /// How the one call ended, by its one record.
-    fn ended(&self) -> (Outcome, Option<Cause>, Option<String>) {
+    fn ended(&self) -> (Outcome, Option<&'static str>, Option<String>) {
         runtime().block_on(async {
             let sealed = self.store.records(&RecordFilter::default()).await.expect("records");
             assert_eq!(Chain::verify(&sealed), Ok(()));
@@ -378,7 +377,7 @@ impl Rig {
             assert_eq!(records.len(), 1, "one record: {records:?}");
             let record = records.into_iter().next().expect("one");
             assert!(record.ended_at.is_some());
-            (record.outcome, record.cause, record.result.map(|value| value.get().to_owned()))
+            (record.outcome, record.cause(), record.result.map(|value| value.get().to_owned()))
         })
     }
 
@@ -405,11 +404,11 @@ impl Rig {
     fn expected(&self, dies: Dies) -> (End, Option<u32>) {
         match (self.tool, dies) {
             ("keyed", Dies::After) => ((Outcome::Ok, None, Some(r#""found rent""#)), Some(1)),
-            ("keyed", Dies::Before) => ((Outcome::Cancelled, Some(Cause::Prevented), None), None),
+            ("keyed", Dies::Before) => ((Outcome::Cancelled, Some("prevented"), None), None),
             ("again", Dies::After) => ((Outcome::Ok, None, Some(r#""done""#)), Some(2)),
             ("again", Dies::Before) => ((Outcome::Ok, None, Some(r#""done""#)), Some(1)),
-            (_, Dies::After) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), Some(1)),
-            (_, Dies::Before) => ((Outcome::OutcomeUnknown, Some(Cause::Lost), None), None),
+            (_, Dies::After) => ((Outcome::OutcomeUnknown, Some("lost"), None), Some(1)),
+            (_, Dies::Before) => ((Outcome::OutcomeUnknown, Some("lost"), None), None),
         }
     }
 }

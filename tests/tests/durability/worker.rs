@@ -16,14 +16,11 @@ use async_trait::async_trait;
 use serde_json::json;
 use tests::stored::{document, json_of};
 use tests::world::{self, Effects, HookedStore, Then};
-use tool_runtime::agent::{
-    Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, QueueError, RunQueue, Worker,
-};
+use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, PendingFilter, Query, RecordFilter, Store, StoreError,
-    Transaction,
+    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError, Transaction,
 };
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -155,7 +152,7 @@ impl World {
     /// The question of the one call that waits, once it does.
     async fn asked_about(&self) -> Question {
         loop {
-            if let Some(call) = self.store.pending_calls(&PendingFilter::default()).await.expect("a list").pop() {
+            if let Some(call) = self.store.pending_calls(&RecordFilter::default()).await.expect("a list").pop() {
                 return call.question();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -270,12 +267,15 @@ async fn a_run_of_another_tenant_is_unknown() {
     world.enqueue("Hello.").await;
     let queue = world.queue();
     for (run, tenant) in [("foreign", None), ("foreign", Some("evil")), ("nonsense", Some("acme"))] {
-        assert!(matches!(queue.post(run, tenant, &Input::from("Hi.")).await, Err(QueueError::Unknown)));
-        assert!(matches!(queue.find(run, tenant).await, Err(QueueError::Unknown)));
+        assert!(matches!(
+            queue.post(run, tenant, &Input::from("Hi.")).await,
+            Err(tool_runtime::runner::ResumeError::UnknownRun)
+        ));
+        assert!(matches!(queue.find(run, tenant).await, Err(tool_runtime::runner::ResumeError::UnknownRun)));
     }
     let (_, saved) = queue.find("foreign", Some("acme")).await.expect("it is there");
     let again = queue.enqueue(&saved).await;
-    assert!(matches!(again, Err(QueueError::Store(StoreError::Duplicate))), "{again:?}");
+    assert!(matches!(again, Err(tool_runtime::runner::ResumeError::Store(StoreError::Duplicate))), "{again:?}");
     for at in 0..300 {
         match queue.post("foreign", Some("acme"), &Input::from("More.")).await {
             Ok(()) => assert!(at < 256),

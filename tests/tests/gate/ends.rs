@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::world::Heard;
 use tool_runtime::Call;
-use tool_runtime::call::{Cause, Verdict};
+use tool_runtime::call::Verdict;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -246,7 +246,7 @@ async fn a_dropped_future_leaves_its_record() {
         let records = rig.records().await;
         rig.settled(&records, id, expected);
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
-        assert_eq!((record.cause, record.executed), (Some(Cause::Cancelled), true));
+        assert_eq!((record.cause(), record.executed), (Some("cancelled"), true));
     }
     assert!(rig.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.is_ok());
 }
@@ -397,7 +397,7 @@ async fn hydration_is_a_step_of_its_own() {
     let mut results = rig.run.hydrate(calls).into_iter();
     assert!(rig.records().await.is_empty(), "hydrating runs and records nothing");
     let hydrated = results.next().expect("one each").hydrated.expect("good arguments");
-    let failed: Vec<_> = results.map(|result| result.hydrated.expect_err("bad").outcome).collect();
+    let failed: Vec<_> = results.map(|result| result.hydrated.expect_err("bad").error_code).collect();
     assert_eq!(failed, [Outcome::InvalidJson, Outcome::Unavailable]);
     assert_eq!(rig.run.exec_hydrated(hydrated).await.to_model(), "4");
     rig.settled(&rig.records().await, "h1", Outcome::Ok);

@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::call::Violation;
-use tool_runtime::catalog::CatalogError;
+use tool_runtime::error::{BuildError, Problem};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::schema::SchemaProblem;
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
-use tool_runtime::tool::{NoSchemaMode, Schema};
+use tool_runtime::tool::Schema;
 use tool_runtime::wire::{DecodeOptions, Format};
 use tool_runtime::{
     Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
@@ -50,7 +49,7 @@ fn tool(name: &str, input: Value) -> DynamicTool {
     DynamicTool::new(name, "Says it again.", input, ToolEffect::ReadOnly, Arc::new(Echo)).redact(["who"])
 }
 
-fn catalog(tool: DynamicTool) -> Result<ToolCatalog, CatalogError> {
+fn catalog(tool: DynamicTool) -> Result<ToolCatalog, BuildError> {
     ToolCatalog::builder().dynamic(tool).build()
 }
 
@@ -172,8 +171,9 @@ fn the_namespace_of_discovered_tools_is_reserved() {
 #[test]
 fn a_dynamic_tool_has_a_namespace() {
     let without = |name| {
-        let (effect, mode) = (ToolEffect::ReadOnly, NoSchemaMode::ApproveEach);
-        DynamicTool::without_schema(name, "Says it again.", mode, effect, Arc::new(Echo)).redact(["who"])
+        DynamicTool::without_schema(name, "Says it again.", ToolEffect::ReadOnly, Arc::new(Echo))
+            .approve_each()
+            .redact(["who"])
     };
     for bare in [tool("get_current_time", who()), without("get_current_time")] {
         let error = catalog(bare).unwrap_err();
@@ -226,7 +226,7 @@ impl Validator for Refuses {
         "9"
     }
 
-    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(self.clone()))
     }
@@ -250,7 +250,7 @@ impl Validator for Panics {
         "1"
     }
 
-    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         panic!("no schema")
     }
 }
@@ -272,11 +272,10 @@ async fn each_runner_has_its_own_validator() {
     assert_eq!(own.0.load(Ordering::Relaxed), 1, "compiled once");
     let used = |runner: &ToolRunner| {
         let hydrated = runner.run(RunOptions::new()).hydrate([call()]).remove(0);
-        let provenance = hydrated.provenance;
-        assert_eq!(provenance.tool.as_ref().unwrap().as_str(), "t__a");
-        assert_eq!(provenance.definition_hash, catalog.get("t__a").map(|spec| spec.definition_hash));
-        let used = provenance.validator.unwrap();
-        (used.label(), used.is_lazy)
+        assert_eq!(hydrated.tool.as_ref().unwrap().as_str(), "t__a");
+        assert_eq!(hydrated.definition_hash, catalog.get("t__a").map(|spec| spec.definition_hash));
+        assert!(hydrated.validation_time().is_some());
+        (hydrated.validator().unwrap(), hydrated.is_compiled_lazily())
     };
     assert_eq!(used(&strict), ("refuses 9".to_owned(), true));
     assert_eq!(used(&plain), (format!("jsonschema {}", JsonSchemaValidator.version()), false));
@@ -290,8 +289,8 @@ async fn a_repaired_call_shows_what_was_parsed() {
     let run = run_of(tool("t__a", who()), policy);
     let broken = "```json\n{\"who\": \"ada\"}\n```";
     let hydrated = run.hydrate([ToolCall::text("c", "t__a", broken)]).remove(0);
-    assert_eq!(hydrated.provenance.parsed(), Some(json!({"who": "ada"})));
-    assert_eq!(hydrated.provenance.raw_arguments, broken);
+    assert_eq!(hydrated.parsed(), Some(json!({"who": "ada"})));
+    assert_eq!(hydrated.raw_arguments, broken);
 }
 
 #[tokio::test]
@@ -329,16 +328,16 @@ async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
         let call = decoder.finish().calls.remove(0).call;
         assert!(call.is_complete(), "{format}");
         let result = run.hydrate([call.clone()]).remove(0);
-        assert_eq!(result.provenance.raw.as_deref(), raw, "{format}");
+        assert_eq!(result.raw.as_deref(), raw, "{format}");
         let hydrated = result.hydrated.as_ref().unwrap();
-        for shown in [format!("{call:?}"), format!("{result:?}"), format!("{:?}{hydrated:?}", result.provenance)] {
+        for shown in [format!("{call:?}"), format!("{result:?}"), format!("{hydrated:?}")] {
             assert!(!shown.contains("canary"), "{format}: {shown}");
         }
         // A document of the call does not contain the raw text, so a restored call has none.
         let document = serde_json::to_string(&call).unwrap();
         assert!(!document.contains("canary"), "{format}: {document}");
         let restored: ToolCall = serde_json::from_str(&document).unwrap();
-        assert_eq!(run.hydrate([restored]).remove(0).provenance.raw, None);
+        assert_eq!(run.hydrate([restored]).remove(0).raw, None);
         let done = run.exec_hydrated(result.hydrated.unwrap()).await;
         assert_eq!(done.outcome(), Outcome::Ok, "{format}");
     }
@@ -349,7 +348,7 @@ async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
     decoder
         .push(format!(r#"{{"id":"r","status":"completed","output":[{}]}}"#, item.replace("t__a", "t__b")).as_bytes());
     let refused = run.hydrate([decoder.finish().calls.remove(0).call]).remove(0);
-    assert!(refused.hydrated.is_err() && refused.provenance.raw.is_some());
+    assert!(refused.hydrated.is_err() && refused.raw.is_some());
 }
 
 #[tokio::test]

@@ -14,7 +14,6 @@ use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::store::{ManualClock, MemoryStore};
-use tool_runtime::tool::NoSchemaMode;
 use tool_runtime::{
     Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };
@@ -113,16 +112,16 @@ const TOOLS: &str = r#"
 fn catalog() -> ToolCatalog {
     let schema = || json!({"type": "object", "properties": {"text": {"type": "string"}}});
     let dynamic = |name: &str| DynamicTool::new(name, "Echoes.", schema(), ToolEffect::ReadOnly, Arc::new(Echo));
-    let without = |name: &str, mode| {
-        DynamicTool::without_schema(name, "Echoes.", mode, ToolEffect::StateChange, Arc::new(Echo)).redact(["text"])
+    let without = |name: &str| {
+        DynamicTool::without_schema(name, "Echoes.", ToolEffect::StateChange, Arc::new(Echo)).redact(["text"])
     };
     ToolCatalog::builder()
         .collect()
         .namespaces(["stages"])
         .tool::<Cursor>()
         .dynamic(dynamic("stages__bare"))
-        .dynamic(without("stages__each", NoSchemaMode::ApproveEach))
-        .dynamic(without("stages__rejects", NoSchemaMode::RejectEffects))
+        .dynamic(without("stages__each").approve_each())
+        .dynamic(without("stages__rejects"))
         .build()
         .expect("a catalog")
 }
@@ -281,7 +280,7 @@ async fn a_cancelled_run_starts_nothing() {
 async fn what_is_cut_hydrates_to_nothing() {
     let run = rig("", false).run();
     let cut = run.hydrate([ToolCall::text("c", "stages__list", "{}").incomplete()]).remove(0);
-    assert_eq!(cut.hydrated.expect_err("it was cut").outcome, Outcome::IncompleteCall);
+    assert_eq!(cut.hydrated.expect_err("it was cut").error_code, Outcome::IncompleteCall);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tests::hostile::CANARY;
-use tool_runtime::mcp::source::{McpTool, McpToolState, RemoteServer, ToolSource};
+use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::{Run, RunOptions, ToolCall, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
 /// The limit for a server that answers, however busy the machine is. No test waits for its end.
@@ -98,8 +98,7 @@ fn tool(servers: &ToolSource, raw: &str) -> McpTool {
 
 /// Why a tool is kept out.
 fn quarantine(servers: &ToolSource, raw: &str) -> &'static str {
-    match tool(servers, raw).state(&ToolPolicy::deny_all()) {
-        McpToolState::Quarantined(why) => why.code(),
-        state => panic!("{raw} is {}", state.as_str()),
-    }
+    let (tool, policy) = (tool(servers, raw), ToolPolicy::deny_all());
+    assert_eq!(tool.state(&policy), "quarantined", "{raw}");
+    tool.problem(&policy).expect("the reason").code()
 }

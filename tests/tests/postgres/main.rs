@@ -92,7 +92,11 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
         "{schema} UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'c'"
     ));
     let records = store.records(&RecordFilter::default()).await.unwrap();
-    assert_eq!((records.len(), Chain::verify(&records).unwrap_err().at), (3, 1), "the edited record is named");
+    assert_eq!(
+        (records.len(), Chain::verify(&records).unwrap_err().index()),
+        (3, Some(1)),
+        "the edited record is named"
+    );
 
     server.sql(&format!("{schema} UPDATE tool_runtime_schema SET version = version + 1"));
     let newer = SqlStore::postgres(&url, SqlOptions::new()).await.unwrap_err();

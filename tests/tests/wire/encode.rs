@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{Answer, CallMessage, HistoryLimits, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, SentSchema, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer to the part that cannot be closed.
 #[track_caller]
@@ -242,13 +242,13 @@ fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
     assert_eq!(error.to_json(), expected);
     let options = EncodeOptions::default().with_leave_out_unsupported(true);
     let encoded = Format::Anthropic.encode_tools(tools(), &options).unwrap();
-    assert_eq!(encoded.tools.keys().collect::<Vec<_>>(), ["a__good"]);
+    assert_eq!(encoded.tools().map(|(name, _)| name).collect::<Vec<_>>(), ["a__good"]);
     let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
     assert_eq!(losses, ["a__bad: the provider does not take this input schema at /properties/ok/properties/bad name"]);
     // A choice of a tool that was left out is refused, and other formats carry the name.
     let named = options.clone().with_settings(chosen("a__bad"));
     assert!(Format::Anthropic.encode_tools(tools(), &named).is_err());
-    assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools.len(), 2);
+    assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools().len(), 2);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn strict_tools_of_anthropic() {
         "strict": true,
     }]);
     assert_eq!(encoded.body["tools"], expected);
-    assert_eq!(encoded.tools["a__b"], SentSchema::Closed);
+    assert_eq!(encoded.tools().collect::<Vec<_>>(), [("a__b", "closed")]);
     let lost: Vec<_> = encoded.losses.iter().map(|loss| loss.path.as_str()).collect();
     assert_eq!(lost, ["/properties/a/minLength", "/properties/n/default", "/properties/n/minimum"]);
     // A schema that refers to itself cannot be strict; other references can.

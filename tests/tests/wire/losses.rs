@@ -225,16 +225,16 @@ fn more_tools_than_a_provider_takes_are_refused() {
         let has_limit = !matches!(format, Format::Anthropic | Format::Ollama);
         for leave_out in [false, true] {
             let options = EncodeOptions::default().with_leave_out_unsupported(leave_out);
-            assert_eq!(offer(format, &tools(128, ""), &options).unwrap().tools.len(), 128, "{format}");
+            assert_eq!(offer(format, &tools(128, ""), &options).unwrap().tools().len(), 128, "{format}");
             match offer(format, &tools(129, ""), &options) {
                 Err(error) => {
                     assert!(has_limit && error.code() == "too_many_tools", "{format}");
                     assert!(error.to_string().contains("Agent::pick"), "{error}");
                 }
-                Ok(encoded) => assert!(!has_limit && encoded.tools.len() == 129, "{format}"),
+                Ok(encoded) => assert!(!has_limit && encoded.tools().len() == 129, "{format}"),
             }
             let any = options.with_provider_limits(false);
-            assert_eq!(offer(format, &tools(129, ""), &any).unwrap().tools.len(), 129, "{format}");
+            assert_eq!(offer(format, &tools(129, ""), &any).unwrap().tools().len(), 129, "{format}");
         }
     }
 }
@@ -250,6 +250,6 @@ fn ollama_offers_no_tools_where_none_may_be_called() {
         assert_eq!(refused.code(), "unsupported_tool_choice");
         let left_out = offer(Format::Ollama, &tools(2, ""), &options.with_leave_out_unsupported(true));
         let left_out = left_out.unwrap();
-        assert_eq!((left_out.tools.len(), left_out.losses[0].path.as_str()), (2, "tool_choice"));
+        assert_eq!((left_out.tools().len(), left_out.losses[0].path.as_str()), (2, "tool_choice"));
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde_json::{Value, json};
-use tool_runtime::media::{Media, MediaError};
+use tool_runtime::error::ParseError;
+use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Answer, CallMessage, Content, HistoryLimits, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Format, Message};
 
@@ -23,7 +24,7 @@ fn png() -> Media {
 
 /// A message of the user with every kind of file, and a result with four.
 fn history(format: Format) -> Vec<Message> {
-    let media = |media: Result<Media, MediaError>| Content::Media(media.unwrap());
+    let media = |media: Result<Media, ParseError>| Content::Media(media.unwrap());
     let mut result = ResultMessage::new("call_1", r#"{"pages":1}"#);
     result.media = vec![
         png(),

@@ -158,7 +158,10 @@ fn a_subset_of_tools_is_a_choice_or_what_is_offered() {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let settings = RequestSettings::new().tool_choice(ToolChoice::Allowed { names, required });
         let encoded = format.encode_tools(tools, &EncodeOptions::default().with_settings(settings));
-        encoded.map(|encoded| (encoded.tools.len(), encoded.losses.len(), Value::Object(encoded.body)))
+        encoded.map(|encoded| {
+            let tools = encoded.tools().len();
+            (tools, encoded.losses.len(), Value::Object(encoded.body))
+        })
     };
     let (count, _, body) = offered(Format::OpenAiChat, &["a", "b"], true).unwrap();
     let function = |name: &str| json!({"type": "function", "function": {"name": name}});

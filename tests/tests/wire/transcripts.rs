@@ -66,7 +66,7 @@ fn requests() {
             input.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
         let got = match format.encode_tools(tools, &options) {
             Ok(encoded) => {
-                assert_eq!(encoded.tools.len(), input.tools.len());
+                assert_eq!(encoded.tools().len(), input.tools.len());
                 Value::Object(encoded.body)
             }
             Err(error) => error.to_json(),

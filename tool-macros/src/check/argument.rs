@@ -98,6 +98,15 @@ pub(super) fn mutable_borrow(tool: &Tool, errors: &mut Errors) {
     }
 }
 
+pub(super) fn borrowed_slice(tool: &Tool, errors: &mut Errors) {
+    for borrowed in tool.borrowed() {
+        if let Type::Slice(slice) = &borrowed.target {
+            let item = slice.elem.to_token_stream();
+            errors.at(&borrowed.reference, format_args!("arguments are owned; write `Vec<{item}>`"));
+        }
+    }
+}
+
 pub(super) fn attribute_on_borrowed(tool: &Tool, errors: &mut Errors) {
     for borrowed in tool.borrowed() {
         if let Some(tokens) = borrowed.attr.of_arguments_only() {

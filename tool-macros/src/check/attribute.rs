@@ -42,6 +42,10 @@ fn missing(tool: &Tool, is_absent: bool, message: impl Display, errors: &mut Err
 pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         if !text.contains("__") {
+            if let Some(name_of_two) = of_two_parts(text) {
+                errors.at(name, format_args!("tool name `{text}` has no namespace; write `{name_of_two}`"));
+                return;
+            }
             let legal = |letter| if is_name_character(letter) { letter } else { '_' };
             let part = if text.is_empty() { snake(&tool.ident) } else { text.chars().map(legal).collect() };
             errors.at(name, format_args!("tool name `{text}` has no namespace; write `core__{part}`"));
@@ -49,9 +53,19 @@ pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     });
 }
 
+/// Returns `stock__count` for `stock.count`: other libraries separate the parts of a name so.
+fn of_two_parts(text: &str) -> Option<String> {
+    let (namespace, part) = text.split_once(['.', '/', ':'])?;
+    let part = part.trim_start_matches(':');
+    let is_legal = |part: &str| !part.is_empty() && part.chars().all(is_name_character);
+    (is_legal(namespace) && is_legal(part)).then(|| format!("{namespace}__{part}"))
+}
+
 pub(super) fn name_character(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
-        if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)) {
+        // The namespace is reported already, with a name that has legal characters.
+        let is_reported = !text.contains("__") && of_two_parts(text).is_some();
+        if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)).filter(|_| !is_reported) {
             errors.at(
                 name,
                 format_args!("tool name `{text}` holds {bad:?}; write ASCII letters, digits, `_` and `-` only"),
@@ -139,12 +153,40 @@ pub(super) fn empty_title(tool: &Tool, errors: &mut Errors) {
 pub(super) fn redact_empty_segment(tool: &Tool, errors: &mut Errors) {
     for path in paths(tool) {
         let text = path.value();
-        if text.split('.').any(|segment| segment.trim().is_empty()) {
+        if text.split('.').any(|segment| segment.trim().is_empty()) && !text.contains('[') {
             errors.at(
                 path,
                 format_args!("the path `{text}` has an empty segment; write names with single dots between them, for example `owner.name`"),
             );
         }
+    }
+}
+
+pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
+    for path in paths(tool) {
+        let text = path.value();
+        let is_pointer = text.starts_with('/');
+        if !is_pointer && !text.starts_with("$.") && !text.contains('[') {
+            continue;
+        }
+        let text = text.strip_prefix('$').unwrap_or(&text);
+        let dotted = if is_pointer { text.replace('/', ".") } else { text.to_owned() };
+        // Arrays are passed through, so an index says nothing.
+        let mut names = String::new();
+        let mut is_index = false;
+        for letter in dotted.chars() {
+            match letter {
+                '[' => is_index = true,
+                ']' => is_index = false,
+                _ if is_index => {}
+                other => names.push(other),
+            }
+        }
+        let is_number = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
+        let names: Vec<_> = names.split('.').filter(is_number).collect();
+        let meant = if names.is_empty() { "$".to_owned() } else { names.join(".") };
+        errors
+            .at(path, format_args!("a path is names with dots between them, through arrays and all; write `{meant}`"));
     }
 }
 
@@ -183,6 +225,20 @@ pub(super) fn tag_text(tool: &Tool, errors: &mut Errors) {
             errors.at(tag, format_args!("the tag {text:?} is empty or has white space around it; write a word"));
         } else if !seen.insert(text) {
             errors.at(tag, format_args!("the tag `{}` is listed twice; keep one", tag.value()));
+        }
+    }
+}
+
+pub(super) fn also_text(tool: &Tool, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for words in listed(&tool.attr.also) {
+        let text = words.value();
+        if !text.contains(char::is_alphanumeric) {
+            errors.at(words, format_args!("{text:?} in `also` has no letter or digit; write a word that users write"));
+        } else if text.trim() != text {
+            errors.at(words, format_args!("{text:?} in `also` has white space around it; write `{}`", text.trim()));
+        } else if !seen.insert(text.to_lowercase()) {
+            errors.at(words, format_args!("`{text}` is listed twice in `also`; keep one"));
         }
     }
 }

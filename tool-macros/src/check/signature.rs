@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
-use syn::{FnArg, Path, Safety, Token};
+use syn::{FnArg, GenericParam, Path, Safety, Token};
 
 use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
@@ -19,7 +19,13 @@ pub(super) fn missing_docs(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn generic_item(tool: &Tool, errors: &mut Errors) {
-    if !tool.generics.params.is_empty() {
+    let only_lifetimes = tool.generics.params.iter().all(|parameter| matches!(parameter, GenericParam::Lifetime(_)));
+    if only_lifetimes && !tool.generics.params.is_empty() {
+        errors.at(
+            &tool.generics,
+            "an argument owns all of its data, and what is borrowed needs no lifetime; write `String` for `&str`, and remove the lifetimes",
+        );
+    } else if !tool.generics.params.is_empty() {
         errors.at(
             &tool.generics,
             "a tool cannot be generic: it needs one concrete schema; remove the generic parameters",

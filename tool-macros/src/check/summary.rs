@@ -98,7 +98,7 @@ pub(super) fn summary_wire_name(tool: &Tool, errors: &mut Errors) {
 pub(super) fn summary_unreachable(tool: &Tool, errors: &mut Errors) {
     let mut before: Vec<BTreeSet<String>> = Vec::new();
     for text in sentences(tool) {
-        let names: BTreeSet<_> = sentence::names(&text.value()).map(|(name, _)| name).collect();
+        let names: BTreeSet<_> = sentence::needed(&text.value()).collect();
         if before.iter().any(|one| one.is_subset(&names)) {
             errors.at(
                 text,

@@ -110,6 +110,7 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         list("model", &tool.model),
         list("prepare", prepare.into_iter().flatten()),
         list("tags", &tool.tags),
+        list("also", &tool.also),
         one("timeout", timeout),
         one("max_result_bytes", tool.max_result_bytes.as_ref()),
         prepare.map(|_| quote!(execution: __rt::Execution::Client,)),

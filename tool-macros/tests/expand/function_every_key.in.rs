@@ -9,6 +9,7 @@
     redact = ["id"],
     model = ["status"],
     tags = ["mail", "slow"],
+    also = ["letter", "post"],
     timeout = "2m",
     max_result_bytes = 4_096,
     execution = client,

@@ -126,6 +126,7 @@ const _: () = {
             model: &["status"],
             prepare: &["draft"],
             tags: &["mail", "slow"],
+            also: &["letter", "post"],
             timeout: ::core::option::Option::Some(
                 ::core::time::Duration::from_millis(120000u64),
             ),

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tool_runtime::catalog::{CatalogError, ToolCatalog};
+use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::error::BuildError;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::adapters::Adapters;
@@ -14,7 +15,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
 type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
 pub(crate) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
-type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
+type Collect = Box<dyn Fn() -> Result<ToolCatalog, BuildError>>;
 
 /// The description of an application for its command line: a name, a catalog, a default policy, and a function that
 /// binds adapters.
@@ -36,6 +37,7 @@ pub struct App {
     pub(super) version: &'static str,
     pub(super) about: &'static str,
     pub(super) policy: Option<&'static str>,
+    pub(super) data: Option<PathBuf>,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) collect: Collect,
@@ -55,6 +57,7 @@ impl App {
             version,
             about,
             policy: None,
+            data: None,
             principal: None,
             tenant: None,
             collect: Box::new(ToolCatalog::collect),
@@ -70,6 +73,14 @@ impl App {
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
+        self
+    }
+
+    /// Sets the data folder of commands without `--data`, such as one below the user's home. By default it is `data` in
+    /// the current folder, so that commands in another folder have other data and other records.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data = Some(folder.into());
         self
     }
 
@@ -89,7 +100,7 @@ impl App {
 
     /// Sets the function that builds the catalog; by default the catalog holds every linked registration.
     #[must_use]
-    pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, CatalogError> + 'static) -> Self {
+    pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, BuildError> + 'static) -> Self {
         self.collect = Box::new(collect);
         self
     }

@@ -10,6 +10,7 @@ mod rows;
 mod waiting;
 
 pub(super) use posted::{check, refused};
+pub(super) use rows::who_decides;
 pub(super) use waiting::{Found, find, unknown};
 
 use std::time::Duration;

@@ -109,7 +109,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
-    /// List, add or revoke the grants of the tenant in the store
+    /// List, add or revoke the grants of the tenant
     Grants {
         #[command(subcommand)]
         action: Grants,

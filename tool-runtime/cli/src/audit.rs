@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tool_runtime::call::Outcome;
-use tool_runtime::store::{Anchor, AuditKind, AuditRecord, DecisionKind, Finding, RecordFilter, SealedRecord, Store};
+use tool_runtime::store::{Anchor, AuditRecord, DecisionKind, Finding, RecordFilter, SealedRecord, Store};
 
 use crate::audit::lines::lines;
 use crate::exit::{Exit, Failure};
@@ -63,7 +63,8 @@ pub(crate) enum Audit {
 /// The source of the records.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// Exported records, as JSON lines; `-` is standard input. By default the records of --store
+    /// Exported records, as JSON lines; `-` is standard input. By default the records of --store,
+    /// or of the data folder
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
 }
@@ -91,8 +92,8 @@ pub(crate) struct Which {
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
     /// Only records of this kind: call or decision
-    #[arg(long, value_name = "KIND", value_parser = kind)]
-    kind: Option<AuditKind>,
+    #[arg(long, value_name = "KIND", value_parser = is_decision)]
+    kind: Option<bool>,
     /// The maximum number of records; 1000 by default for a table
     #[arg(long, value_name = "N", value_parser = values::at_least_one)]
     limit: Option<usize>,
@@ -103,7 +104,7 @@ impl Which {
     pub(crate) fn filter(self, principal: Option<&str>, tenant: Option<&str>) -> RecordFilter {
         RecordFilter {
             run_id: self.run.map(Arc::from),
-            kind: self.kind,
+            decisions: self.kind,
             tool: self.tool.map(Arc::from),
             code: self.outcome.map(Arc::from),
             principal: principal.map(Arc::from),
@@ -123,9 +124,12 @@ fn code(text: &str) -> Result<String, String> {
     if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("write one of {}", known.join(", "))) }
 }
 
-fn kind(text: &str) -> Result<AuditKind, String> {
-    let kinds = [AuditKind::Call, AuditKind::Decision];
-    kinds.into_iter().find(|kind| kind.code() == text).ok_or_else(|| "write call or decision".to_owned())
+fn is_decision(text: &str) -> Result<bool, String> {
+    match text {
+        "call" => Ok(false),
+        "decision" => Ok(true),
+        _ => Err("write call or decision".to_owned()),
+    }
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
@@ -168,8 +172,18 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
 
 /// Returns the existing store. A missing one is an error, because a new store has no records to search.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
-    let found = cli.existing_store().await?;
-    found.ok_or_else(|| Failure::usage("the source of the records is missing; add `--store URL` or `--records FILE`"))
+    let found = cli.kept_records().await?;
+    found.ok_or_else(|| {
+        let data = cli.settings.data.display();
+        let why = if cfg!(feature = "sqlite") {
+            format!("{data} has no records of earlier commands; name the folder with `--data DIR`, or ")
+        } else {
+            "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
+             tool-runtime-cli; name "
+                .to_owned()
+        };
+        Failure::usage(format!("{why}the source with `--store URL` or `--records FILE`"))
+    })
 }
 
 fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {
@@ -247,7 +261,7 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     let record = &sealed.record;
     let (code, decider) = match record {
         AuditRecord::Decision(decision) => {
-            let refused = decision.refused.as_ref().map(|refused| format!(" ({})", refused.outcome));
+            let refused = decision.refused().map(|outcome| format!(" ({outcome})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
             (format!("{}{}", record.code(), refused.unwrap_or_default()), decider)
         }
@@ -306,6 +320,6 @@ mod tests {
         for known in ["ok", "outcome_unknown", "approved", "remembered", "client_failed"] {
             assert_eq!(code(known).as_deref(), Ok(known));
         }
-        assert!(code("allowed").is_err() && kind("grant").is_err());
+        assert!(code("allowed").is_err() && is_decision("grant").is_err());
     }
 }

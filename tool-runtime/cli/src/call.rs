@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::saved::{ConversationFiles, Document};
 use crate::session::{Cli, Session};
 use crate::terminal::json;
-use crate::text::nearest;
+use crate::text::{Why, nearest};
 use crate::values::View;
 use crate::{input, terminal};
 
@@ -62,7 +62,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
         result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     }
     print(cli, &session, &result, call.view).await?;
-    explain(&session, &call.name);
+    explain(cli, &session, &call.name, result.outcome());
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
@@ -124,9 +124,9 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Prints why no call of the tool can run, or a suggestion for a misspelt name. Only the person at the keyboard reads
-/// it: for a model the tool does not exist.
-fn explain(session: &Session, name: &str) {
+/// Prints why no call of the tool can run, a suggestion for a misspelt name, or the command that explains a refusal. Only
+/// the person at the keyboard reads it: for a model the tool does not exist.
+fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
     let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
     let is_allowed = runner.policy().mentions(name);
     if let Some(why) = runner.catalog().unready(runner.policy(), name).filter(|_| is_allowed) {
@@ -134,6 +134,10 @@ fn explain(session: &Session, name: &str) {
     } else if run.catalog().get(name).is_none() {
         let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
         let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+        let meant = if runner.catalog().get(name).is_some() { String::new() } else { meant };
         terminal::note(&format!("the policy shows no tool `{shown}`{meant}"));
+    }
+    if let Some(command) = Why::of(cli.app.name, runner).command(outcome, name) {
+        terminal::note(&format!("why: {command}"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::catalog::{Pick, PickIndex, PickOptions, ToolCatalog};
-use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy, Unready};
+use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 use tool_runtime::tool::ToolSpec;
 use tool_runtime::wire::{EncodeOptions, Format};
 
@@ -76,9 +76,9 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
         execution: if spec.is_client() { "client" } else { "server" },
         decision: decision.verdict.as_str(),
         rule: decision.rule.into_owned(),
-        unready: catalog.unready(policy, name).as_ref().map(Unready::code),
+        unready: catalog.unready(policy, name).map(|why| why.code()),
         hash: spec.definition_hash.to_string(),
-        source: catalog.location(name).map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
+        source: catalog.location(name).unwrap_or_else(|| "dynamic".to_owned()),
     }
 }
 
@@ -97,7 +97,8 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Res
     }
     let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
     if verdict != Verdict::Allow {
-        terminal::note(&format!("the policy says {verdict} ({rule})"));
+        let (app, name) = (cli.app.name, terminal::safe(name));
+        terminal::note(&format!("the policy says {verdict} ({rule}); why: {app} policy explain {name}"));
     }
     Ok(Exit::Done)
 }
@@ -163,7 +164,15 @@ impl<'c> Visible<'c> {
     }
 
     pub(super) fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.index.pick(query, options, &|slot| self.specs.get(slot).is_some_and(|(_, visible)| *visible))
+        self.index.pick(query, options, &|slot| self.is_visible(slot))
+    }
+
+    pub(super) fn unmatched(&self, query: &str) -> Vec<String> {
+        self.index.unmatched(query, &|slot| self.is_visible(slot))
+    }
+
+    fn is_visible(&self, slot: usize) -> bool {
+        self.specs.get(slot).is_some_and(|(_, visible)| *visible)
     }
 }
 

@@ -1,10 +1,12 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
 mod autosave;
-mod ended;
+mod elsewhere;
+pub(crate) mod ended;
 mod file;
 mod line;
 mod model;
+mod prompt;
 mod question;
 mod receive;
 mod screen;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use line::Line;
+use elsewhere::Restoring;
 use serde::Serialize;
 use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
 use tool_runtime::call::{EventSink, Outcome, RunSummary};
@@ -31,7 +33,8 @@ use tool_runtime::wire::{Format, Message};
 use crate::accounts::Account;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::session::Cli;
+use crate::session::{Cli, Gate};
+use crate::text::Why;
 use crate::{input, recorded, table, terminal, values};
 
 #[derive(Debug, Args)]
@@ -86,14 +89,18 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     let gate = cli.open().await?;
     let schema = chat.answer_schema.as_deref().map(schema).transpose()?;
     let sink: Arc<dyn EventSink> = match &schema {
-        Some(_) if !cli.settings.json => Arc::new(Screen::new(cli.settings.verbose > 0).silent()),
-        _ => events(cli),
+        Some(_) if !cli.settings.json => Arc::new(screen(cli, &gate).silent()),
+        _ => events(cli, &gate),
     };
     let options = gate.options(Some(sink));
     let named = (&chat, title(&prompts));
-    let (conversation, autosave) = start::conversation(cli, &gate, &agent, options, named).await?;
+    let (conversation, autosave) = start::conversation(cli, &gate, &agent, options.clone(), named).await?;
     let mut talk = Talk::new(cli, gate, conversation, autosave);
+    talk.restoring = Some(Restoring { agent, options });
     talk.interactive = interactive;
+    if interactive {
+        prompt::greet(cli, &talk, &endpoint);
+    }
     talk.files = files;
     talk.schema = schema;
     let conversed = converse(&mut talk, &prompts, answers).await;
@@ -123,8 +130,12 @@ struct LastLine<'a> {
 }
 
 /// Returns the sink that prints the events of a conversation.
-pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
-    if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(Screen::new(cli.settings.verbose > 0)) }
+pub(super) fn events(cli: &Cli<'_>, gate: &Gate) -> Arc<dyn EventSink> {
+    if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(screen(cli, gate)) }
+}
+
+fn screen(cli: &Cli<'_>, gate: &Gate) -> Screen {
+    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli.app.name, &gate.runner))
 }
 
 /// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.
@@ -134,7 +145,7 @@ async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAn
     // result, and the model is asked again, unless a new prompt comes anyway.
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
-    if unsettled && !talk.settle(answers).await? {
+    if unsettled && !talk.settle(answers).await? && !talk.interactive {
         talk.unsent(prompts);
         return Ok(());
     }
@@ -144,19 +155,7 @@ async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAn
             return Ok(());
         }
     }
-    while talk.interactive {
-        match talk.keyboard.line("> ").await {
-            Line::Text(prompt) if prompt.trim().is_empty() => {}
-            Line::Text(prompt) => {
-                talk.keyboard.remember(&prompt);
-                if !talk.say(&prompt).await? && talk.is_waiting() {
-                    return Ok(());
-                }
-            }
-            Line::Interrupted | Line::End => break,
-        }
-    }
-    Ok(())
+    if talk.interactive { prompt::prompt_loop(talk).await } else { Ok(()) }
 }
 
 /// The prompts of the command line; `-` is standard input.

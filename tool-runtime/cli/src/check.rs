@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tool_runtime::catalog::{LockReport, LockVerdict, ToolLock};
+use tool_runtime::catalog::{LockReport, ToolLock};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::exit::{Exit, Failure};
@@ -123,9 +123,10 @@ fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport
 /// Whether the report has changes that need `--accept` and are not in `accepted`.
 fn is_refused(report: &LockReport, accepted: &[Accept]) -> bool {
     let has = |accept| accepted.contains(&accept);
-    report.tools().iter().any(|tool| {
-        (tool.verdict == LockVerdict::Major && !has(Accept::Major)) || (tool.review && !has(Accept::Review))
-    })
+    report
+        .tools()
+        .iter()
+        .any(|tool| (tool.verdict() == "major" && !has(Accept::Major)) || (tool.review && !has(Accept::Review)))
 }
 
 fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {

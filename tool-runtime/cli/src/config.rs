@@ -9,6 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 use tool_runtime::wire::Format;
 
+use crate::app::App;
 use crate::endpoint::Endpoint;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
@@ -24,12 +25,12 @@ pub(super) struct Global {
     /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) policy: Option<PathBuf>,
-    /// The folder of the application's data; `data` by default
+    /// The folder of the application's data and of the records of its calls; the application's own by default, or `data`
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A
-    /// URL with a password belongs in the environment or the configuration file, because others can see the command
-    /// line
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`. By default the data folder
+    /// has the records, and `memory` keeps none. A URL with a password belongs in the environment or the configuration
+    /// file, because others can see the command line
     #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
     #[command(flatten)]
@@ -116,8 +117,10 @@ struct File {
 pub(super) struct Settings {
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,
-    /// The URL of the store. It can hold a password.
+    /// The URL of the store that processes share. It can hold a password.
     pub(super) store: Option<String>,
+    /// Whether a command without a store keeps its records in the data folder.
+    pub(super) keeps_records: bool,
     pub(super) sql: StoreSettings,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
@@ -211,9 +214,13 @@ fn usual_path(app: &str) -> Option<PathBuf> {
     Some(folder.join(app).join("config.toml"))
 }
 
+/// The store that keeps nothing: no records after the command, and no runs that processes share.
+const MEMORY: &str = "memory";
+
 impl Settings {
     /// Resolves the options of a command line.
-    pub(super) fn read(app: &str, global: Global) -> Result<Self, Failure> {
+    pub(super) fn read(application: &App, global: Global) -> Result<Self, Failure> {
+        let app = application.name;
         let prefix = prefix(app);
         let rust_log = variable("RUST_LOG")?;
         let variable = |name: &str| variable(&format!("{prefix}_{name}"));
@@ -255,10 +262,13 @@ impl Settings {
         });
         // As everywhere, the environment wins over the file.
         let file_color = file_color.transpose()?.filter(|_| variable_is_unset("NO_COLOR"));
+        let store = global.store.or(variable("STORE")?).or(file.store);
+        let own_data = || application.data.clone().unwrap_or_else(|| "data".into());
         Ok(Self {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
-            data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
-            store: global.store.or(variable("STORE")?).or(file.store),
+            data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(own_data),
+            keeps_records: store.as_deref() != Some(MEMORY),
+            store: store.filter(|url| url != MEMORY),
             sql,
             #[cfg(feature = "mcp-client")]
             mcp: file.mcp,

@@ -66,16 +66,7 @@ fn text(value: &Value) -> String {
 /// Text behind a label, broken at white space; the lines after the first are indented.
 fn wrapped(label: &str, indent: usize, text: &str, width: usize) -> Vec<String> {
     let room = width.saturating_sub(indent).max(20);
-    let mut lines = Vec::new();
-    for paragraph in text.lines() {
-        let mut rest: Vec<char> = terminal::safe(paragraph).chars().collect();
-        while rest.len() > room {
-            let end = rest[..room].iter().rposition(|letter| *letter == ' ').filter(|at| *at > room / 2);
-            let next = rest.split_off(end.map_or(room, |at| at + 1));
-            lines.push(std::mem::replace(&mut rest, next).into_iter().collect::<String>());
-        }
-        lines.push(rest.into_iter().collect());
-    }
+    let mut lines: Vec<_> = text.lines().flat_map(|paragraph| folded(&terminal::safe(paragraph), room)).collect();
     if lines.is_empty() {
         lines.push(String::new());
     }
@@ -84,6 +75,18 @@ fn wrapped(label: &str, indent: usize, text: &str, width: usize) -> Vec<String> 
         format!("{start}{line}").trim_end().to_owned()
     };
     lines.into_iter().enumerate().map(place).collect()
+}
+
+/// A line as several of at most `room` characters, broken at spaces where possible. Keeps every other character.
+pub(super) fn folded(line: &str, room: usize) -> Vec<String> {
+    let (mut lines, mut rest): (_, Vec<char>) = (Vec::new(), line.chars().collect());
+    while rest.len() > room.max(1) {
+        let end = rest[..=room].iter().rposition(|letter| *letter == ' ').filter(|at| *at > room / 2);
+        let next = rest.split_off(end.map_or(room.max(1), |at| at + 1));
+        lines.push(std::mem::replace(&mut rest, next).into_iter().collect::<String>().trim_end().to_owned());
+    }
+    lines.push(rest.into_iter().collect());
+    lines
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, tex
     let result = HydrationResult::preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {
         Ok(hydrated) => {
-            let text = result.provenance.validated.unwrap_or_else(|| text.into());
+            let text = result.validated.unwrap_or_else(|| text.into());
             Ok(Frozen { text, repaired: hydrated.repaired() })
         }
         Err(error) => {
@@ -29,10 +29,10 @@ pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, tex
                 "" => violation.keyword.clone(),
                 pointer => format!("{pointer}: {}", violation.keyword),
             };
-            let places: Vec<_> = error.violations.iter().map(place).collect();
+            let places: Vec<_> = error.errors.iter().map(place).collect();
             let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-            let failure = Failure::usage(format!("the arguments are refused as {}{places}", error.outcome));
-            Err(Failure { exit: Exit::of(error.outcome), ..failure }.code(code(error.outcome)))
+            let failure = Failure::usage(format!("the arguments are refused as {}{places}", error.error_code));
+            Err(Failure { exit: Exit::of(error.error_code), ..failure }.code(code(error.error_code)))
         }
     }
 }

@@ -5,6 +5,7 @@ mod add;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tool_runtime::call::Verdict;
@@ -21,11 +22,8 @@ pub(crate) enum Grants {
     List,
     /// Grant later calls like a waiting one, so that they run without an approval. The call itself still waits
     Add(Add),
-    /// Revoke a grant: later calls need an approval again
-    Revoke {
-        /// The grant, as `grants list` prints it; records name it as the rule `grant:ID`
-        id: String,
-    },
+    /// Revoke a grant: later calls need an approval again. A record names the person who revoked it
+    Revoke(Revoke),
 }
 
 /// A decision for later calls.
@@ -56,6 +54,19 @@ pub(crate) struct Add {
     pub(crate) who: Who,
 }
 
+/// The revocation of a grant.
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// The grant, as `grants list` prints it; records name it as the rule `grant:ID`
+    id: String,
+    /// The person who revokes it, for the audit record; by default the principal, else `operator`
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    decider: Option<String>,
+    /// The reason, for the audit record
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
 /// The runs that a grant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
@@ -67,12 +78,14 @@ pub(crate) enum Scope {
 
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
-    let store = cli.existing_store().await?.ok_or_else(missing)?;
+    let store = cli.kept_records().await?.ok_or_else(missing)?;
     let tenant = cli.party().tenant;
     match action {
         Grants::List => list(cli, &StoredGrant::all(&*store, tenant.as_deref()).await?),
         Grants::Add(asked) => add::add(cli, asked).await,
-        Grants::Revoke { id } => revoke(cli, &*store, &StoredGrant::all(&*store, tenant.as_deref()).await?, &id).await,
+        Grants::Revoke(asked) => {
+            revoke(cli, &*store, &StoredGrant::all(&*store, tenant.as_deref()).await?, &asked).await
+        }
     }
 }
 
@@ -161,14 +174,16 @@ fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], id: &str) -> Result<Exit, Failure> {
+async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: &Revoke) -> Result<Exit, Failure> {
+    let Revoke { id, decider, reason } = asked;
     // The message is the same for an unknown grant, an expired one and one of another tenant.
     let unknown = || {
         let text = format!("no grant `{}` is active in this tenant (see `grants list`)", terminal::safe(id));
         Failure::usage(text).code("not_found")
     };
-    let grant = found.iter().find(|grant| *grant.id == *id).ok_or_else(unknown)?;
-    if !grant.revoke(store).await? {
+    let grant = found.iter().find(|grant| *grant.id == **id).ok_or_else(unknown)?;
+    let decider = cli.decider(decider.as_deref(), reason.as_deref());
+    if !grant.revoke(store, &decider).await? {
         return Err(unknown());
     }
     let row = Row::of(grant);

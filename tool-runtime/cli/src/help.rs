@@ -17,6 +17,20 @@ Exit codes:
   5  a call waits for an approval
   6  a call waits for its client";
 
+/// The examples of the overview.
+const FIRST: &str = "\
+Examples:
+  % list
+  % call NAME '{\"key\": \"value\"}'
+  % chat --model-url http://127.0.0.1:8080 --model MODEL
+  % approvals list
+  % audit show
+  % policy explain NAME
+  % help chat    # explains a command, with examples
+
+Guide:
+  https://github.com/tool-runtime/tool-runtime/blob/main/docs/src/command-line.md";
+
 /// Each command with the examples of its help; `%` stands for the application's name.
 const EXAMPLES: &[(&str, &str)] = &[
     ("list", "% list\n% list --json --principal bob --role admin"),
@@ -47,14 +61,15 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"\n\
          % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
-    ("grants", "% grants --store sqlite:shared.db list\n% grants --store sqlite:shared.db revoke GRANT"),
+    ("grants", "% grants list\n% grants --store sqlite:shared.db revoke GRANT --as grace"),
     (
         "audit",
-        "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\
-         % audit verify --store sqlite:data/store.db --anchors anchors.jsonl\n\
-         % audit export --store sqlite:data/store.db --since 2026-01-01 > records.jsonl\n\
+        "% audit show --outcome outcome_unknown\n\
+         % audit show --store sqlite:shared.db --decider grace\n\
+         % audit verify --anchors anchors.jsonl\n\
+         % audit export --since 2026-01-01 > records.jsonl\n\
          % audit verify --records records.jsonl --part\n\
-         % audit anchor --store sqlite:data/store.db >> anchors.jsonl",
+         % audit anchor >> anchors.jsonl",
     ),
     #[cfg(feature = "mcp-client")]
     (
@@ -68,7 +83,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
          % policy replay --records records.jsonl --with stricter.toml --differences\n\
-         % audit export --store sqlite:data/store.db | % policy replay --records - --with stricter.toml",
+         % audit export | % policy replay --records - --with stricter.toml",
     ),
     (
         "worker",
@@ -92,7 +107,9 @@ const MANUAL_EXAMPLES: &[(&str, &str)] = &[
 
 /// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
 pub(crate) fn write(command: Command, app: &App) -> Command {
-    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app)));
+    let first = FIRST.replace('%', app.name);
+    let long = format!("{first}\n\n{}\n\n{EXIT}", settings(app));
+    let mut command = command.after_help(format!("{first}\n\n{EXIT}")).after_long_help(long);
     let own = app.commands.iter().map(|own| (own.name, own.examples));
     // Each command moves to the end, so that this is the order of completions, too.
     for (name, examples) in EXAMPLES.iter().copied().chain(own).chain(MANUAL_EXAMPLES.iter().copied()) {

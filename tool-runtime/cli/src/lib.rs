@@ -126,7 +126,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
         Ok(chosen) => chosen,
         Err(error) => return unparsed(&error),
     };
-    let settings = Settings::read(app.name, global)?;
+    let settings = Settings::read(app, global)?;
     terminal::configure(settings.color, settings.quiet);
     log::install(app.layers.take(), &settings)?;
     let cli = Cli {

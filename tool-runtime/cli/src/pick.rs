@@ -50,6 +50,13 @@ impl Tools<'_> {
             Self::Catalog(visible) => visible.pick(query, options),
         }
     }
+
+    fn unmatched(&self, query: &str) -> Vec<String> {
+        match self {
+            Self::File(index) => index.unmatched(query, &|_| true),
+            Self::Catalog(visible) => visible.unmatched(query),
+        }
+    }
 }
 
 pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
@@ -65,7 +72,8 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
     if let Some(path) = &command.queries {
         return answer(&tools, &options, path);
     }
-    let picks = tools.pick(command.query.as_deref().unwrap_or_default(), &options);
+    let query = command.query.as_deref().unwrap_or_default();
+    let picks = tools.pick(query, &options);
     if cli.settings.json {
         terminal::line(&terminal::safe_json(&json(&picks)?));
     } else if picks.is_empty() {
@@ -75,15 +83,19 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
             picks.iter().map(|pick| [pick.name.to_string(), format!("{:.3}", pick.score), reasons(pick)]).collect();
         table::print(["NAME", "SCORE", "FOUND"], &rows);
     }
+    let unmatched = tools.unmatched(query);
+    if !unmatched.is_empty() {
+        terminal::note(&format!("no tool has: {}", terminal::safe(&unmatched.join(", "))));
+    }
     Ok(Exit::Done)
 }
 
 /// The five distinct words that count most.
 fn reasons(pick: &Pick) -> String {
     let mut words: Vec<&str> = Vec::new();
-    for reason in &pick.reasons {
-        if !words.contains(&reason.word.as_str()) {
-            words.push(&reason.word);
+    for (word, ..) in pick.reasons() {
+        if !words.contains(&word) {
+            words.push(word);
         }
     }
     terminal::safe(&words.into_iter().take(5).collect::<Vec<_>>().join(", "))

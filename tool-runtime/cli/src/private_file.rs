@@ -17,6 +17,15 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
+/// Creates a folder and those above it, readable by their owner only. An existing folder keeps its mode.
+pub(crate) fn folder(path: &Path) -> std::io::Result<()> {
+    let mut folder = fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
 /// Returns the mode of a file that other users may read or write. `None` for a private file, a missing file, and on
 /// systems without modes.
 pub(crate) fn shared_mode(path: &Path) -> Option<u32> {

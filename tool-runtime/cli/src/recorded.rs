@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use tool_runtime::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use tool_runtime::call::{JsonText, ToolExecResult, ToolInvocationRecord};
 use tool_runtime::wire::history::{CallMessage, Message, Part};
 use tool_runtime::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireError};
 
@@ -124,10 +124,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
 /// The call as a message of the history, with the masked arguments of its record.
 fn masked(call: &DecodedCall, records: &[ToolInvocationRecord]) -> CallMessage {
     let record = records.iter().find(|record| record.tool_call_id == call.call.id);
-    let arguments = match record.map(|record| &record.arguments) {
-        Some(RecordedArguments::Masked(arguments)) => arguments.get(),
-        _ => "",
-    };
+    let arguments = record.and_then(|record| record.shown_arguments()).map_or("", JsonText::get);
     CallMessage::new(call.call.id.clone(), call.call.name.clone(), arguments)
 }
 
@@ -155,7 +152,7 @@ fn print(turn: &Turn) {
             "call:   {} {} [{}]",
             terminal::safe(call.call.id.as_str()),
             terminal::safe(&call.call.name),
-            word(&call.status)
+            call.status()
         ));
     }
     heading("Through the gate");
@@ -208,10 +205,10 @@ fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
 }
 
 fn arguments(record: &ToolInvocationRecord) -> String {
-    match &record.arguments {
-        RecordedArguments::Masked(arguments) => terminal::safe_json(arguments.get()),
-        RecordedArguments::Unread { length, digest, .. } => format!("not shown ({length} bytes, digest {digest})"),
-        _ => "not shown".to_owned(),
+    match (record.shown_arguments(), record.unread_arguments()) {
+        (Some(arguments), _) => terminal::safe_json(arguments.get()),
+        (None, Some((length, digest))) => format!("not shown ({length} bytes, digest {digest})"),
+        (None, None) => "not shown".to_owned(),
     }
 }
 

@@ -182,11 +182,7 @@ impl Kept {
     /// Replaces the document.
     pub(super) fn save(&mut self, document: Document) -> Result<(), Failure> {
         if let Some(parent) = self.path.parent() {
-            let mut folder = fs::DirBuilder::new();
-            folder.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-            folder.create(parent).map_err(|error| cannot("use", parent, &error))?;
+            private_file::folder(parent).map_err(|error| cannot("use", parent, &error))?;
         }
         self.unchanged()?;
         let changed = Timestamp::now();
@@ -217,10 +213,15 @@ impl Kept {
         Ok(())
     }
 
+    /// Whether another process wrote or removed the document since this one read it.
+    pub(super) fn has_changed(&self) -> Result<bool, Failure> {
+        let current = if self.path.is_file() { Some(read(&self.path)?.changed) } else { None };
+        Ok(current != self.seen)
+    }
+
     /// Fails if another process wrote the document since this one read it.
     fn unchanged(&self) -> Result<(), Failure> {
-        let current = if self.path.is_file() { Some(read(&self.path)?.changed) } else { None };
-        if current == self.seen {
+        if !self.has_changed()? {
             return Ok(());
         }
         Err(Failure::failed(format!(

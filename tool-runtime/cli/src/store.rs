@@ -14,6 +14,8 @@ use tool_runtime_sql::{SqlOptions, SqlStore};
 use crate::exit::{Exit, Failure};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::log;
+#[cfg(feature = "sqlite")]
+use crate::private_file;
 use crate::session::{Cli, Gate};
 use crate::{audit, terminal};
 
@@ -70,14 +72,67 @@ impl From<Unopened> for Failure {
     }
 }
 
+/// The store below the data folder, which has the records of commands without `--store`.
+#[cfg(feature = "sqlite")]
+const RECORDS: &str = "tool-runtime.db";
+
 impl Cli<'_> {
-    /// The store of this command: the one that `--store` names, or one in memory.
+    /// The store of this command: the one that `--store` names, or the one of the data folder.
     pub(super) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = self.opened.get_or_try_init(async || match &self.settings.store {
             Some(url) => open(self, url, Missing::Made).await.map_err(Failure::from),
+            None if self.settings.keeps_records => self.records().await,
             None => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
         });
         opened.await.map(Arc::clone)
+    }
+
+    /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
+    /// disk, the command goes on with records in memory and says so. A store that exists and cannot be used is refused.
+    #[cfg(feature = "sqlite")]
+    async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
+        let (data, path) = (&self.settings.data, self.settings.data.join(RECORDS));
+        let made = || private_file::folder(data).and_then(|()| private_file::options().open(&path).map(drop));
+        if !path.exists()
+            && let Err(error) = made()
+        {
+            let text = format!(
+                "the records of this command are not kept, because {} cannot be created ({error}); name another folder \
+                 with --data, or a store with --store",
+                path.display()
+            );
+            terminal::message(&terminal::safe_lines(&text));
+            return Ok(Arc::new(MemoryStore::new()));
+        }
+        // Only processes of this machine use it, so each may migrate it.
+        let store = sqlite(&path, self.sql_options(Missing::Made).migrate(true)).await?;
+        // No worker does this here: calls of processes that died get their records.
+        store.sweep().await?;
+        Ok(store)
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[expect(clippy::unused_async, reason = "with the feature it waits")]
+    async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(Arc::new(MemoryStore::new()))
+    }
+
+    /// Returns the URL of the store that `--store` names, or that of the data folder if it exists.
+    pub(super) fn store_url(&self) -> Option<String> {
+        #[cfg(feature = "sqlite")]
+        if self.settings.store.is_none() && self.settings.keeps_records {
+            let path = self.settings.data.join(RECORDS);
+            return path.is_file().then(|| format!("sqlite:{}", path.display()));
+        }
+        self.settings.store.clone()
+    }
+
+    /// Returns the store that has the records of earlier commands. `None` without `--store` if no command has kept any.
+    pub(super) async fn kept_records(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
+        let Some(url) = self.store_url() else { return Ok(None) };
+        let opened =
+            self.opened.get_or_try_init(async || open(self, &url, Missing::Refused).await.map_err(Failure::from));
+        opened.await.map(|store| Some(Arc::clone(store)))
     }
 
     /// Returns the store that `--store` names, which has to exist. `None` without `--store`.
@@ -114,8 +169,8 @@ impl Cli<'_> {
 }
 
 pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit, Failure> {
-    let url = cli.settings.store.as_ref();
-    let url = url.ok_or_else(|| Failure::usage("name the store: --store sqlite:FILE or postgres://.."))?;
+    let url = cli.store_url();
+    let url = &url.ok_or_else(|| Failure::usage("name the store: --store sqlite:FILE or postgres://.."))?;
     match action {
         StoreAction::Migrate => migrate(cli, url).await,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
@@ -232,28 +287,28 @@ async fn open(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Stor
             );
             return Err(Failure::usage(message).code("unreadable_input").into());
         }
-        return sqlite(cli, path, missing).await;
+        #[cfg(feature = "sqlite")]
+        return sqlite(path, cli.sql_options(missing)).await;
+        #[cfg(not(feature = "sqlite"))]
+        return Err(Failure::usage(
+            "this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime-cli",
+        )
+        .into());
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(cli, url, missing).await;
     }
-    let text = "the store is sqlite:FILE or postgres://USER@HOST/DATABASE (--store, its variable, or the file)";
+    let text = "the store is sqlite:FILE or postgres://USER@HOST/DATABASE, or memory to keep nothing (--store, its \
+                variable, or the file)";
     Err(Failure::usage(text).into())
 }
 
 #[cfg(feature = "sqlite")]
-async fn sqlite(cli: &Cli<'_>, path: &Path, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
-    let opened = SqlStore::sqlite(path, cli.sql_options(missing)).await;
+async fn sqlite(path: &Path, options: SqlOptions) -> Result<Arc<dyn Store>, Unopened> {
+    let opened = SqlStore::sqlite(path, options).await;
     let store = opened.map_err(|error| Unopened::Store(path.display().to_string(), error))?;
     terminal::note_shared(path);
     Ok(Arc::new(store))
-}
-
-#[cfg(not(feature = "sqlite"))]
-#[expect(clippy::unused_async, reason = "with the feature it waits")]
-async fn sqlite(_: &Cli<'_>, _: &Path, _: Missing) -> Result<Arc<dyn Store>, Unopened> {
-    let message = "this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime-cli";
-    Err(Failure::usage(message).into())
 }
 
 #[cfg(feature = "postgres")]

@@ -1,41 +1,68 @@
-//! Tables that fit the terminal.
+//! Tables that fit the terminal and lose nothing.
 
+use crate::fold::folded;
 use crate::terminal;
 
 /// The space between two columns.
 const GAP: usize = 2;
-/// The minimum width of a cut column.
-const NARROWEST: usize = 12;
+/// The indentation of the lines that continue a row.
+const INDENT: usize = 4;
 
-/// Prints rows under a heading. If they are wider than the terminal, the last columns are omitted, then the others are
-/// cut, the first one last. Without a terminal, rows are complete.
+/// Prints rows under a heading. Without a terminal each row is one complete line. On a terminal that is too narrow, the
+/// columns that do not fit continue a row on further lines, and a longer cell is folded.
 pub(super) fn print<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
-    for (at, line) in fit(heading, rows, terminal::width()).into_iter().enumerate() {
-        terminal::line(&if at == 0 { terminal::bold(&line) } else { line });
-    }
+    let (heading, rows) = fit(heading, rows, terminal::columns());
+    heading.iter().for_each(|line| terminal::line(&terminal::bold(line)));
+    rows.iter().for_each(|line| terminal::line(line));
 }
 
-fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<usize>) -> Vec<String> {
+/// Prints rows under a heading as messages for the person at the keyboard.
+pub(super) fn messages<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
+    let (heading, rows) = fit(heading, rows, terminal::width());
+    heading.iter().chain(&rows).for_each(|line| terminal::message(line));
+}
+
+/// The lines of the heading, and those of the rows.
+fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<usize>) -> (Vec<String>, Vec<String>) {
     let heading = heading.map(ToOwned::to_owned);
     let all = || std::iter::once(&heading).chain(rows);
-    let mut widths: Vec<_> =
-        (0..N).map(|at| all().map(|row| row[at].chars().count()).max().unwrap_or_default()).collect();
-    if let Some(width) = width {
-        let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        while widths.len() > 2 && total(&widths) > width {
-            widths.pop();
-        }
-        // The first column holds the name that a person types next, so it is cut last.
-        for at in (0..widths.len()).rev() {
-            let over = total(&widths).saturating_sub(width);
-            widths[at] = widths[at].saturating_sub(over).max(NARROWEST.min(widths[at]));
+    let widths: Vec<_> = (0..N).map(|at| all().map(|row| row[at].chars().count()).max().unwrap_or_default()).collect();
+    let groups = groups(&widths, width.unwrap_or(usize::MAX));
+    let lines = |row: &[String; N]| -> Vec<String> {
+        groups.iter().flat_map(|columns| group_lines(row, columns, &widths, width)).collect()
+    };
+    (lines(&heading), rows.iter().flat_map(lines).collect())
+}
+
+/// The columns of each line of a row: as many as fit, and at least one.
+fn groups(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut used = 0;
+    for (at, width) in widths.iter().enumerate() {
+        let needed = if groups.last().is_some_and(Vec::is_empty) { *width } else { used + GAP + width };
+        if needed > room && used > 0 {
+            groups.push(vec![at]);
+            used = INDENT + width;
+        } else {
+            if let Some(last) = groups.last_mut() {
+                last.push(at);
+            }
+            used = needed;
         }
     }
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{:width$}", cut(cell, *width)));
-        cells.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
-    };
-    all().map(line).collect()
+    groups
+}
+
+/// The cells of some columns of a row: usually one line, none if all the cells are empty.
+fn group_lines(row: &[String], columns: &[usize], widths: &[usize], width: Option<usize>) -> Vec<String> {
+    let indent = if columns.first() == Some(&0) { 0 } else { INDENT };
+    let cells: Vec<_> = columns.iter().map(|at| format!("{:1$}", row[*at], widths[*at])).collect();
+    let line = cells.join(&" ".repeat(GAP)).trim_end().to_owned();
+    if line.is_empty() && indent > 0 {
+        return Vec::new();
+    }
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent));
+    folded(&line, room).into_iter().map(|line| format!("{}{line}", " ".repeat(indent))).collect()
 }
 
 /// Cuts text to at most this many characters; an ellipsis marks a cut.
@@ -52,17 +79,39 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::fit;
 
+    fn lines<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<usize>) -> Vec<String> {
+        let (heading, rows) = fit(heading, rows, width);
+        [heading, rows].concat()
+    }
+
     #[test]
-    fn columns_are_left_out_before_names_are_cut() {
+    fn no_column_is_left_out_and_no_cell_is_cut() {
         let rows = [["tasks__list_tasks".to_owned(), "read_only".to_owned(), "src/tasks.rs:12".to_owned()]];
         let heading = ["NAME", "EFFECT", "SOURCE"];
-        let lines = |width| fit(heading, &rows, width);
-        assert_eq!(lines(None)[1], "tasks__list_tasks  read_only  src/tasks.rs:12");
-        assert_eq!(lines(Some(80)), lines(None));
-        assert_eq!(lines(Some(30))[1], "tasks__list_tasks  read_only");
-        let long = [["tasks__list_tasks".to_owned(), "external_side_effect".to_owned()]];
-        assert_eq!(fit(["NAME", "EFFECT"], &long, Some(34))[1], "tasks__list_tasks  external_side_\u{2026}");
-        assert_eq!(lines(Some(24))[1], "tasks__list_\u{2026}  read_only");
-        assert!(lines(Some(24)).iter().all(|line| line.chars().count() <= 24));
+        let at = |width| lines(heading, &rows, width);
+        assert_eq!(at(None)[1], "tasks__list_tasks  read_only  src/tasks.rs:12");
+        assert_eq!(at(Some(80)), at(None));
+        assert_eq!(
+            at(Some(30)),
+            ["NAME               EFFECT", "    SOURCE", "tasks__list_tasks  read_only", "    src/tasks.rs:12"]
+        );
+        assert_eq!(
+            at(Some(20)),
+            ["NAME", "    EFFECT", "    SOURCE", "tasks__list_tasks", "    read_only", "    src/tasks.rs:12"]
+        );
+        for width in 20..60 {
+            assert!(at(Some(width)).iter().all(|line| line.chars().count() <= width), "{width}");
+        }
+    }
+
+    #[test]
+    fn a_long_cell_is_folded_and_an_empty_line_is_left_out() {
+        let what = "Deletes the task of the new colleague";
+        let rows = [["c1".to_owned(), what.to_owned()], ["c2".to_owned(), String::new()]];
+        let folded = lines(["CALL", "WHAT"], &rows, Some(24));
+        assert_eq!(folded, ["CALL", "    WHAT", "c1", "    Deletes the task of", "    the new colleague", "c2"],);
+        let word = [["c1".to_owned(), "x".repeat(40)]];
+        let text = lines(["CALL", "WHAT"], &word, Some(24)).concat().replace(' ', "");
+        assert!(text.ends_with(&"x".repeat(40)), "{text}");
     }
 }

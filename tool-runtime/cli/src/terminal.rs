@@ -62,7 +62,7 @@ fn style() -> Style {
     STYLE.get().copied().unwrap_or(Style { stdout: false, stderr: false, quiet: false })
 }
 
-/// The columns that tables and help may use: `COLUMNS`, or those of the terminal. `None` if neither is known.
+/// The columns that help and messages may use: `COLUMNS`, or those of the terminal. `None` if neither is known.
 pub(super) fn width() -> Option<usize> {
     let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let terminal = || {
@@ -70,6 +70,11 @@ pub(super) fn width() -> Option<usize> {
         Some(usize::from(width.0))
     };
     given.or_else(terminal).filter(|width| *width > 0).map(|width: usize| width.clamp(20, 500))
+}
+
+/// The columns of the terminal that shows stdout. `None` for a pipe or a file, whose readers need whole lines.
+pub(super) fn columns() -> Option<usize> {
+    std::io::stdout().is_terminal().then(width).flatten()
 }
 
 /// Whether stderr is a terminal that shows notes.

@@ -1,4 +1,9 @@
-//! Text for people: suggestions for misspelt names, and untrusted text on one line.
+//! Text for people: suggestions for misspelt names, the command that explains a refusal, and untrusted text on one line.
+
+use std::sync::Arc;
+
+use tool_runtime::call::Outcome;
+use tool_runtime::runner::ToolRunner;
 
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
@@ -26,17 +31,46 @@ fn distance(one: &str, other: &str) -> Option<usize> {
     (contained || edits <= (long.chars().count() / 3).max(1)).then_some(edits)
 }
 
-/// Text on one line of at most `most` characters: white space becomes one space, quotation marks become `'`, and an ellipsis
-/// marks a cut.
-pub(crate) fn on_one_line(text: &str, most: usize) -> String {
+/// Text on one line: white space becomes one space, and quotation marks become `'`.
+pub(crate) fn on_one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::table::cut(&words.replace(['"', '\u{201c}', '\u{201d}'], "'"), most)
+    words.replace(['"', '\u{201c}', '\u{201d}'], "'")
 }
 
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
+}
+
+/// The command that explains why the policy refuses a tool. Only the person at the keyboard reads it: for a model a
+/// hidden tool does not exist.
+pub(crate) struct Why {
+    app: &'static str,
+    tools: Vec<Arc<str>>,
+    /// The labels that rules of the policy name.
+    labels: Vec<String>,
+}
+
+impl Why {
+    pub(crate) fn of(app: &'static str, runner: &ToolRunner) -> Self {
+        let tools = runner.catalog().specs().map(|spec| spec.name.as_str().into()).collect();
+        let labels = runner.policy().named_labels().into_iter().map(ToOwned::to_owned).collect();
+        Self { app, tools, labels }
+    }
+
+    /// Returns the command. `None` for an outcome that is no refusal of the policy, and for an unknown tool.
+    pub(crate) fn command(&self, outcome: Outcome, tool: &str) -> Option<String> {
+        let is_refusal = matches!(outcome, Outcome::PolicyDenied | Outcome::Unavailable);
+        if !is_refusal || !self.tools.iter().any(|known| **known == *tool) {
+            return None;
+        }
+        let labels = match &self.labels[..] {
+            [] => String::new(),
+            labels => format!(" (with --label {}, if the run has read such data)", labels.join(" or --label ")),
+        };
+        Some(crate::terminal::safe(&format!("{} policy explain {tool}{labels}", self.app)))
+    }
 }
 
 #[cfg(test)]
@@ -54,8 +88,7 @@ mod tests {
 
     #[test]
     fn a_sentence_fits_into_a_cell() {
-        assert_eq!(on_one_line("Deletes \u{201c}a\n b\u{201d}", 60), "Deletes 'a b'");
-        assert_eq!(on_one_line("12345", 4), "123\u{2026}");
+        assert_eq!(on_one_line("Deletes \u{201c}a\n b\u{201d}"), "Deletes 'a b'");
         assert_eq!((cut("aåb", 2), cut("aåb", 3), cut("aåb", 9)), ("a", "aå", "aåb"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tool_runtime::agent::{Agent, ClientAnswer, Input, QueueError, RunQueue, SavedConversation, WaitingCall, Worker};
+use tool_runtime::agent::{Agent, ClientAnswer, Input, RunQueue, SavedConversation, WaitingCall, Worker};
 use tool_runtime::call::{CallId, RunSummary, Suspension};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Key, PendingCall, Store, StoreError, StoredRun};
@@ -142,7 +142,7 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     accepted.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     let queued = RunQueue::new(&gate.runner).enqueue(&conversation.save().await?).await;
     queued.map_err(|error| match error {
-        QueueError::Store(StoreError::Duplicate) => {
+        ResumeError::Store(StoreError::Duplicate) => {
             let id = terminal::safe(conversation.run().id());
             Failure::usage(format!("the store has a run `{id}` already; leave --run out, or choose another id"))
                 .code("store_duplicate")
@@ -201,8 +201,8 @@ async fn post(
         input = input.answer(ClientAnswer::value(pair[0].as_str(), output));
     }
     queue.post(run, tenant.as_deref(), &input).await.map_err(|error| match error {
-        QueueError::Unknown => unknown(run, error),
-        QueueError::Refused(ResumeError::NotWaiting(call)) => approvals::unknown(call.as_str()),
+        ResumeError::UnknownRun => unknown(run, error),
+        ResumeError::NotWaiting(call) => approvals::unknown(call.as_str()),
         error => approvals::refused(run, error),
     })?;
     Ok(Exit::Done)
@@ -221,9 +221,9 @@ async fn waiting(
 }
 
 /// The failure for a run that was not found. The message is the same for an unknown run and a run of another tenant.
-fn unknown(run: &str, error: QueueError) -> Failure {
+fn unknown(run: &str, error: ResumeError) -> Failure {
     match error {
-        QueueError::Unknown => {
+        ResumeError::UnknownRun => {
             let text = format!(
                 "there is no run `{}` in this tenant; `worker put` prints the id of a run, and --tenant names the tenant",
                 terminal::safe(run)
@@ -319,10 +319,11 @@ fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     }
 }
 
-impl From<QueueError> for Failure {
-    fn from(error: QueueError) -> Self {
+/// The failure of a run in a store, which another program may have.
+impl From<ResumeError> for Failure {
+    fn from(error: ResumeError) -> Self {
         match error {
-            QueueError::Store(error) => error.into(),
+            ResumeError::Store(error) => error.into(),
             error => Self::usage(error.to_string()).code(error.code()),
         }
     }

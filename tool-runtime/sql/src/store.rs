@@ -26,9 +26,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, Wake, WriteHandle,
+    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
 };
 
 use self::apply::Work;
@@ -68,7 +68,8 @@ struct Shared {
     handle: Handle,
     queue: Queue,
     clock: Latest,
-    changed: Wake,
+    /// Wakes the tasks that wait for due documents.
+    changed: Notify,
     /// Listens for changes by other processes.
     #[cfg(feature = "postgres")]
     listener: Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -77,7 +78,18 @@ struct Shared {
     faults: tests::Faults,
 }
 
+/// The longest wait for a change: documents also become due as time passes.
+const POLL: Duration = Duration::from_secs(1);
+
 impl Shared {
+    /// Wakes every task that waits for due documents.
+    fn wake(&self) {
+        self.changed.notify_waiters();
+        // Stores a permit for a task that has just listed the due documents and does not wait yet: it must not miss
+        // this.
+        self.changed.notify_one();
+    }
+
     /// Starts another worker if there are writes for it.
     fn hire(shared: &Arc<Self>) {
         if shared.queue.hire(shared.database.writers()) {
@@ -135,7 +147,7 @@ impl Store for SqlStore {
     async fn changed(&self) {
         #[cfg(feature = "postgres")]
         open::listen(&self.0);
-        self.0.changed.wait().await;
+        drop(tokio::time::timeout(POLL, self.0.changed.notified()).await);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::agent::{StopReason, WaitingCall};
+use crate::error::Problem;
 use crate::runner::ResumeError;
-use crate::schema::SchemaProblem;
 
 /// The reason why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum AnswerError {
     /// One of the calls does not wait for its decision or answer; the conversation is unchanged.
     NotWaiting(ResumeError),
     /// The type cannot be described to a model. Contains all problems of its schema.
-    Schema(Vec<SchemaProblem>),
+    Schema(Vec<Problem>),
 }
 
 // Text that the model wrote stays out of logs.

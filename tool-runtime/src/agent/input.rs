@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::agent::ClientAnswer;
 use crate::agent::typed::Typed;
 use crate::call::{CallId, Decider, Question};
+use crate::error::Problem;
 use crate::runner::ApprovalDecision;
-use crate::schema::SchemaProblem;
 use crate::store::DecisionKind;
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
@@ -78,7 +78,7 @@ impl Input {
     ///
     /// # Errors
     /// Every problem of the schema.
-    pub fn answer_schema(mut self, schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+    pub fn answer_schema(mut self, schema: &str) -> Result<Self, Vec<Problem>> {
         self.typed = Some(Typed::fitting(schema)?);
         Ok(self)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::agent::turns::state::State;
 use crate::agent::turns::{Turns, calls};
 use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall};
-use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
 use crate::wire::Message;
 
@@ -95,7 +95,7 @@ impl Agent {
         runner: &ToolRunner,
         options: RunOptions,
         saved: impl Borrow<SavedConversation>,
-    ) -> Result<Conversation, RestoreError> {
+    ) -> Result<Conversation, ResumeError> {
         let SavedConversation { run, mut state, .. } = saved.borrow().clone();
         let run = runner.restore(run, options).await?;
         state.forget_calls();

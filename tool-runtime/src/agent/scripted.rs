@@ -7,9 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::agent::{DisplayFn, ModelClient, ModelError, ModelErrorKind, ModelRequest};
-use crate::call::Arguments;
 use crate::wire::history::{CallMessage, Part};
-use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
 #[derive(Debug)]
@@ -87,8 +86,7 @@ impl ScriptedTurn {
         let mut decoded = Decoded::new(&self.parts, self.finish);
         decoded.usage = self.usage;
         for (decoded, arguments) in decoded.calls.iter_mut().zip(self.arguments) {
-            decoded.status = CallStatus::of_arguments(&arguments, true);
-            decoded.call.arguments = Arguments::Text(arguments.into());
+            decoded.set_arguments(arguments);
             decoded.call.outside_choice = choice.is_some_and(|choice| !choice.allows(&decoded.call.name));
         }
         decoded

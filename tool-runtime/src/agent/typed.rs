@@ -7,9 +7,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Violation;
+use crate::error::Problem;
 use crate::json::{self, Tree};
 use crate::runner::Run;
-use crate::schema::{self, SchemaProblem};
+use crate::schema;
 use crate::tool::Schema;
 use crate::wire::history::Part;
 use crate::wire::{CallStatus, Decoded, WireTool};
@@ -59,7 +60,7 @@ pub(super) enum Judged {
 }
 
 impl Typed {
-    pub(super) fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, Vec<SchemaProblem>> {
+    pub(super) fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, Vec<Problem>> {
         let (schema, wrapped) = schema::compile_answer::<T>(WRAPPED)?;
         let (name, schema) = (NAME.to_owned(), schema.as_str().to_owned());
         Ok(Self {
@@ -72,14 +73,10 @@ impl Typed {
     }
 
     /// Creates the expectation of an answer that matches a schema, which has to be that of an object.
-    pub(super) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+    pub(super) fn fitting(schema: &str) -> Result<Self, Vec<Problem>> {
         let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
         if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
-            return Err(vec![SchemaProblem::new(
-                "/type",
-                "the answer is not an object",
-                "write `\"type\": \"object\"`",
-            )]);
+            return Err(vec![Problem::schema("/type", "the answer is not an object", "write `\"type\": \"object\"`")]);
         }
         let schema = schema::check_foreign(&schema)?.as_str().to_owned();
         Ok(Self { name: NAME.to_owned(), schema, wrapped: false, repaired: false, fits: None })

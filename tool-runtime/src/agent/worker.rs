@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use leased::LeasedRun;
-pub use queue::{QueueError, RunQueue};
+pub use queue::RunQueue;
 
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};

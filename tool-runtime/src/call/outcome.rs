@@ -170,8 +170,7 @@ impl fmt::Display for Outcome {
 /// The interruption of a tool that had begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Cause {
+pub(crate) enum Cause {
     /// It took too long.
     Timeout,
     /// The run or the caller gave up.
@@ -185,9 +184,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Panicked => "panicked",
+            Self::Lost => "lost",
+            Self::Prevented => "prevented",
+        }
+    }
+
     /// Returns the outcome for a tool of this effect: only for a read-only tool is an interruption a plain failure.
-    #[must_use]
-    pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
+    pub(crate) fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {
             (_, Self::Prevented) | (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => {
                 Outcome::Cancelled

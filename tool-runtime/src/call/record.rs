@@ -24,7 +24,7 @@ pub struct ToolInvocationRecord {
     /// The definition that ran; `None` if the name was not known.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
-    pub arguments: RecordedArguments,
+    pub(crate) arguments: RecordedArguments,
     /// The differences between these arguments and the model's text: trimmed ids, and a repair of the whole text. Each
     /// has its kind and its place, without the values of either side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,20 +34,18 @@ pub struct ToolInvocationRecord {
     /// The amount of output that was omitted to keep the result within the tool's limit.
     #[serde(default, skip_serializing_if = "LeftOut::is_none")]
     pub left_out: LeftOut,
-    /// The files that the tool returned beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub media: Vec<RecordedMedia>,
+    pub(crate) media: Vec<RecordedMedia>,
     /// How it ended, or a suspension while it is open.
     pub outcome: Outcome,
-    /// The cause of the interruption, for `outcome_unknown`; `None` otherwise.
-    pub cause: Option<Cause>,
+    pub(crate) cause: Option<Cause>,
     /// The author's code inside `execution_error`; `None` if the author gave none.
     pub tool_code: Option<String>,
     /// The safe message; `None` if the call succeeded.
     pub safe_message: Option<String>,
-    /// Where the arguments broke a rule.
+    /// Where the arguments broke a rule, without the expected value: `expected` is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub violations: Vec<RecordedViolation>,
+    pub violations: Vec<Violation>,
     /// Whether the tool began to run.
     pub executed: bool,
     /// When the call came in.
@@ -77,13 +75,13 @@ pub struct ToolInvocationRecord {
     /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
-    pub repair: Option<Box<RecordedRepair>>,
+    pub(crate) repair: Option<Box<RecordedRepair>>,
     /// A person's change to the call; `None` if it continued as the model made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intervention: Option<Box<Intervention>>,
     /// The grant that would have let it run if its decider could still decide; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub void_grant: Option<Box<VoidGrant>>,
+    pub(crate) void_grant: Option<Box<VoidGrant>>,
 }
 
 impl ToolInvocationRecord {
@@ -99,28 +97,67 @@ impl ToolInvocationRecord {
     pub fn is_answered(&self) -> bool {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
+
+    /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Option<&JsonText> {
+        self.arguments.shown()
+    }
+
+    /// Returns the length in bytes and the digest of arguments that could not be read; `None` if they were read.
+    #[must_use]
+    pub fn unread_arguments(&self) -> Option<(usize, ArgumentDigest)> {
+        self.arguments.unread()
+    }
+
+    /// Returns the files that the tool returned beside the result, never their bytes, names or addresses: each with its
+    /// media type, its size in bytes (0 if it is behind a URL), and SHA-256 of the content or of the URL.
+    pub fn media(&self) -> impl ExactSizeIterator<Item = (&str, usize, Hash)> {
+        self.media.iter().map(|media| (&*media.media_type, media.bytes, media.sha256))
+    }
+
+    /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
+    /// `panicked`; `lost` if its process died or lost the lease of the call; or `prevented` if an earlier attempt broke
+    /// off without an effect, and the outside system refuses it from now on. `None` if it was not interrupted.
+    #[must_use]
+    pub fn cause(&self) -> Option<&'static str> {
+        self.cause.map(Cause::as_str)
+    }
+
+    /// Returns the repairer that rewrote the arguments; `None` if they were not repaired.
+    #[must_use]
+    pub fn repairer(&self) -> Option<&str> {
+        self.repair.as_deref().map(|repair| &*repair.repairer)
+    }
+
+    /// Returns the digests of the text before and after a repair; `None` if the arguments were not repaired.
+    #[must_use]
+    pub fn repair_digests(&self) -> Option<[ArgumentDigest; 2]> {
+        self.repair.as_deref().map(|repair| [repair.before, repair.after])
+    }
+
+    /// Returns the id of a grant that covered the call but did not count, and why its decider may no longer decide on
+    /// such calls. `None` if there was none.
+    #[must_use]
+    pub fn void_grant(&self) -> Option<(&str, DecisionError)> {
+        self.void_grant.as_deref().map(|grant| (&*grant.id, grant.why))
+    }
 }
 
 /// A grant that covered a call but did not count, because its decider may no longer decide on such calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct VoidGrant {
-    /// The id of the grant.
-    pub id: Arc<str>,
+pub(crate) struct VoidGrant {
+    pub(crate) id: Arc<str>,
     /// Why its decider may not decide.
-    pub why: DecisionError,
+    pub(crate) why: DecisionError,
 }
 
 /// A file in a record: never its bytes, its name or its address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct RecordedMedia {
-    /// The media type.
-    pub media_type: String,
-    /// The size of the content in bytes; 0 if it is behind a URL.
-    pub bytes: usize,
-    /// SHA-256 of the content, or of the URL.
-    pub sha256: Hash,
+pub(crate) struct RecordedMedia {
+    media_type: String,
+    bytes: usize,
+    sha256: Hash,
 }
 
 impl From<&Media> for RecordedMedia {
@@ -129,32 +166,14 @@ impl From<&Media> for RecordedMedia {
     }
 }
 
-/// A broken rule, without the expected value and the actual one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct RecordedViolation {
-    /// JSON Pointer (RFC 6901) into the arguments.
-    pub pointer: String,
-    /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
-    pub keyword: String,
-}
-
-impl From<&Violation> for RecordedViolation {
-    fn from(violation: &Violation) -> Self {
-        Self { pointer: violation.pointer.clone(), keyword: violation.keyword.clone() }
-    }
-}
-
 /// The one repair of a call's arguments, in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct RecordedRepair {
-    /// The repairer.
-    pub repairer: String,
+pub(crate) struct RecordedRepair {
+    pub(crate) repairer: String,
     /// The digest of the text before.
-    pub before: ArgumentDigest,
+    pub(crate) before: ArgumentDigest,
     /// The digest of the text after.
-    pub after: ArgumentDigest,
+    pub(crate) after: ArgumentDigest,
 }
 
 /// The one repair of a call's arguments, before its digests have a key.
@@ -177,8 +196,7 @@ impl From<&RepairUse> for RecordedRepair {
 /// The arguments of a record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RecordedArguments {
+pub(crate) enum RecordedArguments {
     /// They were read; sensitive ones are masked.
     Masked(JsonText),
     /// They could not be read.
@@ -188,6 +206,22 @@ pub enum RecordedArguments {
         /// The digest of their bytes.
         digest: ArgumentDigest,
     },
+}
+
+impl RecordedArguments {
+    pub(crate) fn shown(&self) -> Option<&JsonText> {
+        match self {
+            Self::Masked(arguments) => Some(arguments),
+            Self::Unread { .. } => None,
+        }
+    }
+
+    pub(crate) fn unread(&self) -> Option<(usize, ArgumentDigest)> {
+        match self {
+            Self::Masked(_) => None,
+            Self::Unread { length, digest } => Some((*length, *digest)),
+        }
+    }
 }
 
 /// The source of a call.

@@ -1,5 +1,7 @@
 //! [`SafeError`]: a failure as a model and a UI may read it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::call::{DecisionError, Outcome, Violation};
@@ -45,6 +47,14 @@ impl SafeError {
         serde_json::to_string(&error).unwrap_or_default()
     }
 }
+
+impl fmt::Display for SafeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.safe_message)
+    }
+}
+
+impl std::error::Error for SafeError {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::pointer;
+
 /// One broken rule, located. It never quotes the value.
 ///
 /// ```
@@ -17,7 +19,8 @@ pub struct Violation {
     pub pointer: String,
     /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
     pub keyword: String,
-    /// The expected value.
+    /// The expected value. Empty in a record, which holds only the place and the rule.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub expected: String,
     /// Advice, if there is better advice than `expected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +32,7 @@ impl Violation {
     /// argument of this name, the gate logs it and the violation is about the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
-        Self::new(format!("/{}", argument.replace('~', "~0").replace('/', "~1")), "semantic", expected)
+        Self::new(pointer::segment(argument), "semantic", expected)
     }
 
     /// Returns a broken rule at a pointer, for a place inside an argument: `/items/2/count`.
@@ -37,6 +40,11 @@ impl Violation {
     #[cold]
     pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }
+    }
+
+    /// The place and the rule, for a record.
+    pub(crate) fn recorded(&self) -> Self {
+        Self::new(self.pointer.clone(), self.keyword.clone(), "")
     }
 
     /// Adds advice.

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::catalog::graph::bind;
-use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, Gathered, ToolCatalog};
+use crate::catalog::{CatalogProblemKind, Entry, Gathered, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
+use crate::error::{BuildError, Problem};
 use crate::registration::{DynamicTool, Registration, ToolServer};
 use crate::text::nearest;
 use crate::tool::is_discovered;
@@ -30,7 +31,7 @@ use crate::tool::is_discovered;
 /// let [one, other] = [DynamicTool::search_tools(), DynamicTool::search_tools()];
 /// let twice = ToolCatalog::builder().dynamic(one).dynamic(other).build();
 /// assert_eq!(twice.unwrap_err().code(), "collision");
-/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 #[derive(Default)]
 #[must_use]
@@ -63,7 +64,8 @@ impl CatalogBuilder {
     }
 
     /// Takes one authored tool, by its struct or by the name of its function.
-    pub fn tool<T: Named>(mut self) -> Self {
+    #[rustfmt::skip] // The comment is in the error of a caller that passes the function as a value.
+    pub fn tool<T: Named>(mut self) -> Self { // name the tool as a type: `.tool::<count>()`
         struct Register;
 
         impl Visitor for Register {
@@ -97,7 +99,7 @@ impl CatalogBuilder {
     /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
     /// do not fit, evidence from tools that do not exist, graphs with tools that they cannot have, filters without a
     /// match, and an empty catalog.
-    pub fn build(self) -> Result<ToolCatalog, CatalogError> {
+    pub fn build(self) -> Result<ToolCatalog, BuildError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
         let described = registrations.iter().map(Registration::describe);
@@ -113,13 +115,13 @@ impl CatalogBuilder {
         prefixes(&entries, &self.servers, &mut problems);
         evidence(&entries, &mut problems);
         if !problems.is_empty() {
-            return Err(CatalogError::new(problems));
+            return Err(BuildError::new(problems));
         }
         Ok(ToolCatalog::new(entries, &self.servers))
     }
 
     /// Returns the chosen and the linked ones, sorted so that messages have a fixed order.
-    fn registrations(&self, problems: &mut Vec<CatalogProblem>) -> Vec<Registration> {
+    fn registrations(&self, problems: &mut Vec<Problem>) -> Vec<Registration> {
         let mut found = self.chosen.clone();
         if self.linked {
             let all: Vec<_> = inventory::iter::<Registration>().collect();
@@ -130,7 +132,7 @@ impl CatalogBuilder {
             if all.is_empty() && problems.is_empty() && found.is_empty() && self.dynamic.is_empty() {
                 let message = "no tools are linked; write `use my_tools as _;` for each crate of tools, because a \
                                crate without a used item is not linked";
-                problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
+                problems.push(CatalogProblemKind::Empty.problem(message, None));
             }
             let takes = |names: &BTreeSet<String>, name: &str| names.is_empty() || names.contains(name);
             found
@@ -152,7 +154,7 @@ fn namespace(registration: &Registration) -> &'static str {
 #[cfg(feature = "mcp-client")]
 impl ToolCatalog {
     /// Returns a newly built catalog with the tools of a source added.
-    pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, CatalogError> {
+    pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, BuildError> {
         let mut problems = Vec::new();
         let mut entries: Vec<_> = self.entries.into_iter().filter_map(Arc::into_inner).collect();
         let own = self.servers.iter().map(|server| server.gathered());
@@ -160,12 +162,12 @@ impl ToolCatalog {
         entries.extend(tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)));
         collisions(&entries, &mut problems);
         prefixes(&entries, &servers, &mut problems);
-        if problems.is_empty() { Ok(Self::new(entries, &servers)) } else { Err(CatalogError::new(problems)) }
+        if problems.is_empty() { Ok(Self::new(entries, &servers)) } else { Err(BuildError::new(problems)) }
     }
 }
 
 /// A filter without a match would silently leave out tools.
-fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<CatalogProblem>) {
+fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<Problem>) {
     for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {
         let list: Vec<_> = linked.iter().map(|name| format!("`{name}`")).collect();
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
@@ -175,7 +177,7 @@ fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, probl
             "no linked tool is of the {of} `{}`; linked are: {list}{suggestion}; write `use my_tools as _;` to link a crate",
             name.escape_debug()
         );
-        problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
+        problems.push(CatalogProblemKind::Empty.problem(message, None));
     }
 }
 
@@ -184,7 +186,7 @@ pub(crate) fn look_alike(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-fn collisions(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+fn collisions(entries: &[Entry], problems: &mut Vec<Problem>) {
     let mut alike: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in entries {
         alike.entry(look_alike(entry.spec.name.as_str())).or_default().push(entry);
@@ -192,22 +194,20 @@ fn collisions(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
     for same in alike.into_values().filter(|same| same.len() > 1) {
         let names: BTreeSet<_> = same.iter().map(|entry| format!("`{}`", entry.spec.name)).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(" and ");
-        let mut problem = CatalogProblem::new(
-            CatalogProblemKind::Collision,
+        let mut places: Vec<_> = same.iter().filter_map(|entry| entry.location).collect();
+        places.sort_unstable();
+        problems.push(CatalogProblemKind::Collision.problem(
             format!(
                 "{} tools are called {names}; rename all but one; names have to differ in more than case, `-` and `_`",
                 same.len()
             ),
-            None,
-        );
-        problem.locations = same.iter().filter_map(|entry| entry.location).collect();
-        problem.locations.sort_unstable();
-        problems.push(problem);
+            places,
+        ));
     }
 }
 
 /// Checks that no other tool or server has a name under the prefix of a server that has not listed its tools yet.
-fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<CatalogProblem>) {
+fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<Problem>) {
     let alike = |server: &Arc<dyn ToolServer>| look_alike(server.prefix());
     for (at, (server, _)) in servers.iter().enumerate().filter(|(_, (_, is_listed))| !is_listed) {
         let prefix = alike(server);
@@ -219,13 +219,13 @@ fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<CatalogP
         if is_taken {
             let message =
                 format!("two sources have tools called `{}..`; give one of the servers another id", server.prefix());
-            problems.push(CatalogProblem::new(CatalogProblemKind::Collision, message, None));
+            problems.push(CatalogProblemKind::Collision.problem(message, None));
         }
     }
 }
 
 /// The tool that lists an argument's values must exist, here or in a crate that is linked; a server's may come later.
-fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+fn evidence(entries: &[Entry], problems: &mut Vec<Problem>) {
     if entries.iter().all(|entry| entry.spec.evidence.is_empty()) {
         return;
     }
@@ -243,7 +243,7 @@ fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
                 entry.spec.name,
                 lister.escape_debug()
             );
-            problems.push(CatalogProblem::new(CatalogProblemKind::Evidence, message, entry.location));
+            problems.push(CatalogProblemKind::Evidence.problem(message, entry.location));
         }
     }
 }

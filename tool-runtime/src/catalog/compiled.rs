@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::call::Violation;
-use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ServerTools, ToolCatalog};
+use crate::catalog::{CatalogProblemKind, Entry, ServerTools, ToolCatalog};
 use crate::contain::caught;
+use crate::error::{BuildError, Problem};
 use crate::json::Tree;
-use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::policy::ToolPolicy;
 use crate::redact::Projector;
-use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
 use crate::tool::Schema;
 
@@ -24,7 +24,7 @@ pub(crate) enum ValidatorMode {
 }
 
 /// Compiled on first use.
-type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, Box<SchemaProblem>>)>;
+type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, Box<Problem>>)>;
 
 /// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
 pub(crate) struct CompiledCatalog {
@@ -50,7 +50,7 @@ struct Tables {
 
 impl Tables {
     /// Makes room for validators and compiles the allowlists of the policy.
-    fn of(entries: &[Arc<Entry>], policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Self {
+    fn of(entries: &[Arc<Entry>], policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Self {
         let of_clients = entries.iter().filter(|entry| entry.answer.is_some());
         let narrowed = entries.iter().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
         Self {
@@ -70,12 +70,7 @@ impl CompiledCatalog {
     }
 
     /// Makes room for the catalog's validators and compiles the allowlists of the policy.
-    pub(crate) fn prepared(
-        self,
-        catalog: &ToolCatalog,
-        policy: &ToolPolicy,
-        problems: &mut Vec<PolicyProblem>,
-    ) -> Self {
+    pub(crate) fn prepared(self, catalog: &ToolCatalog, policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Self {
         let validator = self.validator;
         let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
         let (name, version): (Arc<str>, Arc<str>) =
@@ -177,7 +172,7 @@ impl CompiledCatalog {
     }
 
     /// Compiles every validator.
-    pub(crate) fn warm(&self, catalog: &ToolCatalog) -> Result<(), CatalogError> {
+    pub(crate) fn warm(&self, catalog: &ToolCatalog) -> Result<(), BuildError> {
         let mut problems = Vec::new();
         for entry in catalog.entries() {
             let Some(tables) = self.tables(entry) else { continue };
@@ -187,11 +182,11 @@ impl CompiledCatalog {
             for (of, slot, schema) in [("arguments", input, &entry.spec.input_schema)].into_iter().chain(answered) {
                 if let (_, Err(problem)) = self.slot(slot, entry, schema, ValidatorMode::Eager) {
                     let message = format!("`{}`: schema of the {of}: {problem}", entry.spec.name);
-                    problems.push(CatalogProblem::new(CatalogProblemKind::Schema, message, entry.location));
+                    problems.push(CatalogProblemKind::Schema.problem(message, entry.location));
                 }
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(CatalogError::new(problems)) }
+        if problems.is_empty() { Ok(()) } else { Err(BuildError::new(problems)) }
     }
 
     fn slot<'s>(
@@ -200,13 +195,13 @@ impl CompiledCatalog {
         entry: &Entry,
         schema: &Schema,
         mode: ValidatorMode,
-    ) -> &'s (ValidatorMode, Result<Arc<dyn Compiled>, Box<SchemaProblem>>) {
+    ) -> &'s (ValidatorMode, Result<Arc<dyn Compiled>, Box<Problem>>) {
         slot.get_or_init(|| {
             let compiled = caught(|| self.validator.compile(schema)).unwrap_or_else(|| {
-                Err(SchemaProblem::new("", "the validator panicked", "correct the validator or use the default"))
+                Err(Problem::schema("", "the validator panicked", "correct the validator or use the default"))
             });
             if let Err(problem) = &compiled {
-                tracing::error!(tool = %entry.spec.name, pointer = %problem.pointer, "a schema does not compile");
+                tracing::error!(tool = %entry.spec.name, pointer = %problem.path(), "a schema does not compile");
             }
             (mode, compiled.map_err(Box::new))
         })
@@ -223,14 +218,14 @@ fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
 }
 
 /// Returns the policy's allowlist for a tool without one, or the tool's own as the policy narrows it.
-fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Option<Arc<Projector>> {
+fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Option<Arc<Projector>> {
     let spec = &entry.spec;
     let rule = policy.tool(spec.name.as_str()).filter(|_| policy.is_as_pinned(spec))?;
     let path = |key: &str| format!("tools.{}.{key}", spec.name);
     let own = &spec.redaction;
     let Some(allow) = &rule.redact else {
         if !rule.model.is_empty() {
-            problems.push(PolicyProblem::new(path("model"), "`model` adds to `redact`; write `redact` too".to_owned()));
+            problems.push(Problem::policy(path("model"), "`model` adds to `redact`; write `redact` too".to_owned()));
         }
         return None;
     };
@@ -243,7 +238,7 @@ fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem
         let beyond_model = beyond("model", &rule.model, &|one| own.allow.contains(one) || own.model.contains(one));
         for (key, one) in beyond_allow.into_iter().chain(beyond_model) {
             let message = format!("`{one}` is not on the tool's own allowlist, which a policy only narrows; remove it");
-            problems.push(PolicyProblem::new(path(key), message));
+            problems.push(Problem::policy(path(key), message));
         }
     }
     let projector = match entry.shown() {
@@ -251,7 +246,7 @@ fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem
         Some(schema) => match Projector::compile(allow, &rule.model, &schema.to_value()) {
             Ok(projector) => projector,
             Err(paths) => {
-                problems.extend(paths.iter().map(|one| PolicyProblem::new(path("redact"), one.to_string())));
+                problems.extend(paths.iter().map(|one| Problem::policy(path("redact"), one.to_string())));
                 return None;
             }
         },

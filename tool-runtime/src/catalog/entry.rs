@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::Requirement;
+use crate::catalog::CatalogProblemKind;
 use crate::catalog::problem::Problems;
-use crate::catalog::{CatalogProblem, CatalogProblemKind};
+use crate::error::Problem;
 use crate::json::{self, Limits, Tree};
 use crate::policy::{Subject, ToolLimits};
 use crate::redact::{ERROR, MEDIA, Projector};
@@ -60,7 +61,7 @@ impl Entry {
     }
 
     /// Checks the declaration of a tool. Every tool enters a catalog through here.
-    pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
+    pub(super) fn new(described: Described, problems: &mut Vec<Problem>) -> Option<Self> {
         let before = problems.len();
         let mut found = Problems {
             tool: described.written.escape_debug().to_string(),
@@ -70,7 +71,7 @@ impl Entry {
         let spec = match described.spec() {
             Ok(spec) => Arc::new(spec),
             Err(error) => {
-                found.definition(error);
+                found.definition(&error);
                 return None;
             }
         };

@@ -1,7 +1,8 @@
 //! The properties that graphs take from their tools.
 
 use crate::catalog::problem::Problems;
-use crate::catalog::{CatalogProblem, CatalogProblemKind, Entry, Gathered};
+use crate::catalog::{CatalogProblemKind, Entry, Gathered};
+use crate::error::Problem;
 use crate::registration::Described;
 use crate::text::nearest;
 use crate::tool::{Execution, ToolEffect, is_graph};
@@ -9,12 +10,7 @@ use crate::tool::{Execution, ToolEffect, is_graph};
 /// Gives a graph the effect of the tool that reaches furthest, and their definitions.
 ///
 /// Graphs come after all other tools, so the look-up finds no graph: a graph does not run another.
-pub(super) fn bind(
-    described: &mut Described,
-    entries: &[Entry],
-    servers: &[Gathered],
-    problems: &mut Vec<CatalogProblem>,
-) {
+pub(super) fn bind(described: &mut Described, entries: &[Entry], servers: &[Gathered], problems: &mut Vec<Problem>) {
     let Described { written, graph: Some(graph), effect, location, .. } = described else { return };
     let tool = written.escape_debug().to_string();
     let mut found = Problems { tool, location: *location, found: problems };

@@ -12,7 +12,8 @@ mod shape;
 mod text;
 
 pub(crate) use changes::LockMark;
-pub use changes::{LockChange, LockVerdict, ToolChanges};
+pub(crate) use changes::LockVerdict;
+pub use changes::{LockChange, ToolChanges};
 #[cfg(feature = "mcp-client")]
 pub(crate) use published::compare_published;
 pub use report::LockReport;
@@ -35,7 +36,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// paths, and changes of different tools merge. Tools that a server publishes are not in it: the policy pins those.
 ///
 /// ```
-/// use tool_runtime::catalog::{LockVerdict, ToolLock};
+/// use tool_runtime::catalog::ToolLock;
 /// use tool_runtime::{ToolCatalog, ToolError, tool};
 ///
 /// /// Lists the open tasks.
@@ -49,7 +50,7 @@ const MAX_BYTES: usize = 32 << 20;
 ///
 /// let older = text.replace("Lists the open", "Lists all");
 /// let report = ToolLock::parse(&older)?.compare(&now);
-/// assert_eq!(report.verdict(), LockVerdict::Patch);
+/// assert_eq!(report.verdict(), "patch");
 /// assert!(report.tools()[0].visible);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -11,7 +11,7 @@ mod tests;
 mod words;
 
 pub use index::PickIndex;
-pub use rank::PickReason;
+use rank::PickReason;
 pub use scorer::Scorer;
 pub(crate) use scorer::{ScorerFault, scores};
 
@@ -94,12 +94,21 @@ pub struct Pick {
     /// Its fit, from 0 to 1, in proportion to the best score that a tool could have for this query. Scores of different
     /// queries are not comparable.
     pub score: f64,
-    /// The words of the query that were found and their fields, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<PickReason>,
+    pub(crate) reasons: Vec<PickReason>,
     /// Whether it is picked for every query.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub always: bool,
+}
+
+impl Pick {
+    /// Returns the words of the query that were found, the most important first: each without case and accents (two
+    /// words where they were found side by side), the part of the definition in which it was found (`name`,
+    /// `description`, `argument`, `argument_description`, `argument_value` or `namespace`), and its share of the score,
+    /// from 0 to 1.
+    pub fn reasons(&self) -> impl Iterator<Item = (&str, &'static str, f64)> {
+        self.reasons.iter().map(|reason| (&*reason.word, reason.field(), reason.share))
+    }
 }
 
 impl PickIndex {

@@ -1,20 +1,7 @@
-//! [`CatalogError`]: all the problems that prevent a catalog.
+//! The problems that prevent a catalog, by their kind.
 
-use std::fmt;
-
-use crate::registration::DefinitionError;
+use crate::error::{BuildError, Problem};
 use crate::tool::Location;
-
-/// One problem, with the places to edit.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct CatalogProblem {
-    pub(crate) kind: CatalogProblemKind,
-    /// The problem, and what to write instead.
-    pub message: String,
-    /// The places: both sites of a collision; empty for dynamic tools.
-    pub locations: Vec<Location>,
-}
 
 /// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,25 +49,10 @@ impl CatalogProblemKind {
             Self::Graph => "graph",
         }
     }
-}
 
-impl CatalogProblem {
-    pub(crate) fn new(kind: CatalogProblemKind, message: impl Into<String>, location: Option<Location>) -> Self {
-        Self { kind, message: message.into(), locations: location.into_iter().collect() }
-    }
-
-    /// Returns the stable word for the kind of the problem: `empty`, `name`, `collision`, `schema`, `redaction`,
-    /// `effect`, `description`, `argument`, `summary`, `evidence`, `execution` or `graph`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.kind.as_str()
-    }
-}
-
-impl fmt::Display for CatalogProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        self.locations.iter().try_for_each(|location| write!(f, "\n  at {location}"))
+    /// A problem of this kind, with the places to edit.
+    pub(crate) fn problem(self, message: impl Into<String>, locations: impl IntoIterator<Item = Location>) -> Problem {
+        Problem::of(self.as_str(), message, locations)
     }
 }
 
@@ -88,55 +60,20 @@ impl fmt::Display for CatalogProblem {
 pub(super) struct Problems<'p> {
     pub(super) tool: String,
     pub(super) location: Option<Location>,
-    pub(super) found: &'p mut Vec<CatalogProblem>,
+    pub(super) found: &'p mut Vec<Problem>,
 }
 
 impl Problems<'_> {
     pub(super) fn add(&mut self, kind: CatalogProblemKind, message: &str) {
-        self.found.push(CatalogProblem::new(kind, format!("`{}`: {message}", self.tool), self.location));
+        self.found.push(kind.problem(format!("`{}`: {message}", self.tool), self.location));
     }
 
-    pub(super) fn definition(&mut self, error: DefinitionError) {
-        if let Some(name) = error.name {
-            self.add(CatalogProblemKind::Name, &name.to_string());
-        }
-        for (of, found) in [("arguments", error.input), ("output", error.output)] {
-            for problem in found {
-                self.add(CatalogProblemKind::Schema, &format!("schema of the {of}: {problem}"));
+    pub(super) fn definition(&mut self, error: &BuildError) {
+        for problem in error.problems() {
+            match problem.code() {
+                "name" => self.add(CatalogProblemKind::Name, problem.message()),
+                _ => self.add(CatalogProblemKind::Schema, &format!("schema of the {problem}")),
             }
         }
     }
 }
-
-/// Why no catalog was built: all problems together.
-#[derive(Debug, Clone)]
-pub struct CatalogError {
-    problems: Vec<CatalogProblem>,
-}
-
-impl CatalogError {
-    pub(crate) fn new(problems: Vec<CatalogProblem>) -> Self {
-        Self { problems }
-    }
-
-    /// The problems, in the order of the tools' names.
-    #[must_use]
-    pub fn problems(&self) -> &[CatalogProblem] {
-        &self.problems
-    }
-
-    /// The stable word for the kind of the first problem.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        self.problems.first().map_or("catalog", CatalogProblem::code)
-    }
-}
-
-impl fmt::Display for CatalogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<_> = self.problems.iter().map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
-}
-
-impl std::error::Error for CatalogError {}

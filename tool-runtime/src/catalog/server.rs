@@ -49,7 +49,7 @@ impl ServerTools {
             let mut entries: Vec<_> =
                 tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)).collect();
             for problem in problems {
-                tracing::warn!(problem = %problem.message, "a tool of a server is left out of the catalog");
+                tracing::warn!(problem = %problem.message(), "a tool of a server is left out of the catalog");
             }
             entries.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
             for (at, entry) in entries.iter_mut().enumerate() {

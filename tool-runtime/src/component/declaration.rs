@@ -27,6 +27,8 @@ pub struct Declaration {
     pub prepare: &'static [&'static str],
     /// `tags = [..]`
     pub tags: &'static [&'static str],
+    /// `also = [..]`
+    pub also: &'static [&'static str],
     /// `timeout = ".."`
     pub timeout: Option<Duration>,
     /// `max_result_bytes = ..`
@@ -59,6 +61,7 @@ impl Declaration {
         model: &[],
         prepare: &[],
         tags: &[],
+        also: &[],
         timeout: None,
         max_result_bytes: None,
         execution: Execution::Server,

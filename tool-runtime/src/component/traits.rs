@@ -144,7 +144,7 @@ impl<T> fmt::Debug for Reconciled<T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     label = "not serialisable with a schema",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool",
+    note = "derive `serde::Serialize` and `JsonSchema` of schemars 1 for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool",
     note = "files come beside the whole output: return `WithMedia<Output>`, with no `WithMedia` inside"
 )]
 pub trait ToolOutput: Send + 'static {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{CallId, JsonText, Origin, Outcome, RecordedRepair, ToolCall, Violation};
+use crate::call::{ArgumentDigest, CallId, JsonText, Origin, Outcome, RecordedRepair, SafeError, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
@@ -13,23 +13,118 @@ use crate::tool::{Hash, ToolName};
 /// The result of hydrating one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
 #[non_exhaustive]
 pub struct HydrationResult {
-    /// The hydrated tool, or why there is none.
-    pub hydrated: Result<Hydrated, HydrationError>,
-    /// The origin of the call and the changes to it.
-    pub provenance: Provenance,
+    /// The hydrated tool, or why there is none, as a model may read it: with every violation, located, and without
+    /// values.
+    pub hydrated: Result<Hydrated, SafeError>,
+    pub(super) stage: Option<FailedStage>,
+    /// The id of the call.
+    pub tool_call_id: CallId,
+    /// Provider, its id of the call, the response and the frame.
+    pub origin: Origin,
+    /// The tool that was called; `None` if no tool of the run has the name.
+    pub tool: Option<ToolName>,
+    /// The definition of the tool.
+    pub definition_hash: Option<Hash>,
+    /// The arguments exactly as they arrived.
+    pub raw_arguments: String,
+    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block beside id,
+    /// name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of this
+    /// process produced the call. For observation only: no stage reads it, and no record, document or log contains it.
+    /// [`DecodeOptions::max_provider_state_bytes`](crate::wire::DecodeOptions) bounds it.
+    pub raw: Option<Arc<str>>,
+    /// The text that was parsed instead, if the arguments were repaired.
+    pub(super) repaired: Option<Arc<str>>,
+    /// The arguments as they were validated: canonical text, every digit kept.
+    pub validated: Option<Arc<str>>,
+    pub(super) validator: Option<ValidatorUse>,
+    /// The repair that changed them. Its digests are plain hashes, without a key.
+    pub(super) repair: Option<RecordedRepair>,
 }
 
 impl HydrationResult {
     /// A call that is refused before its arguments are read. `message` conceals the exact reason.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };
-        Self { hydrated: Err(error), provenance: Provenance::of(call) }
+        Self::of(call, Err(error))
+    }
+
+    pub(super) fn of(call: &ToolCall, hydrated: Result<Hydrated, HydrationError>) -> Self {
+        let stage = hydrated.as_ref().err().map(|error| error.stage);
+        Self {
+            hydrated: hydrated.map_err(SafeError::from),
+            stage,
+            tool_call_id: call.id.clone(),
+            origin: call.origin.clone(),
+            tool: None,
+            definition_hash: None,
+            repaired: None,
+            raw_arguments: call.arguments.as_str().to_owned(),
+            raw: call.raw().cloned(),
+            validated: None,
+            validator: None,
+            repair: None,
+        }
+    }
+
+    /// Returns the stage that failed: `resolve`, `parse`, `validate` or `instantiate`; `None` if the call was hydrated.
+    #[must_use]
+    pub fn stage(&self) -> Option<&'static str> {
+        self.stage.map(|stage| match stage {
+            FailedStage::Resolve => "resolve",
+            FailedStage::Parse => "parse",
+            FailedStage::Validate => "validate",
+            FailedStage::Instantiate => "instantiate",
+        })
+    }
+
+    /// Returns the arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
+    #[must_use]
+    pub fn parsed(&self) -> Option<serde_json::Value> {
+        let text = self.repaired.as_deref().unwrap_or(&self.raw_arguments);
+        json::parse(text, &Limits::UNBOUNDED).ok().map(|tree| tree.to_value())
+    }
+
+    /// Returns the name and the version of the validator that checked the arguments, as records have them; `None` if
+    /// they were not validated.
+    #[must_use]
+    pub fn validator(&self) -> Option<String> {
+        self.validator.as_ref().map(|used| format!("{} {}", used.name, used.version))
+    }
+
+    /// Returns the duration of the validation, including the compilation of the schema if this was the tool's first
+    /// call in lazy mode; `None` if the arguments were not validated.
+    #[must_use]
+    pub fn validation_time(&self) -> Option<Duration> {
+        self.validator.as_ref().map(|used| used.took)
+    }
+
+    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done
+    /// so ahead of any call.
+    #[must_use]
+    pub fn is_compiled_lazily(&self) -> bool {
+        self.validator.as_ref().is_some_and(|used| used.is_lazy)
+    }
+
+    /// Returns the repairer that rewrote the arguments; `None` if they were not repaired.
+    #[must_use]
+    pub fn repairer(&self) -> Option<&str> {
+        self.repair.as_ref().map(|repair| &*repair.repairer)
+    }
+
+    /// Returns the plain hashes, without a key, of the text before and after a repair; `None` if the arguments were not
+    /// repaired.
+    #[must_use]
+    pub fn repair_digests(&self) -> Option<[ArgumentDigest; 2]> {
+        self.repair.as_ref().map(|repair| [repair.before, repair.after])
     }
 }
 
 impl fmt::Debug for HydrationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HydrationResult").field("hydrated", &self.hydrated).finish_non_exhaustive()
+        f.debug_struct("HydrationResult")
+            .field("tool_call_id", &self.tool_call_id)
+            .field("hydrated", &self.hydrated)
+            .finish_non_exhaustive()
     }
 }
 
@@ -47,16 +142,15 @@ pub(crate) enum FailedStage {
 }
 
 /// Why a call could not be hydrated. Safe for a model: its text holds no values.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct HydrationError {
+#[derive(Debug, Clone)]
+pub(crate) struct HydrationError {
     pub(crate) stage: FailedStage,
     /// The outcome that the call will have.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// A sentence, where the outcome's own is not enough.
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Every violation, located.
-    pub violations: Vec<Violation>,
+    pub(crate) violations: Vec<Violation>,
     /// The arguments for the record, when they could be read and the tool has no sensitive ones.
     pub(crate) masked: Option<JsonText>,
     /// Whether a violation names a tool that lists the missing ids.
@@ -64,15 +158,9 @@ pub struct HydrationError {
 }
 
 impl HydrationError {
-    /// Returns the stage that failed: `resolve`, `parse`, `validate` or `instantiate`.
-    #[must_use]
-    pub const fn stage(&self) -> &'static str {
-        match self.stage {
-            FailedStage::Resolve => "resolve",
-            FailedStage::Parse => "parse",
-            FailedStage::Validate => "validate",
-            FailedStage::Instantiate => "instantiate",
-        }
+    /// Returns the sentence for a model.
+    pub(crate) fn text(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.outcome.safe_message())
     }
 
     #[cold]
@@ -131,96 +219,20 @@ impl HydrationError {
     }
 }
 
-impl fmt::Display for HydrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message.as_deref().unwrap_or(self.outcome.safe_message()))
-    }
-}
-
-impl fmt::Debug for HydrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HydrationError")
-            .field("stage", &self.stage)
-            .field("outcome", &self.outcome)
-            .field("message", &self.message)
-            .field("violations", &self.violations)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::error::Error for HydrationError {}
-
-/// The origin of a call and the changes to its arguments.
-#[non_exhaustive]
-pub struct Provenance {
-    /// The id of the call.
-    pub tool_call_id: CallId,
-    /// Provider, its id of the call, the response and the frame.
-    pub origin: Origin,
-    /// The tool that was called; `None` if no tool of the run has the name.
-    pub tool: Option<ToolName>,
-    /// The definition of the tool.
-    pub definition_hash: Option<Hash>,
-    /// The arguments exactly as they arrived.
-    pub raw_arguments: String,
-    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block beside id,
-    /// name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of this
-    /// process produced the call. For observation only: no stage reads it, and no record, document or log contains it.
-    /// [`DecodeOptions::max_provider_state_bytes`](crate::wire::DecodeOptions) bounds it.
-    pub raw: Option<Arc<str>>,
-    /// The text that was parsed instead, if the arguments were repaired.
-    pub(super) repaired: Option<Arc<str>>,
-    /// The arguments as they were validated: canonical text, every digit kept.
-    pub validated: Option<Arc<str>>,
-    /// The validator that checked them.
-    pub validator: Option<ValidatorUse>,
-    /// The repair that changed them. Its digests are plain hashes, without a key.
-    pub repair: Option<RecordedRepair>,
-}
-
-impl Provenance {
-    pub(super) fn of(call: &ToolCall) -> Self {
-        Self {
-            tool_call_id: call.id.clone(),
-            origin: call.origin.clone(),
-            tool: None,
-            definition_hash: None,
-            repaired: None,
-            raw_arguments: call.arguments.as_str().to_owned(),
-            raw: call.raw().cloned(),
-            validated: None,
-            validator: None,
-            repair: None,
-        }
-    }
-
-    /// The arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
-    #[must_use]
-    pub fn parsed(&self) -> Option<serde_json::Value> {
-        let text = self.repaired.as_deref().unwrap_or(&self.raw_arguments);
-        json::parse(text, &Limits::UNBOUNDED).ok().map(|tree| tree.to_value())
-    }
-}
-
-impl fmt::Debug for Provenance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Provenance").field("tool_call_id", &self.tool_call_id).finish_non_exhaustive()
+impl From<HydrationError> for SafeError {
+    fn from(error: HydrationError) -> Self {
+        let safe = Self::new(error.outcome, error.text());
+        Self { errors: error.violations, ..safe }
     }
 }
 
 /// The validator that checked a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ValidatorUse {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its version.
-    pub version: Arc<str>,
-    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done
-    /// so ahead of any call.
-    pub is_lazy: bool,
-    /// Its duration, including the compilation of the schema if this was the tool's first call in lazy mode.
-    pub took: Duration,
+#[derive(Debug, Clone)]
+pub(super) struct ValidatorUse {
+    name: Arc<str>,
+    version: Arc<str>,
+    is_lazy: bool,
+    took: Duration,
 }
 
 impl ValidatorUse {
@@ -231,11 +243,5 @@ impl ValidatorUse {
             is_lazy: mode == ValidatorMode::Lazy,
             took,
         }
-    }
-
-    /// Name and version, as records have them.
-    #[must_use]
-    pub fn label(&self) -> String {
-        format!("{} {}", self.name, self.version)
     }
 }

@@ -80,9 +80,7 @@ use std::time::Duration;
 pub use auth::{Authorization, Verified, VerifyToken};
 pub use authenticator::{Authenticator, Peer};
 pub use builder::McpServerBuilder;
-pub use error::McpServerError;
 pub use http::HttpService;
-pub use listener::HttpListener;
 pub use options::HttpOptions;
 
 use rmcp::model::ServerConfig;
@@ -97,11 +95,12 @@ use crate::runner::ToolRunner;
 /// Made by [`McpServer::builder`].
 ///
 /// ```no_run
-/// use tool_runtime::mcp::serve::{McpServer, McpServerError, Peer};
+/// use tool_runtime::error::BuildError;
+/// use tool_runtime::mcp::serve::{McpServer, Peer};
 /// use tool_runtime::{RunOptions, ToolRunner};
 ///
 /// /// Serves a runner's tools to the program that started this one.
-/// async fn serve(runner: ToolRunner) -> Result<(), McpServerError> {
+/// async fn serve(runner: ToolRunner) -> Result<(), BuildError> {
 ///     let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("ada"))).build()?;
 ///     server.stdio().await
 /// }

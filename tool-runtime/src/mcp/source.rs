@@ -29,4 +29,4 @@ mod tool;
 
 pub use config::RemoteServer;
 pub use servers::ToolSource;
-pub use tool::{McpTool, McpToolState};
+pub use tool::McpTool;

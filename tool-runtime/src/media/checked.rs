@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::error::ParseError;
 use crate::media::{MAX_BYTES, MediaError, content, types};
 use crate::text::{cut, seen};
 use crate::tool::Hash;
@@ -27,7 +28,8 @@ const MAX_NAME_BYTES: usize = 255;
 /// The content must match its media type: a PDF that is declared as `image/png` is refused. It has at most 20 MiB.
 ///
 /// ```
-/// use tool_runtime::media::{Media, MediaError};
+/// use tool_runtime::error::ParseError;
+/// use tool_runtime::media::Media;
 ///
 /// let plan = Media::url("image/png", "https://example.com/plan.png")?;
 /// assert_eq!(plan.media_type(), "image/png");
@@ -37,7 +39,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// let lie = Media::bytes("image/png", b"%PDF-1.7 ..");
 /// assert_eq!(lie, Err(MediaError::Mismatch { found: Some("application/pdf") }));
 /// assert_eq!(Media::url("image/png", "file:///etc/passwd"), Err(MediaError::Url));
-/// # Ok::<(), MediaError>(())
+/// # Ok::<(), ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "saved::Saved")]
@@ -68,7 +70,7 @@ impl Media {
     ///
     /// # Errors
     /// The media type is not valid or not that of the content, or there are no bytes or too many.
-    pub fn bytes(media_type: &str, bytes: &[u8]) -> Result<Self, MediaError> {
+    pub fn bytes(media_type: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let media_type = types::parse(media_type)?;
         check_size(bytes.len())?;
         content::check(&media_type, bytes)?;
@@ -80,7 +82,7 @@ impl Media {
     ///
     /// # Errors
     /// The content is not recognised, or there are no bytes or too many.
-    pub fn file(name: &str, bytes: &[u8]) -> Result<Self, MediaError> {
+    pub fn file(name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         check_size(bytes.len())?;
         let media_type = content::media_type(bytes).ok_or(MediaError::Mismatch { found: None })?;
         Ok(Self::bytes(media_type, bytes)?.with_name(name))
@@ -90,7 +92,7 @@ impl Media {
     ///
     /// # Errors
     /// The text is not Base64; see [`bytes`](Self::bytes) for the rest.
-    pub fn base64(media_type: &str, data: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+    pub fn base64(media_type: &str, data: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let data = data.into();
         let media_type = types::parse(media_type)?;
         check_size(decoded_len(&data))?;
@@ -111,14 +113,14 @@ impl Media {
     ///
     /// # Errors
     /// The media type or the URL is not valid.
-    pub fn url(media_type: &str, url: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+    pub fn url(media_type: &str, url: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let url = url.into();
         let media_type = types::parse(media_type)?;
         let is_http = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
         let rest = url.split_once("://").filter(|(scheme, _)| is_http(scheme)).map(|(_, rest)| rest);
         let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).filter(|host| !host.is_empty());
         if host.is_none() || url.len() > MAX_URL_BYTES || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(MediaError::Url);
+            return Err(MediaError::Url.into());
         }
         Ok(Self::of(media_type, Source::Url(url)))
     }
@@ -153,10 +155,10 @@ impl Media {
     ///
     /// # Errors
     /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds other than printable ASCII.
-    pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+    pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let uri = uri.into();
         if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {
-            return Err(MediaError::Uri);
+            return Err(MediaError::Uri.into());
         }
         self.uri = Some(uri);
         Ok(self)

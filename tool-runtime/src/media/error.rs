@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use crate::error::ParseError;
+
 /// Why bytes, a URL or an id are refused as [`Media`](crate::media::Media). It holds no part of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MediaError {
+pub(crate) enum MediaError {
     /// The media type is not one that RFC 6838 allows, such as `image/png`.
     Type,
     /// The content does not match the media type.
@@ -31,9 +32,7 @@ pub enum MediaError {
 }
 
 impl MediaError {
-    /// Returns the stable code.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
+    const fn code(&self) -> &'static str {
         match self {
             Self::Type => "media_type_invalid",
             Self::Mismatch { .. } => "media_type_mismatch",
@@ -65,4 +64,8 @@ impl fmt::Display for MediaError {
     }
 }
 
-impl std::error::Error for MediaError {}
+impl From<MediaError> for ParseError {
+    fn from(error: MediaError) -> Self {
+        Self::formatted(error.code(), error.to_string())
+    }
+}

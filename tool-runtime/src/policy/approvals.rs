@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Decider, DecisionError};
+use crate::error::Problem;
 use crate::policy::parse;
-use crate::policy::problem::PolicyProblem;
 use crate::tool::ToolEffect;
 
 /// The rules for deciders: in general, by effect and by tool. For each key, the most specific table that has it
@@ -80,18 +80,18 @@ impl Approvals {
     }
 
     /// Reports tables that decide nothing or refuse every decider.
-    pub(super) fn check(&self, problems: &mut Vec<PolicyProblem>) {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
         let general = Deciders { own_calls: self.own_calls, roles: self.roles.clone() };
         let mut of = |path: String, deciders: &Deciders, is_general: bool| {
             if deciders.roles.as_ref().is_some_and(BTreeSet::is_empty) {
                 let message = "an empty list admits nobody; add a role or remove the key";
-                problems.push(PolicyProblem::new(format!("{path}.roles"), message.to_owned()));
+                problems.push(Problem::policy(format!("{path}.roles"), message.to_owned()));
             }
             if !is_general && *deciders == Deciders::default() {
                 let message = "this decides nothing; write `own_calls` or `roles`";
-                problems.push(PolicyProblem::new(path, message.to_owned()));
+                problems.push(Problem::policy(path, message.to_owned()));
             }
         };
         of("approvals".to_owned(), &general, true);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Tree;
+use crate::policy::decimal::Decimal;
 use crate::policy::parse::Table;
 use crate::policy::rule_verdict::RuleVerdict;
 
@@ -48,8 +49,15 @@ pub(crate) enum Condition {
     OneOf(Vec<RuleValue>),
     /// A text with this prefix. Nothing is normalised: `/data/../etc` begins with `/data/`.
     Prefix(String),
-    /// A number that is not greater than this one.
-    AtMost(f64),
+    /// A number, or a text that is a decimal number, that is not greater than this one. Compared exactly.
+    AtMost(Limit),
+}
+
+/// A limit as it was written, and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Limit {
+    written: RuleValue,
+    pub(super) value: Decimal,
 }
 
 /// A value to compare with.
@@ -87,7 +95,13 @@ impl Condition {
             Self::Equals(wanted) => wanted.is(value),
             Self::OneOf(wanted) => wanted.iter().any(|wanted| wanted.is(value)),
             Self::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
-            Self::AtMost(limit) => as_f64(value).is_some_and(|number| number <= *limit),
+            Self::AtMost(limit) => {
+                let number = match value {
+                    Tree::String(text) => Decimal::parse(text),
+                    value => decimal(value),
+                };
+                number.is_some_and(|number| number <= limit.value)
+            }
         }
     }
 }
@@ -97,11 +111,9 @@ impl RuleValue {
         match (self, value) {
             (Self::Bool(left), Tree::Bool(right)) => left == right,
             (Self::Text(left), Tree::String(right)) => left == right,
-            (Self::Float(left), right) => as_f64(right).is_some_and(|right| same(*left, right)),
-            (left, Tree::Float(right)) => left.as_f64().is_some_and(|left| same(left, *right)),
-            (left, Tree::Int(right)) => left.as_i128() == Some((*right).into()),
-            (left, Tree::UInt(right)) => left.as_i128() == Some((*right).into()),
-            _ => false,
+            (left, Tree::Int(right)) if left.as_i128().is_some() => left.as_i128() == Some((*right).into()),
+            (left, Tree::UInt(right)) if left.as_i128().is_some() => left.as_i128() == Some((*right).into()),
+            (left, right) => left.decimal().is_some_and(|left| decimal(right) == Some(left)),
         }
     }
 
@@ -113,29 +125,37 @@ impl RuleValue {
         }
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "one side is a float already, so more digits mean nothing")]
-    const fn as_f64(&self) -> Option<f64> {
+    /// The number. `None` for a text, `true`, `false`, and a float that is not finite.
+    fn decimal(&self) -> Option<Decimal> {
         match self {
-            Self::Int(number) => Some(*number as f64),
-            Self::UInt(number) => Some(*number as f64),
-            Self::Float(number) => Some(*number),
+            Self::Int(number) => Decimal::parse(&number.to_string()),
+            Self::UInt(number) => Decimal::parse(&number.to_string()),
+            Self::Float(number) => Decimal::of_float(*number),
             Self::Bool(_) | Self::Text(_) => None,
         }
     }
 }
 
-// Exact comparison of floats is intended: a rule names one number, and 5.0 is 5.
-#[allow(clippy::float_cmp, reason = "a rule names one exact number")]
-fn same(left: f64, right: f64) -> bool {
-    left == right
+impl Limit {
+    /// The limit of a number, or of a text that is one. A text holds digits that a number of TOML or JSON loses.
+    fn of(written: RuleValue) -> Result<Self, &'static str> {
+        let value = match &written {
+            RuleValue::Text(text) => Decimal::parse(text),
+            number => number.decimal(),
+        };
+        match value {
+            Some(value) => Ok(Self { written, value }),
+            None => Err("`at_most` is a finite number, such as 20 or \"19.99\""),
+        }
+    }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "compared with a limit that is a float")]
-const fn as_f64(value: &Tree<'_>) -> Option<f64> {
+/// The number of an argument as the tool reads it.
+fn decimal(value: &Tree<'_>) -> Option<Decimal> {
     match value {
-        Tree::Int(number) => Some(*number as f64),
-        Tree::UInt(number) => Some(*number as f64),
-        Tree::Float(number) => Some(*number),
+        Tree::Int(number) => Decimal::parse(&number.to_string()),
+        Tree::UInt(number) => Decimal::parse(&number.to_string()),
+        Tree::Float(number) => Decimal::of_float(*number),
         _ => None,
     }
 }
@@ -151,7 +171,7 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    at_most: Option<f64>,
+    at_most: Option<RuleValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     then: Option<RuleVerdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,8 +194,7 @@ impl TryFrom<Table<Written>> for ArgumentRule {
             (None, Some(values), None, None) => Condition::OneOf(values),
             (None, None, Some(prefix), None) if prefix.is_empty() => return Err("every text has an empty `prefix`"),
             (None, None, Some(prefix), None) => Condition::Prefix(prefix),
-            (None, None, None, Some(limit)) if limit.is_infinite() => return Err("`at_most` is a finite number"),
-            (None, None, None, Some(limit)) if !limit.is_nan() => Condition::AtMost(limit),
+            (None, None, None, Some(limit)) => Condition::AtMost(Limit::of(limit)?),
             _ => return Err("an argument rule has exactly one of `equals`, `one_of`, `prefix` and `at_most`"),
         };
         let (when, verdict) = match (written.then, written.otherwise) {
@@ -199,7 +218,7 @@ impl From<ArgumentRule> for Written {
             Condition::Equals(value) => written.equals = Some(value),
             Condition::OneOf(values) => written.one_of = Some(values),
             Condition::Prefix(prefix) => written.prefix = Some(prefix),
-            Condition::AtMost(limit) => written.at_most = Some(limit),
+            Condition::AtMost(limit) => written.at_most = Some(limit.written),
         }
         written
     }

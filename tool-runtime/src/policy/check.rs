@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::error::Problem;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
-use crate::policy::problem::PolicyProblem;
+use crate::policy::problem::unknown;
 use crate::policy::server_rule::{ServerRule, server_of};
 use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::{check_budgets, check_graphs, unsatisfiable};
@@ -23,20 +24,20 @@ impl ToolPolicy {
         &self,
         tools: impl IntoIterator<Item = &'a ToolSpec>,
         repairers: impl IntoIterator<Item = &'a str>,
-    ) -> Vec<PolicyProblem> {
+    ) -> Vec<Problem> {
         let tools: HashMap<&str, &ToolSpec> = tools.into_iter().map(|spec| (spec.name.as_str(), spec)).collect();
         let tags: BTreeSet<&str> = tools.values().flat_map(|spec| spec.tags.iter().map(|tag| &**tag)).collect();
         let repairers: BTreeSet<&str> = repairers.into_iter().collect();
         let mut problems = Vec::new();
         for (path, name) in self.names().filter(|(_, name)| !is_discovered(name)) {
-            PolicyProblem::unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
+            unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
         }
         for (path, tag) in self.tags() {
-            PolicyProblem::unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);
+            unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);
         }
         for name in &self.data().repair.allowed {
             let path = "repair.allowed".to_owned();
-            PolicyProblem::unknown(
+            unknown(
                 "repairer",
                 path,
                 name,
@@ -68,26 +69,26 @@ impl ToolPolicy {
     }
 
     /// Reports servers whose rules decide nothing.
-    fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<PolicyProblem>) {
+    fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<Problem>) {
         for (id, rule) in &self.data().servers {
             let path = format!("servers.{id}");
             if *rule == ServerRule::default() {
                 let message = "this decides nothing; write `enabled = false`, `effect` or a limit".to_owned();
-                problems.push(PolicyProblem::new(path, message));
+                problems.push(Problem::policy(path, message));
             } else if !named.iter().any(|tool| server_of(tool) == Some(id)) {
                 let message = format!("this decides nothing: the policy names no tool of the server, `mcp__{id}__..`");
                 let nearest = nearest(id, named.iter().filter_map(|tool| server_of(tool))).map(str::to_owned);
-                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+                problems.push(Problem::policy(path, message).with_nearest(nearest));
             }
         }
     }
 
-    fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
+    fn check_labels(&self, problems: &mut Vec<Problem>) {
         for (label, rule) in &self.data().labels {
             let read = self.data().cedar.as_ref().is_some_and(|cedar| cedar.labels().contains(label));
             if rule.deny_effects.is_empty() && rule.require_approval_for_effects.is_empty() && !read {
                 let message = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
-                problems.push(PolicyProblem::new(format!("labels.{label}"), message.to_owned()));
+                problems.push(Problem::policy(format!("labels.{label}"), message.to_owned()));
             }
             if rule.from_tools.is_empty()
                 && rule.from_tags.is_empty()
@@ -99,17 +100,14 @@ impl ToolPolicy {
                                for a label that the application sets"
                         .to_owned();
                 let suggestion = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
-                problems.push(PolicyProblem {
-                    nearest: suggestion,
-                    ..PolicyProblem::new(format!("labels.{label}"), message)
-                });
+                problems.push(Problem::policy(format!("labels.{label}"), message).with_nearest(suggestion));
             }
         }
     }
 
-    fn check_grants(&self, problems: &mut Vec<PolicyProblem>) {
+    fn check_grants(&self, problems: &mut Vec<Problem>) {
         let mut idle = |path: String, message: &str| {
-            problems.push(PolicyProblem::new(path, format!("this decides nothing; {message}")));
+            problems.push(Problem::policy(path, format!("this decides nothing; {message}")));
         };
         for (path, given) in self.grants() {
             if given.is_empty() {
@@ -128,7 +126,7 @@ impl ToolPolicy {
 
     /// Principals, tenants, roles and attributes are compared byte for byte, and no catalog knows them. A rule for a
     /// name with a trailing space or an invisible character would look effective and never match.
-    fn check_parties(&self, problems: &mut Vec<PolicyProblem>) {
+    fn check_parties(&self, problems: &mut Vec<Problem>) {
         let data = self.data();
         let roles = data.roles.keys().chain(data.tenants.values().flat_map(|grant| grant.roles.keys()));
         let attributes = data.attributes.iter().flat_map(|(name, values)| values.keys().chain([name]));
@@ -145,21 +143,18 @@ impl ToolPolicy {
                     "{name:?} is empty, begins or ends with a space, or has invisible characters; write it as the \
                      application does"
                 );
-                problems.push(PolicyProblem::new(kind.to_owned(), message));
+                problems.push(Problem::policy(kind.to_owned(), message));
             }
         }
     }
 
-    fn check_callers(&self, problems: &mut Vec<PolicyProblem>) {
+    fn check_callers(&self, problems: &mut Vec<Problem>) {
         for (caller, ceiling) in &self.data().callers {
             let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
             if !named && !matches!(caller.as_str(), "direct" | "graph") {
                 let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
                 let suggestion = nearest(caller, ["direct", "graph"]).map(str::to_owned);
-                problems.push(PolicyProblem {
-                    nearest: suggestion,
-                    ..PolicyProblem::new(format!("callers.{caller}"), message)
-                });
+                problems.push(Problem::policy(format!("callers.{caller}"), message).with_nearest(suggestion));
             }
             let is_off = |name: &str| self.compiled(name).is_some_and(|compiled| compiled.disabled.is_some());
             let allowed = ceiling.allowed_tools.iter().flatten();
@@ -168,7 +163,7 @@ impl ToolPolicy {
                     "no run is allowed `{name}`, and a caller grants no tools; add it to `allowed_tools`, or to those of a \
                      role, a principal, an attribute or a tenant"
                 );
-                problems.push(PolicyProblem::new(format!("callers.{caller}.allowed_tools"), message));
+                problems.push(Problem::policy(format!("callers.{caller}.allowed_tools"), message));
             }
         }
     }
@@ -180,7 +175,7 @@ impl ToolPolicy {
     }
 
     /// Whether the rules for a tool fit its definition.
-    pub(crate) fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<PolicyProblem>) {
+    pub(crate) fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<Problem>) {
         let Some(rule) = self.tool(name).filter(|_| self.is_as_pinned(spec)) else { return };
         let path = |key: &str| format!("tools.{name}.{key}");
         if !is_discovered(name) {
@@ -189,11 +184,11 @@ impl ToolPolicy {
                     "`{effect}` is less than the tool declares; write `{}` or more, or change the tool",
                     spec.effect
                 );
-                problems.push(PolicyProblem::new(path("effect"), message));
+                problems.push(Problem::policy(path("effect"), message));
             }
             if rule.pin.is_some() {
                 let message = "an authored tool is part of the program; pin it with `tools.lock`".to_owned();
-                problems.push(PolicyProblem::new(path("pin"), message));
+                problems.push(Problem::policy(path("pin"), message));
             }
         }
         if rule.arguments.is_empty() {
@@ -204,14 +199,14 @@ impl ToolPolicy {
             match resolve(&input, &rule.pointer) {
                 Err((message, nearest)) => {
                     let path = path(&format!("arguments[{at}].pointer"));
-                    problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+                    problems.push(Problem::policy(path, message).with_nearest(nearest));
                 }
                 Ok(found) => {
                     if let Some(unsatisfiable) =
                         found.and_then(|argument| unsatisfiable::of(&rule.condition, &input, argument))
                     {
                         let (path, nearest) = (path(&format!("arguments[{at}]")), unsatisfiable.nearest);
-                        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, unsatisfiable.message) });
+                        problems.push(Problem::policy(path, unsatisfiable.message).with_nearest(nearest));
                     }
                 }
             }
@@ -293,7 +288,11 @@ fn resolve<'a>(
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
             let parent: Vec<_> = pointer.split('/').take(depth + 1).collect();
-            let whole = |name: &str| format!("{}/{}", parent.join("/"), name.replace('~', "~0").replace('/', "~1"));
+            let whole = |name: &str| {
+                let mut whole = parent.join("/");
+                pointer::push(&mut whole, name);
+                whole
+            };
             let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };

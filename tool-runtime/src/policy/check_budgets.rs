@@ -1,9 +1,9 @@
 //! Budgets under which no call could ever run, or one call would hold everything.
 
+use crate::error::Problem;
 use crate::policy::data::PolicyData;
-use crate::policy::problem::PolicyProblem;
 
-pub(super) fn problems(data: &PolicyData, problems: &mut Vec<PolicyProblem>) {
+pub(super) fn problems(data: &PolicyData, problems: &mut Vec<Problem>) {
     let budgets = &data.budgets;
     let run = std::iter::once(("run", &budgets.run));
     let principal = budgets.principal.iter().map(|allowance| ("principal", allowance));
@@ -21,12 +21,12 @@ pub(super) fn problems(data: &PolicyData, problems: &mut Vec<PolicyProblem>) {
                 "a call reserves the size limit of its result, at least {least} bytes; write that or more, or a \
                  lower `budgets.default.max_result_bytes`"
             );
-            problems.push(PolicyProblem::new(format!("budgets.graphs.{name}.bytes"), message));
+            problems.push(Problem::policy(format!("budgets.graphs.{name}.bytes"), message));
         }
     }
     for (holder, allowance) in run.chain(principal).chain(tenant) {
         let mut problem = |key: &str, message: String| {
-            problems.push(PolicyProblem::new(format!("budgets.{holder}.{key}"), message));
+            problems.push(Problem::policy(format!("budgets.{holder}.{key}"), message));
         };
         // 0 is a budget that allows no call on purpose.
         let bytes = allowance.bytes.filter(|bytes| *bytes > 0);

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use crate::policy::problem::PolicyProblem;
+use crate::error::Problem;
+use crate::policy::problem;
 use crate::policy::tool_policy::ToolPolicy;
 use crate::tool::{ToolSpec, graph, graph_of, is_graph};
 
-pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<PolicyProblem>) {
+pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<Problem>) {
     let data = policy.data();
     let everybody = ("allowed_graphs".to_owned(), &data.allowed_graphs);
     let granted = policy.grants();
@@ -22,9 +23,9 @@ pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, pr
         match suggestion {
             Some(suggestion) => {
                 let message = format!("`{name}` is the name of its tool; write `{suggestion}`");
-                problems.push(PolicyProblem::new(path, message));
+                problems.push(Problem::policy(path, message));
             }
-            None => PolicyProblem::unknown("graph", path, name, tools.contains_key(&*graph(name)), graphs, problems),
+            None => problem::unknown("graph", path, name, tools.contains_key(&*graph(name)), graphs, problems),
         }
     }
     let everybody = ("allowed_tools".to_owned(), &data.allowed_tools);
@@ -32,7 +33,7 @@ pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, pr
     for (path, names) in std::iter::once(everybody).chain(granted) {
         for name in names.iter().filter(|name| is_graph(name)) {
             let message = format!("`{name}` is a graph, which only `allowed_graphs` allows; name it there");
-            problems.push(PolicyProblem::new(path.clone(), message));
+            problems.push(Problem::policy(path.clone(), message));
         }
     }
 }

@@ -60,7 +60,7 @@ impl ToolPolicy {
     /// let (decision, rules) = policy.explain(&PolicyContext::default(), &send, Some("{}"));
     /// assert_eq!(decision.rule, "require_approval_for_tools");
     /// assert_eq!(rules.len(), 2);
-    /// # Ok::<(), tool_runtime::policy::PolicyError>(())
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
     pub fn explain(

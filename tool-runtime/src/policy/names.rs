@@ -1,72 +1,28 @@
 //! Maps keyed by tool names, and [`RunTools`], the tools of one run.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A map keyed by names that the policy or the application wrote.
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
 /// The tools of one run, by name. Any other tool is refused, by every executor.
-#[derive(Clone, Default, PartialEq)]
-pub struct RunTools(HashSet<Box<str>, BuildHasherDefault<NameHasher>>);
+pub(crate) type RunTools = BTreeSet<Box<str>>;
 
-impl RunTools {
-    /// Whether the run has this tool.
-    #[must_use]
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.contains(name)
-    }
-
-    /// The names, sorted.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.0.iter().map(AsRef::as_ref).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// Returns whether every tool allowed by `one` is allowed by `other`. `None` is a run that does not narrow its
-    /// tools.
-    pub(crate) fn within(one: Option<&Self>, other: Option<&Self>) -> bool {
-        match (one, other) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(one), Some(other)) => one.0.is_subset(&other.0),
-        }
-    }
-
-    /// The tools of both.
-    pub(crate) fn intersection(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(Self(one.0.intersection(&other.0).cloned().collect())),
-            (tools, None) | (None, tools) => tools,
-        }
+/// Returns whether every tool allowed by `one` is allowed by `other`. `None` is a run that does not narrow its tools.
+pub(crate) fn are_within(one: Option<&RunTools>, other: Option<&RunTools>) -> bool {
+    match (one, other) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(one), Some(other)) => one.is_subset(other),
     }
 }
 
-impl Serialize for RunTools {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.names().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for RunTools {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Vec::<String>::deserialize(deserializer)?.into_iter().collect())
-    }
-}
-
-impl<S: AsRef<str>> FromIterator<S> for RunTools {
-    fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
-        Self(names.into_iter().map(|name| name.as_ref().into()).collect())
-    }
-}
-
-impl fmt::Debug for RunTools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.names()).finish()
+/// Returns the tools of both.
+pub(crate) fn common_tools(one: Option<RunTools>, other: Option<RunTools>) -> Option<RunTools> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.intersection(&other).cloned().collect()),
+        (tools, None) | (None, tools) => tools,
     }
 }
 

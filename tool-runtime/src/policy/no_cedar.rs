@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::error::Problem;
 use crate::json::Tree;
 use crate::policy::label::LabelRule;
-use crate::policy::problem::PolicyProblem;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::subject::{PolicyContext, Subject};
 use crate::tool::{ToolEffect, ToolSpec};
@@ -51,7 +51,7 @@ impl CedarRules {
         &self,
         _: &BTreeMap<String, LabelRule>,
         _: &HashMap<&str, (&ToolSpec, ToolEffect)>,
-    ) -> Vec<PolicyProblem> {
+    ) -> Vec<Problem> {
         match *self {}
     }
 

@@ -28,7 +28,7 @@ impl Party {
         tell_apart(policy, context, &mut key);
         match context.tools {
             None => key.word("all"),
-            Some(tools) => key.list(tools.names().into_iter()),
+            Some(tools) => key.list(tools.iter().map(AsRef::as_ref)),
         }
         (key.0.len() <= MOST_BYTES).then(|| Self(key.0.into()))
     }
@@ -123,7 +123,7 @@ mod tests {
         let nobody = PolicyContext::default();
         let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
         let (known, other) = (graph("buyer"), graph("seller"));
-        let tools: RunTools = ["parts__order"].into_iter().collect();
+        let tools: RunTools = RunTools::from(["parts__order".into()]);
         let none = RunTools::default();
         let (buyer, head, guest) = (words(&["buyer"]), words(&["head"]), words(&["guest"]));
         let label = words(&["untrusted"]);
@@ -166,7 +166,7 @@ mod tests {
     fn no_two_lists_read_alike() {
         let policy = RunPolicy::new(ToolPolicy::deny_all());
         let party = |names: &[&str]| {
-            let tools: RunTools = names.iter().copied().collect();
+            let tools: RunTools = names.iter().map(|name| (*name).into()).collect();
             Party::of(&policy, &PolicyContext { tools: Some(&tools), ..PolicyContext::default() }).unwrap()
         };
         assert_ne!(party(&["a", "b"]), party(&["a1:b"]));
@@ -185,7 +185,7 @@ mod tests {
         let then = serde_json::from_str(r#"[{"roles":["buyer"],"attributes":[]}]"#).unwrap();
         let held = RunPolicy::restored(current.clone(), serde_json::from_str("[]").unwrap(), then).unwrap();
         assert!(Party::of(&held, &context).is_none());
-        let tools: RunTools = (0..1_000).map(|at| format!("a__tool_number_{at}")).collect();
+        let tools: RunTools = (0..1_000).map(|at| format!("a__tool_number_{at}").into()).collect();
         assert!(Party::of(&RunPolicy::new(current), &PolicyContext { tools: Some(&tools), ..context }).is_none());
     }
 }

@@ -2,23 +2,24 @@
 
 use std::borrow::Cow;
 
+use crate::error::BuildError;
 use crate::json::{self, DeErrorKind, Limits, Tree};
 use crate::policy::data::PolicyData;
 use crate::policy::parse::Table;
-use crate::policy::problem::{PolicyError, PolicyErrorKind};
+use crate::policy::problem::PolicyErrorKind;
 use crate::text::line_column;
 
-pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
+pub(super) fn toml(text: &str) -> Result<PolicyData, BuildError> {
     toml::from_str(text).map(|Table(data)| data).map_err(|error| {
         let place = error.span().map(|span| line_column(text, span.start));
         match text.parse().map(toml::Value::Table) {
             Ok(value) => refused(Some(&from_toml(&value)), place, error.message()),
-            Err(_) => PolicyError::new(PolicyErrorKind::Syntax, place, one_line(error.message())),
+            Err(_) => PolicyErrorKind::Syntax.error(place, one_line(error.message())),
         }
     })
 }
 
-pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
+pub(super) fn json(text: &str) -> Result<PolicyData, BuildError> {
     serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
         // serde_json appends the place to its message; here it comes first.
         let message = error.to_string();
@@ -27,7 +28,7 @@ pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
         if error.is_data() {
             refused(json::parse_value(text, &Limits::UNBOUNDED).ok().as_ref(), place, message)
         } else {
-            PolicyError::new(PolicyErrorKind::Syntax, place, one_line(message))
+            PolicyErrorKind::Syntax.error(place, one_line(message))
         }
     })
 }
@@ -36,7 +37,7 @@ pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
 ///
 /// The errors of `toml` and `serde_json` have a place and a sentence, but no kind. The same types refuse the same value
 /// when they read it from a tree, and that error has a kind.
-fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> PolicyError {
+fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> BuildError {
     let again = tree.and_then(|tree| json::from_tree::<Table<PolicyData>>(tree).err());
     let (kind, nearest) = match again.map(|error| error.kind()) {
         Some(DeErrorKind::Type) => (PolicyErrorKind::WrongType, None),
@@ -45,7 +46,7 @@ fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str
         Some(DeErrorKind::Value | DeErrorKind::Count) | None => (PolicyErrorKind::Value, None),
     };
     let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-    PolicyError::new(kind, place, one_line(message) + suggestion.as_str())
+    kind.error(place, one_line(message) + suggestion.as_str())
 }
 
 fn one_line(message: &str) -> String {
@@ -67,13 +68,10 @@ fn from_toml(value: &toml::Value) -> Tree<'_> {
     }
 }
 
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str, PolicyError> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, BuildError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let read = std::str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default();
-        PolicyError::new(
-            PolicyErrorKind::NotUtf8,
-            Some(line_column(read, read.len())),
-            "the text is not UTF-8; save the file as UTF-8".to_owned(),
-        )
+        PolicyErrorKind::NotUtf8
+            .error(Some(line_column(read, read.len())), "the text is not UTF-8; save the file as UTF-8".to_owned())
     })
 }

@@ -1,11 +1,11 @@
 //! The inputs of a policy decision: the run ([`PolicyContext`]) and the tool ([`Subject`]).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::Caller;
-use crate::policy::names::RunTools;
 use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
 /// The run that makes a call. Borrowed, so that a decision usually does not allocate.
@@ -26,7 +26,7 @@ pub struct PolicyContext<'a> {
     /// The run's current trust labels.
     pub labels: &'a [Arc<str>],
     /// The tools of the run; `None` when the run does not narrow them.
-    pub tools: Option<&'a RunTools>,
+    pub tools: Option<&'a BTreeSet<Box<str>>>,
 }
 
 impl Default for PolicyContext<'_> {
@@ -64,7 +64,7 @@ pub struct Subject<'a> {
     /// The tool's tags.
     pub tags: &'a [Arc<str>],
     /// The mode of a tool whose arguments have no schema; `None` if they have one.
-    pub no_schema: Option<NoSchemaMode>,
+    pub(crate) no_schema: Option<NoSchemaMode>,
     /// The hash of the definition that a discovered tool's server publishes, which the policy's pin is compared with.
     /// `None` for other tools, and while the server publishes another definition than the catalog has, or none.
     pub pin: Option<Hash>,

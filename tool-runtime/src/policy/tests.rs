@@ -21,6 +21,7 @@ pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
         redaction: Redaction::default(),
         execution: Execution::Server,
         tags: Vec::new(),
+        also: Vec::new(),
         sensitive: Vec::new(),
         evidence: std::collections::BTreeMap::new(),
         require_any: Vec::new(),

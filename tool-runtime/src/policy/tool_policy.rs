@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::BuildError;
 use crate::json;
 use crate::policy::budget::ToolLimits;
 use crate::policy::cedar::CedarRules;
@@ -14,7 +15,7 @@ use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{PolicyData, ToolRule};
 use crate::policy::names::NameMap;
 use crate::policy::parse;
-use crate::policy::problem::{PolicyError, PolicyErrorKind};
+use crate::policy::problem::PolicyErrorKind;
 use crate::policy::read;
 use crate::policy::terms::Terms;
 use crate::tool::{Hash, ToolEffect};
@@ -39,7 +40,7 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// let error = ToolPolicy::from_toml("allowd_tools = []").unwrap_err();
 /// assert!(error.to_string().starts_with("policy, line 1, column 1: unknown field `allowd_tools`"));
 /// assert!(error.to_string().ends_with("did you mean `allowed_tools`?"));
-/// # Ok::<(), tool_runtime::policy::PolicyError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct ToolPolicy(Arc<Ready>);
@@ -78,7 +79,7 @@ impl ToolPolicy {
     ///
     /// # Errors
     /// The text is not TOML, or holds a key or a value that policies do not have.
-    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
+    pub fn from_toml(text: &str) -> Result<Self, BuildError> {
         read::toml(text).map(Self::new)
     }
 
@@ -86,7 +87,7 @@ impl ToolPolicy {
     ///
     /// # Errors
     /// The text is not JSON, or holds a key or a value that policies do not have.
-    pub fn from_json(text: &str) -> Result<Self, PolicyError> {
+    pub fn from_json(text: &str) -> Result<Self, BuildError> {
         read::json(text).map(Self::new)
     }
 
@@ -94,7 +95,7 @@ impl ToolPolicy {
     ///
     /// # Errors
     /// The file cannot be read, is longer than 4 MiB, is named otherwise, or does not hold a policy.
-    pub fn from_path(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Self, BuildError> {
         let path = path.as_ref();
         file(path).map_err(|error| error.in_file(path))
     }
@@ -206,13 +207,13 @@ impl ToolPolicy {
     }
 }
 
-fn file(path: &Path) -> Result<ToolPolicy, PolicyError> {
+fn file(path: &Path) -> Result<ToolPolicy, BuildError> {
     let format = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => ToolPolicy::from_toml,
         Some("json") => ToolPolicy::from_json,
         _ => {
             let message = "name the file `*.toml` or `*.json`, after what it holds".to_owned();
-            return Err(PolicyError::new(PolicyErrorKind::Format, None, message));
+            return Err(PolicyErrorKind::Format.error(None, message));
         }
     };
     let mut bytes = Vec::new();
@@ -224,11 +225,11 @@ fn file(path: &Path) -> Result<ToolPolicy, PolicyError> {
             }
             _ => (PolicyErrorKind::Unreadable, format!("the file cannot be read ({error}); check its permissions")),
         };
-        PolicyError::new(kind, None, message)
+        kind.error(None, message)
     })?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         let message = "the file is larger than 4 MiB, so it is hardly a policy; correct the path".to_owned();
-        return Err(PolicyError::new(PolicyErrorKind::Unreadable, None, message));
+        return Err(PolicyErrorKind::Unreadable.error(None, message));
     }
     format(read::utf8(&bytes)?)
 }

@@ -4,17 +4,15 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::error::Problem;
 use crate::policy::tool_policy::ToolPolicy;
 use crate::redact::Projector;
 use crate::tool::Hash;
 
 /// Why no call of a tool can run although a policy allows the tool.
-///
-/// Returned by [`ToolCatalog::unready`](crate::ToolCatalog::unready). A model never reads it: the calls are refused
-/// like those of an unknown tool.
+/// A model never reads it: the calls are refused like those of an unknown tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unready {
+pub(crate) enum Unready {
     /// The policy does not pin this tool of a server.
     NotPinned,
     /// The server publishes another definition than the policy pins, or changed the pinned one and restored it.
@@ -32,10 +30,7 @@ pub enum Unready {
 }
 
 impl Unready {
-    /// Returns a stable word: `not_pinned`, `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or
-    /// `server_down`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
+    const fn code(&self) -> &'static str {
         match self {
             Self::NotPinned => "not_pinned",
             Self::Drifted => "drifted",
@@ -67,6 +62,12 @@ impl Unready {
         };
         let wrong = Projector::compile(allow, &rule.model, schema?).err()?;
         Some(Self::Rules(format!("`redact`: {}", wrong.first()?)))
+    }
+}
+
+impl From<Unready> for Problem {
+    fn from(unready: Unready) -> Self {
+        Self::of(unready.code(), unready.to_string(), None)
     }
 }
 

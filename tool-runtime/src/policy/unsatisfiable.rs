@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::policy::argument_rule::{Condition, RuleValue};
+use crate::policy::decimal::Decimal;
 use crate::schema;
 use crate::text::nearest;
 
@@ -21,7 +22,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
     let can_be = |wanted: &[&str]| named.is_empty() || named.iter().any(|name| wanted.contains(name));
     let (key, fits) = match condition {
         Condition::Prefix(_) => ("prefix", can_be(&["string"])),
-        Condition::AtMost(_) => ("at_most", can_be(&["number", "integer"])),
+        Condition::AtMost(_) => ("at_most", can_be(&["number", "integer"]) || is_decimal_text(document, argument)),
         Condition::Equals(value) => ("equals", can_be(types_of(value))),
         Condition::OneOf(values) => ("one_of", values.iter().all(|value| can_be(types_of(value)))),
     };
@@ -42,11 +43,17 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
             let known = choices.is_empty() || choices.iter().any(|choice| choice.starts_with(prefix.as_str()));
             return (!known).then(|| unsatisfiable(key, &choices, Some(prefix)));
         }
+        // The bounds of a schema are those of its numbers; a text may be below them.
+        Condition::AtMost(_) if named.contains(&"string") => None,
         Condition::AtMost(limit) => {
-            let bound = |key: &str| argument.get(key).and_then(Value::as_f64);
-            let least = bound("minimum").filter(|least| least > limit).map(|least| format!("at least {least}"));
-            let beyond = bound("exclusiveMinimum").filter(|least| least >= limit);
-            let least = least.or_else(|| beyond.map(|least| format!("more than {least}")))?;
+            let bound = |key: &str| {
+                let bound = argument.get(key).filter(|bound| bound.is_number())?.to_string();
+                Decimal::parse(&bound).map(|value| (bound, value))
+            };
+            let least = bound("minimum").filter(|(_, least)| *least > limit.value);
+            let least = least.map(|(written, _)| format!("at least {written}"));
+            let beyond = bound("exclusiveMinimum").filter(|(_, least)| *least >= limit.value);
+            let least = least.or_else(|| beyond.map(|(written, _)| format!("more than {written}")))?;
             let message = format!("`at_most` is below every value of the argument, which is {least}");
             return Some(Unsatisfiable { message, nearest: None });
         }
@@ -55,6 +62,12 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
         let text = if let RuleValue::Text(text) = value { Some(text.as_str()) } else { None };
         unsatisfiable(key, &choices, text)
     })
+}
+
+/// Whether the texts of an argument are decimal numbers: its schema takes such texts, and no word.
+fn is_decimal_text(document: &Value, argument: &Value) -> bool {
+    let takes = |text: &str| schema::takes(document, argument, &text.into()) == Some(true);
+    ["0", "1", "0.5", "1.00", "-1"].into_iter().any(takes) && !takes("x") && !takes("")
 }
 
 fn unsatisfiable(key: &str, choices: &[&str], written: Option<&str>) -> Unsatisfiable {

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::error::Problem;
 use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
 use crate::redact::suggestion::{nearest, through_arrays};
-use crate::schema::SchemaProblem;
 
 /// A path of an allowlist that does not fit the schema, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct PathProblem {
 
 impl PathProblem {
     /// Creates the problem of a path whose leaves have constraints that do not compile.
-    pub(super) fn unchecked(problem: &SchemaProblem) -> Self {
+    pub(super) fn unchecked(problem: &Problem) -> Self {
         let message = format!("names leaves whose constraints cannot be checked: {problem}");
         Self { path: "$".to_owned(), message, nearest: None }
     }

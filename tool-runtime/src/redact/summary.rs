@@ -12,31 +12,38 @@ use crate::tool::sentence::{Piece, pieces};
 /// The most characters of one value.
 const MOST: usize = 80;
 
-/// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. `None` for a
-/// tool without sentences.
+/// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. Arguments in
+/// optional parts may be absent; the part is left out then. `None` for a tool without sentences.
 ///
 /// `arguments` are the effective ones, as JSON text. Values are bounded and quoted, sensitive ones are masked.
 pub(crate) fn summary(spec: &ToolSpec, arguments: &str, names: &[NamedArgument]) -> Option<String> {
     let last = spec.summary.last()?;
     let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
-    let given = |sentence: &&Arc<str>| {
-        let pieces = pieces(sentence).unwrap_or_default();
-        pieces.iter().all(|piece| match piece {
-            Piece::Text(_) => true,
-            Piece::Argument(path) => find(&arguments, path).is_some(),
-        })
+    let is_given = |piece: &Piece| match piece {
+        Piece::Argument(path) => find(&arguments, path).is_some(),
+        Piece::Text(_) | Piece::Begin | Piece::End => true,
     };
-    let sentence = spec.summary.iter().find(given).unwrap_or(last);
+    let fits = |sentence: &&Arc<str>| Piece::always(&pieces(sentence).unwrap_or_default()).all(is_given);
+    let sentence = spec.summary.iter().find(fits).unwrap_or(last);
+    let pieces = pieces(sentence).ok()?;
     let mut written = String::new();
-    for piece in pieces(sentence).ok()? {
+    let mut rest = pieces.iter();
+    while let Some(piece) = rest.next() {
         match piece {
-            Piece::Text(text) => written.push_str(&text),
+            Piece::Begin => {
+                let part = || rest.as_slice().iter().take_while(|piece| **piece != Piece::End);
+                if !part().all(is_given) {
+                    rest.by_ref().find(|piece| **piece == Piece::End);
+                }
+            }
+            Piece::End => {}
+            Piece::Text(text) => written.push_str(text),
             Piece::Argument(path) if path.first().is_some_and(|name| spec.sensitive.contains(name)) => {
                 written.push_str(MASK);
             }
-            Piece::Argument(path) => match find(&arguments, &path) {
+            Piece::Argument(path) => match find(&arguments, path) {
                 None => written.push_str("(not given)"),
-                Some(found) => value(&mut written, found, &place(&path), names),
+                Some(found) => value(&mut written, found, &place(path), names),
             },
         }
     }

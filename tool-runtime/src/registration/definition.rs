@@ -1,21 +1,20 @@
 //! [`Described`]: the declaration of a tool, authored or dynamic, and the one place that turns it into a [`ToolSpec`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::Requirement;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
-use crate::error::ParseError;
+use crate::error::{BuildError, ParseError, Problem};
 use crate::json;
 use crate::registration::{Behaviour, GraphDeclaration, Published, Registration};
-use crate::schema::{self, SchemaProblem};
+use crate::schema;
 use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 /// A schema, or all problems of it.
-pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
+pub(crate) type Checked = Result<Schema, Vec<Problem>>;
 
 /// The declaration of a tool before it is checked as a whole.
 pub(crate) struct Described {
@@ -36,6 +35,7 @@ pub(crate) struct Described {
     pub(crate) model: Vec<String>,
     pub(crate) prepare: Vec<String>,
     pub(crate) tags: Vec<Arc<str>>,
+    pub(crate) also: Vec<Arc<str>>,
     pub(crate) sensitive: Vec<String>,
     pub(crate) evidence: BTreeMap<String, String>,
     pub(crate) require_any: Vec<String>,
@@ -56,39 +56,11 @@ pub(crate) struct Described {
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
 
-/// Why a tool has no definition: all problems together.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DefinitionError {
-    /// The name is not legal.
-    pub name: Option<ParseError>,
-    /// The problems of the schema of the arguments.
-    pub input: Vec<SchemaProblem>,
-    /// The problems of the schema of the output, or of a client's answer.
-    pub output: Vec<SchemaProblem>,
-}
-
-impl fmt::Display for DefinitionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name.iter().map(ToString::to_string);
-        let input = self.input.iter().map(|problem| format!("arguments: {problem}"));
-        let output = self.output.iter().map(|problem| format!("output: {problem}"));
-        f.write_str(&name.chain(input).chain(output).collect::<Vec<_>>().join("; "))
-    }
-}
-
-impl std::error::Error for DefinitionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let schemas = self.input.iter().chain(&self.output).map(|problem| problem as _);
-        self.name.as_ref().map(|name| name as _).into_iter().chain(schemas).next()
-    }
-}
-
 /// The definition of a tool, read without a catalog.
 ///
 /// # Errors
 /// The name or a schema is not allowed in a definition.
-pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
+pub fn definition<T: Tool>() -> Result<ToolSpec, BuildError> {
     Registration::of::<T>().describe().spec()
 }
 
@@ -118,6 +90,7 @@ impl Described {
             model: owned(declared.model),
             prepare: owned(declared.prepare),
             tags: declared.tags.iter().map(|tag| (*tag).into()).collect(),
+            also: declared.also.iter().map(|words| (*words).into()).collect(),
             sensitive: owned(declared.sensitive),
             evidence: declared.evidence.iter().map(|(argument, tool)| ((*argument).into(), (*tool).into())).collect(),
             require_any: owned(declared.require_any),
@@ -139,20 +112,23 @@ impl Described {
     ///
     /// # Errors
     /// The name or a schema is not allowed in a definition.
-    pub(crate) fn spec(&self) -> Result<ToolSpec, DefinitionError> {
-        let mut error = DefinitionError { name: None, input: Vec::new(), output: Vec::new() };
-        let name = self.name.clone().map_err(|problem| error.name = Some(problem)).ok();
-        let input = self.input.clone().map_err(|problems| error.input = problems).ok();
+    pub(crate) fn spec(&self) -> Result<ToolSpec, BuildError> {
+        let mut found = Vec::new();
+        let name = self.name.clone().map_err(|error| found.push(Problem::of("name", error.to_string(), None))).ok();
+        let mut add = |of, problems: &[Problem]| {
+            found.extend(problems.iter().map(|problem| problem.clone().in_schema_of(of)));
+        };
+        let input = self.input.clone().map_err(|problems| add("arguments", &problems)).ok();
         let mut output = Schema::from_text("{}");
         for found in [&self.output, &self.answer].into_iter().flatten() {
             match found {
                 // The client's answer is the output of the tool.
                 Ok(schema) => output = schema.clone(),
-                Err(problems) => error.output.extend(problems.iter().cloned()),
+                Err(problems) => add("output", problems),
             }
         }
-        let (Some(name), Some(input_schema), true) = (name, input, error.output.is_empty()) else {
-            return Err(error);
+        let (Some(name), Some(input_schema), true) = (name, input, found.is_empty()) else {
+            return Err(BuildError::new(found));
         };
         let mut spec = ToolSpec {
             name,
@@ -169,6 +145,7 @@ impl Described {
             },
             execution: if self.answer.is_some() { Execution::Client } else { Execution::Server },
             tags: self.tags.clone(),
+            also: self.also.clone(),
             sensitive: self.sensitive.clone(),
             evidence: self.evidence.clone(),
             require_any: self.require_any.clone(),

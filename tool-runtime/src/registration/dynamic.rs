@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 #[cfg(feature = "mcp-client")]
+use crate::error::BuildError;
 use crate::registration::OnAccount;
-use crate::registration::{Behaviour, DefinitionError, DynamicHandler, GraphDeclaration, Published};
+use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
 use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
 
 /// A tool without a type of its own.
@@ -37,7 +38,7 @@ use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
 ///     .redact(["text"]);
 /// let catalog = ToolCatalog::builder().dynamic(echo).build()?;
 /// assert!(catalog.get("lab__echo").is_some());
-/// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 #[must_use]
 pub struct DynamicTool {
@@ -58,6 +59,7 @@ pub struct DynamicTool {
     model: Vec<String>,
     prepare: Vec<String>,
     tags: Vec<Arc<str>>,
+    also: Vec<Arc<str>>,
     timeout: Option<Duration>,
     max_result_bytes: Option<usize>,
     require_any: Vec<String>,
@@ -133,6 +135,7 @@ impl DynamicTool {
             model: Vec::new(),
             prepare: Vec::new(),
             tags: Vec::new(),
+            also: Vec::new(),
             timeout: None,
             max_result_bytes: None,
             require_any: Vec::new(),
@@ -147,15 +150,23 @@ impl DynamicTool {
         }
     }
 
-    /// Creates a tool that takes any object. Its calls are marked unvalidated, and `mode` decides when they run.
+    /// Creates a tool that takes any object. Its calls are marked unvalidated. They run only if the tool is `read_only`,
+    /// unless [`approve_each`](Self::approve_each) is called.
     pub fn without_schema(
         name: impl Into<String>,
         description: impl Into<String>,
-        mode: NoSchemaMode,
         effect: ToolEffect,
         handler: Arc<dyn DynamicHandler>,
     ) -> Self {
-        Self { no_schema: Some(mode), ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
+        let no_schema = Some(NoSchemaMode::RejectEffects);
+        Self { no_schema, ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
+    }
+
+    /// Lets calls of a tool [without a schema](Self::without_schema) run, each after an approval.
+    #[must_use]
+    pub fn approve_each(mut self) -> Self {
+        self.no_schema = self.no_schema.and(Some(NoSchemaMode::ApproveEach));
+        self
     }
 
     /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
@@ -187,7 +198,7 @@ impl DynamicTool {
     ///
     /// # Errors
     /// Everything that is wrong with it, together.
-    pub fn definition(self) -> Result<ToolSpec, DefinitionError> {
+    pub fn definition(self) -> Result<ToolSpec, BuildError> {
         self.describe().spec()
     }
 
@@ -248,6 +259,13 @@ impl DynamicTool {
     /// Sets words that policies may match.
     pub fn tags<S: Into<Arc<str>>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets words by which the tool is found besides those of its definition, such as `overdue`. Models do not read
+    /// them.
+    pub fn also<S: Into<Arc<str>>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.also = words.into_iter().map(Into::into).collect();
         self
     }
 

@@ -10,11 +10,12 @@ use crate::call::DigestKey;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain;
+use crate::error::{BuildError, Problem};
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
-use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::policy::ToolPolicy;
 use crate::runner::ToolRunner;
-use crate::runner::error::RunnerError;
+use crate::runner::error::Found;
 use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::{Contained, ContainedRepairer, ContainedValidator};
 use crate::runner::report::failure::{Failure, Failures};
@@ -209,11 +210,11 @@ impl RunnerBuilder {
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
     ///
     /// let problems = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::allow(["math__add"])).check();
-    /// assert_eq!(problems[0].path, "allowed_tools");
-    /// # Ok::<(), tool_runtime::catalog::CatalogError>(())
+    /// assert_eq!(problems[0].path(), "allowed_tools");
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
-    pub fn check(&self) -> Vec<PolicyProblem> {
+    pub fn check(&self) -> Vec<Problem> {
         let own =
             self.repairers.iter().map(|repairer| contain::caught(|| repairer.name().to_owned()).unwrap_or_default());
         let names: Vec<_> = own.chain(BUILT_IN.iter().map(|repairer| repairer.name().to_owned())).collect();
@@ -227,7 +228,7 @@ impl RunnerBuilder {
     ///
     /// # Errors
     /// All problems together.
-    pub fn build(self) -> Result<ToolRunner, RunnerError> {
+    pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let contained = |repairer: &Arc<dyn Repairer>| -> Arc<dyn Repairer> {
             Arc::new(ContainedRepairer::new(Arc::clone(repairer), failures.clone()))
@@ -239,7 +240,7 @@ impl RunnerBuilder {
         let compiled = CompiledCatalog::unprepared(Arc::new(validator));
         let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
         let (unbound, connections) = self.unbound();
-        let problems = RunnerError {
+        let found = Found {
             policy,
             unbound,
             connections,
@@ -250,9 +251,7 @@ impl RunnerBuilder {
                 Vec::new()
             },
         };
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        found.into_result()?;
         self.log_unready();
         let (store, clock, store_clock) = timed(&self.store, self.store_is_own, self.clock);
         let contained = |lookup| Contained::new(lookup, failures.clone());

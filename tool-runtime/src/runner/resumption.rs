@@ -12,6 +12,8 @@ use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
+#[cfg(feature = "tokens")]
+use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
 use crate::runner::gate::call_client::CallClient;
 use crate::runner::ledger::client::LedgerClient;
@@ -21,11 +23,7 @@ use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting};
-use crate::runner::{
-    ApprovalDecision, Grant, GrantError, RestoreError, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner,
-};
-#[cfg(feature = "tokens")]
-use crate::runner::{SealingKeys, TokenError};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant};
 
 impl Run {
@@ -109,7 +107,7 @@ impl Run {
         question: &Question,
         remember: Grant,
         decider: &Decider,
-    ) -> Result<StoredGrant, GrantError> {
+    ) -> Result<StoredGrant, ResumeError> {
         grant::remember(self, question, remember, decider).await
     }
 
@@ -158,7 +156,7 @@ impl Run {
     /// # Errors
     /// No call waits for an approval under this id, the store failed, or the system returned no random bytes.
     #[cfg(feature = "tokens")]
-    pub async fn seal(&self, call_id: &str, keys: &SealingKeys) -> Result<String, TokenError> {
+    pub async fn seal(&self, call_id: &str, keys: &SealingKeys) -> Result<String, ResumeError> {
         tokens::seal(self, call_id, keys).await
     }
 
@@ -265,7 +263,7 @@ impl ToolRunner {
     /// # Errors
     /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another
     /// caller; the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
-    pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
+    pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, ResumeError> {
         restore::restore(self, snapshot, options).await
     }
 
@@ -282,7 +280,7 @@ impl ToolRunner {
         token: &str,
         keys: &SealingKeys,
         options: RunOptions,
-    ) -> Result<(Run, Question), TokenError> {
+    ) -> Result<(Run, Question), ResumeError> {
         tokens::open(self, token, keys, options).await
     }
 
@@ -294,12 +292,12 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Revokes a grant. Returns whether it existed. Calls that it permitted before keep running.
+    /// Revokes a grant, as [`StoredGrant::revoke`]. Calls that it permitted before keep running.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn revoke(&self, grant: &StoredGrant) -> Result<bool, StoreError> {
-        grants::revoke(&self.shared, grant).await
+    pub async fn revoke(&self, grant: &StoredGrant, decider: &Decider) -> Result<bool, StoreError> {
+        grants::revoke(&self.shared, grant, decider).await
     }
 
     /// Settles abandoned calls, and then removes expired documents, as
@@ -344,7 +342,7 @@ impl ToolRunner {
     /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
     /// Pass the decider that the application authenticated. For each call the first 16 refusals are recorded, and none
-    /// for a call without a record in the store.
+    /// for a call without a record in the store or of another tenant than the decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};

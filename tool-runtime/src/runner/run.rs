@@ -283,6 +283,13 @@ impl Run {
         self.shared().catalog.pick_of(query, options, self.catalog().entries())
     }
 
+    /// Returns the words of a query that no tool has that the model of this run may see, as
+    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not count.
+    #[must_use]
+    pub fn unmatched(&self, query: &str) -> Vec<String> {
+        self.shared().catalog.unmatched_of(query, self.catalog().entries())
+    }
+
     /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
     pub fn emit(&self, event: Event) {
         match (&self.0.events, self.0.listener.get()) {

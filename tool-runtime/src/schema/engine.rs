@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::error::Problem;
 use crate::json::Tree;
-use crate::schema::SchemaProblem;
 use crate::schema::validator::JsonSchemaValidator;
 
 /// Whether a text is a regular expression that the validator takes.
@@ -34,7 +34,7 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
 ///
 /// To compile a schema is a large part of building a catalog, and its tool may never be called. So only rules that a
 /// meta-schema cannot judge are compiled here; everything else is compiled once, by the first call.
-pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
+pub(crate) fn compiles(schema: &Value) -> Result<(), Problem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
     }
@@ -111,7 +111,7 @@ mod tests {
         examples deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema $id $anchor \
         $dynamicRef $dynamicAnchor $vocabulary x-own id";
 
-    fn full(schema: &Value) -> Result<(), SchemaProblem> {
+    fn full(schema: &Value) -> Result<(), Problem> {
         JsonSchemaValidator.compile_value(schema).map(|_| ())
     }
 

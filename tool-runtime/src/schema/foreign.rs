@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::error::{Problem, SchemaProblemKind};
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
-use crate::schema::problem::SchemaProblemKind;
-use crate::schema::{SchemaProblem, engine, texts, visits};
+use crate::schema::{engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
 
@@ -27,20 +27,20 @@ const DIALECTS: [&str; 3] = [
 /// # Errors
 ///
 /// The document is not a valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
-pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<Problem>> {
     let one = |problem| vec![problem];
     if json::is_deeper(schema, MAX_JSON_DEPTH) {
         return Err(one(too_deep()));
     }
     let text = texts::schema_text(schema).map_err(one)?;
     if !(schema.is_object() || schema.is_boolean()) {
-        return Err(one(SchemaProblem::new("", "a schema is an object", "write `{\"type\": \"object\", ..}`")));
+        return Err(one(Problem::schema("", "a schema is an object", "write `{\"type\": \"object\", ..}`")));
     }
     if let Some(dialect) = schema.get("$schema")
         && !dialect.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect.trim_end_matches('#')))
     {
         let remedy = "write it in 2020-12, the default, or in draft-07";
-        return Err(one(SchemaProblem::new("/$schema", "unsupported JSON Schema dialect", remedy)));
+        return Err(one(Problem::schema("/$schema", "unsupported JSON Schema dialect", remedy)));
     }
     let document = Document::read(schema)?;
     Expansion::check(&document, schema).map_err(one)?;
@@ -54,7 +54,7 @@ pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>
 /// # Errors
 ///
 /// The text is over a cap, or not JSON.
-pub(crate) fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
+pub(crate) fn parse_foreign(text: &str) -> Result<Value, Problem> {
     if deeper_text(text, MAX_JSON_DEPTH) {
         return Err(too_deep());
     }
@@ -65,15 +65,15 @@ pub(crate) fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
         Ok(tree) => Ok(tree.to_value()),
         Err(error) => {
             let message = format!("no JSON schema at line {} column {}", error.line, error.column);
-            Err(SchemaProblem::new("", message, "write one JSON object that names each member once"))
+            Err(Problem::schema("", message, "write one JSON object that names each member once"))
         }
     }
 }
 
 /// The problem of a document that nests too deeply.
-fn too_deep() -> SchemaProblem {
+fn too_deep() -> Problem {
     let message = format!("the document nests over {MAX_JSON_DEPTH} levels deep");
-    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`").of_kind(SchemaProblemKind::Depth)
+    Problem::schema("", message, "nest less, or name the inner schemas in `$defs`").of_kind(SchemaProblemKind::Depth)
 }
 
 /// Whether brackets outside of strings are nested deeper than so many levels.

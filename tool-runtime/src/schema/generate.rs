@@ -6,10 +6,11 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
+use crate::error::Problem;
 use crate::schema::lower::{Lowering, lower};
 use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
-use crate::schema::{SchemaProblem, texts};
+use crate::schema::texts;
 use crate::text::pointer;
 use crate::tool::Schema;
 
@@ -29,7 +30,7 @@ pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema 
 ///
 /// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are not
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
-pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<Problem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;
     // The tool's own definition has these for the whole; a second version could contradict it.
     for key in ["title", "description", "default", "examples"] {
@@ -42,7 +43,7 @@ pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaP
 }
 
 /// Generates a schema without `$schema`, definitions and references.
-pub(crate) fn generate(schema: &Generate<'_>, contract: &Contract) -> Result<Value, Vec<SchemaProblem>> {
+pub(crate) fn generate(schema: &Generate<'_>, contract: &Contract) -> Result<Value, Vec<Problem>> {
     let (referring, definitions) = run(schema, contract, false);
     if definitions.is_empty() {
         return Ok(referring);
@@ -78,24 +79,24 @@ struct Measure<'a> {
     /// Schemas and depth of a definition; `None` while it is being counted.
     known: HashMap<&'a str, Option<(u64, usize)>>,
     pointer: Pointer,
-    problems: Vec<SchemaProblem>,
+    problems: Vec<Problem>,
 }
 
 impl<'a> Measure<'a> {
-    fn of(root: &'a Value, definitions: &'a Map<String, Value>) -> Result<(), Vec<SchemaProblem>> {
+    fn of(root: &'a Value, definitions: &'a Map<String, Value>) -> Result<(), Vec<Problem>> {
         let mut measure =
             Measure { definitions, known: HashMap::new(), pointer: Pointer::default(), problems: Vec::new() };
         let (schemas, depth) = measure.count(root);
         let mut problems = measure.problems;
         if schemas > MAX_SCHEMAS {
-            problems.push(SchemaProblem::new(
+            problems.push(Problem::schema(
                 "",
                 format!("the types expand to {schemas} schemas, over the limit of {MAX_SCHEMAS}"),
                 "nest types less, or pass ids instead of whole values",
             ));
         }
         if depth > MAX_DEPTH {
-            problems.push(SchemaProblem::new(
+            problems.push(Problem::schema(
                 "",
                 format!("the types nest {depth} deep, over the limit of {MAX_DEPTH}"),
                 "nest types less, or pass ids instead of whole values",
@@ -147,7 +148,7 @@ impl<'a> Measure<'a> {
     }
 }
 
-fn recursion(pointer: &Pointer, reference: &str) -> SchemaProblem {
+fn recursion(pointer: &Pointer, reference: &str) -> Problem {
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let message = if reference == "#" || reference.starts_with(DEFINITIONS) {
         format!("the type `{name}` contains itself")
@@ -162,7 +163,7 @@ fn recursion(pointer: &Pointer, reference: &str) -> SchemaProblem {
 ///
 /// # Errors
 /// As [`compile_input`].
-pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<SchemaProblem>> {
+pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<Problem>> {
     let (plain, _) = run(&T::json_schema, &Contract::Deserialize, true);
     if plain.get("type").and_then(Value::as_str) == Some("object") {
         return compile_input(&T::json_schema).map(|schema| (schema, false));

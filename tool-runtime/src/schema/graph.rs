@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::schema::SchemaProblem;
+use crate::error::{Problem, SchemaProblemKind};
 use crate::schema::positions::{MAX_DEPTH, Position, subschemas};
-use crate::schema::problem::{Pointer, SchemaProblemKind};
+use crate::schema::problem::Pointer;
 use crate::text::pointer;
 
 /// The most schemas of an expanded document; a reference back to itself counts once.
@@ -27,7 +27,7 @@ pub(crate) struct Document<'a> {
     owners: HashMap<usize, usize>,
     anchors: HashMap<(usize, &'a str), &'a Value>,
     dynamic: HashMap<&'a str, Vec<&'a Value>>,
-    problems: Vec<SchemaProblem>,
+    problems: Vec<Problem>,
 }
 
 /// A place that a reference leads to.
@@ -39,7 +39,7 @@ pub(crate) enum Target<'a> {
 
 impl<'a> Document<'a> {
     /// Indexes a document and resolves every reference in it.
-    pub(crate) fn read(root: &'a Value) -> Result<Self, Vec<SchemaProblem>> {
+    pub(crate) fn read(root: &'a Value) -> Result<Self, Vec<Problem>> {
         let mut document = Self {
             resources: vec![(String::new(), root)],
             owners: HashMap::new(),
@@ -52,7 +52,7 @@ impl<'a> Document<'a> {
         for (pointer, schema) in references {
             if document.targets(schema).is_none() {
                 document.problems.push(
-                    SchemaProblem::new(
+                    Problem::schema(
                         pointer,
                         "the reference leads out of the schema or nowhere",
                         "refer to `#/$defs/NAME`; nothing is ever fetched",
@@ -167,16 +167,16 @@ pub(crate) struct Expansion<'a, 'd> {
 
 impl<'a, 'd> Expansion<'a, 'd> {
     /// Refuses a document that expands past the caps.
-    pub(crate) fn check(document: &'d Document<'a>, root: &'a Value) -> Result<(), SchemaProblem> {
+    pub(crate) fn check(document: &'d Document<'a>, root: &'a Value) -> Result<(), Problem> {
         let mut expansion = Self { document, known: HashMap::new(), too_deep: false };
         let schemas = expansion.count(root, 0);
         if expansion.too_deep {
             let message = format!("references chain over {MAX_CHAIN} deep");
-            return Err(SchemaProblem::new("", message, "refer to schemas directly").of_kind(SchemaProblemKind::Depth));
+            return Err(Problem::schema("", message, "refer to schemas directly").of_kind(SchemaProblemKind::Depth));
         }
         if schemas > MAX_EXPANDED {
             let message = format!("references expand to {schemas} schemas, over the limit of {MAX_EXPANDED}");
-            let problem = SchemaProblem::new("", message, "refer to shared schemas less often");
+            let problem = Problem::schema("", message, "refer to shared schemas less often");
             return Err(problem.of_kind(SchemaProblemKind::Depth));
         }
         Ok(())

@@ -24,11 +24,15 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
             format!(r#""summary":{},"#, text(&sentences))
         }
     };
+    let also = match spec.also.as_slice() {
+        [] => String::new(),
+        words => format!(r#""also":{},"#, text(&words.iter().map(|word| Value::from(&**word)).collect())),
+    };
     // Schemas are canonical texts already, except for numbers; parsing them again would be most of the work. The
     // members are in the order of RFC 8785.
     digest(format!(
         concat!(
-            r#"{{"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
+            r#"{{{also}"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
             r#""input_schema":{},"name":{},"no_schema":{},"output_schema":{},"redaction":{},"require_any":{},"#,
             r#""sensitive":{},{summary}"tags":{}}}"#
         ),
@@ -50,6 +54,7 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
         text(&json!(spec.require_any)),
         text(&json!(spec.sensitive)),
         text(&spec.tags.iter().map(|tag| Value::from(&**tag)).collect()),
+        also = also,
         summary = summary,
     ))
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::error::Problem;
 use crate::schema::problem::Pointer;
-use crate::schema::{SchemaProblem, defaults, engine, formats, merge};
+use crate::schema::{defaults, engine, formats, merge};
 
 /// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ const SUBSET: [&str; 26] = [
 ];
 
 /// Lowers in place.
-pub(crate) fn lower(root: &mut Value, lowering: Lowering) -> Result<(), Vec<SchemaProblem>> {
+pub(crate) fn lower(root: &mut Value, lowering: Lowering) -> Result<(), Vec<Problem>> {
     let mut walk = Walk { lowering, pointer: Pointer::default(), problems: Vec::new() };
     let object = matches!(root.get("type"), Some(ty) if ty == "object");
     if lowering == Lowering::Arguments && !object {
@@ -59,7 +60,7 @@ pub(crate) fn lower(root: &mut Value, lowering: Lowering) -> Result<(), Vec<Sche
 struct Walk {
     lowering: Lowering,
     pointer: Pointer,
-    problems: Vec<SchemaProblem>,
+    problems: Vec<Problem>,
 }
 
 impl Walk {

@@ -2,9 +2,10 @@
 
 use schemars::generate::Contract;
 
+use crate::error::Problem;
 use crate::schema::generate::{Generate, generate};
 use crate::schema::lower::{Lowering, lower};
-use crate::schema::{SchemaProblem, texts};
+use crate::schema::texts;
 use crate::tool::Schema;
 
 /// Compiles the schema of a tool's output, as it serialises. Enums with data, maps, tuples and values of any type stay;
@@ -13,7 +14,7 @@ use crate::tool::Schema;
 /// # Errors
 ///
 /// Recursion, and expansion past the caps.
-pub(crate) fn compile_output(schema: &Generate<'_>) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn compile_output(schema: &Generate<'_>) -> Result<Schema, Vec<Problem>> {
     let mut generated = generate(schema, &Contract::Serialize)?;
     if let Some(root) = generated.as_object_mut() {
         root.remove("title");

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::error::{Problem, SchemaProblemKind};
 use crate::schema::foreign::{check_foreign, parse_foreign};
 use crate::schema::lower::has_type;
 use crate::schema::positions::subschemas;
-use crate::schema::problem::{Pointer, SchemaProblemKind};
+use crate::schema::problem::Pointer;
 use crate::schema::subset::{Outside, outside};
-use crate::schema::{SchemaProblem, formats, suspicion};
+use crate::schema::{formats, suspicion};
 use crate::tool::ToolName;
 
 /// What to do with a definition, from the mildest to the gravest.
@@ -84,7 +85,7 @@ pub struct Finding {
     /// The subject.
     pub reason: Reason,
     /// Its place, and what to write instead.
-    pub problem: SchemaProblem,
+    pub problem: Problem,
 }
 
 /// The result of a review: all findings.
@@ -109,7 +110,7 @@ impl Review {
         self.findings.iter().find(|finding| finding.advice == gravest).map(|finding| finding.reason)
     }
 
-    fn add(&mut self, advice: Advice, reason: Reason, problem: SchemaProblem) {
+    fn add(&mut self, advice: Advice, reason: Reason, problem: Problem) {
         self.findings.push(Finding { advice, reason, problem });
     }
 }
@@ -142,17 +143,17 @@ pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
 
 fn review_name(name: &str, verdict: &mut Review) {
     if let Err(error) = ToolName::foreign(name) {
-        let problem = SchemaProblem::new("/name", error.to_string(), "publish the tool under a legal name");
+        let problem = Problem::schema("/name", error.to_string(), "publish the tool under a legal name");
         return verdict.add(Advice::Reject, Reason::Name, problem);
     }
     let remedy = "publish the tool under a name without `__`; the catalog adds the namespace";
     match name.split_once("__") {
         Some(("", _)) => {
-            let problem = SchemaProblem::new("/name", "the name begins with `__`", remedy);
+            let problem = Problem::schema("/name", "the name begins with `__`", remedy);
             verdict.add(Advice::Review, Reason::Name, problem);
         }
         Some(_) => {
-            let problem = SchemaProblem::new("/name", "the name claims a namespace", remedy);
+            let problem = Problem::schema("/name", "the name claims a namespace", remedy);
             verdict.add(Advice::Reject, Reason::Namespace, problem);
         }
         None => {}
@@ -161,17 +162,17 @@ fn review_name(name: &str, verdict: &mut Review) {
 
 fn review_schema(schema: &Value, verdict: &mut Review) {
     let Value::Object(root) = schema else {
-        let problem = SchemaProblem::new("", "the schema is not an object", "write `{\"type\": \"object\", ..}`");
+        let problem = Problem::schema("", "the schema is not an object", "write `{\"type\": \"object\", ..}`");
         return verdict.add(Advice::Reject, Reason::Schema, problem);
     };
     match root.get("type") {
         Some(ty) if ty == "object" => {}
         None => {
-            let problem = SchemaProblem::new("", "the schema has no type", "write `\"type\": \"object\"`");
+            let problem = Problem::schema("", "the schema has no type", "write `\"type\": \"object\"`");
             verdict.add(Advice::Review, Reason::Schema, problem);
         }
         Some(_) => {
-            let problem = SchemaProblem::new("/type", "arguments are not an object", "write `\"type\": \"object\"`");
+            let problem = Problem::schema("/type", "arguments are not an object", "write `\"type\": \"object\"`");
             verdict.add(Advice::Reject, Reason::Schema, problem);
         }
     }
@@ -192,8 +193,8 @@ fn review_schema(schema: &Value, verdict: &mut Review) {
 }
 
 /// Returns the subject of a problem of a whole document.
-const fn of_document(problem: &SchemaProblem) -> Reason {
-    match problem.kind {
+fn of_document(problem: &Problem) -> Reason {
+    match problem.kind() {
         SchemaProblemKind::Size => Reason::Size,
         SchemaProblemKind::Depth => Reason::Depth,
         SchemaProblemKind::Reference => Reason::Reference,

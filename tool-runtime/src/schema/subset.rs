@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::SchemaProblem;
+use crate::error::Problem;
 use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
 
@@ -16,7 +16,7 @@ const REFUSED: [&str; 8] = ["oneOf", "anyOf", "allOf", "not", "if", "then", "els
 /// # Errors
 ///
 /// Every place that is outside.
-pub fn is_subset(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
+pub fn is_subset(schema: &Value) -> Result<(), Vec<Problem>> {
     let problems = outside(schema);
     if problems.is_empty() { Ok(()) } else { Err(problems.into_iter().map(|(_, problem)| problem).collect()) }
 }
@@ -29,7 +29,7 @@ pub(crate) enum Outside {
 }
 
 /// Every place that is outside of the subset.
-pub(crate) fn outside(schema: &Value) -> Vec<(Outside, SchemaProblem)> {
+pub(crate) fn outside(schema: &Value) -> Vec<(Outside, Problem)> {
     let mut gate =
         Gate { root: schema, pointer: Pointer::default(), open: Vec::new(), seen: Vec::new(), problems: Vec::new() };
     match schema {
@@ -45,7 +45,7 @@ struct Gate<'a> {
     /// The definitions that are being followed, and those that were.
     open: Vec<(&'a str, &'a str)>,
     seen: Vec<(&'a str, &'a str)>,
-    problems: Vec<(Outside, SchemaProblem)>,
+    problems: Vec<(Outside, Problem)>,
 }
 
 impl<'a> Gate<'a> {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::schema::SchemaProblem;
+use crate::error::Problem;
 use crate::schema::problem::Pointer;
 use crate::text::{Unseen, unseen};
 
@@ -35,16 +35,16 @@ const PHRASES: [&str; 22] = [
 ];
 
 /// Looks through all texts that a model would read.
-pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(SchemaProblem)) {
+pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(Problem)) {
     let mut pointer = Pointer::default();
     if let Some(message) = suspicious(description) {
-        found(SchemaProblem::new("/description", message, "describe the tool and nothing else"));
+        found(Problem::schema("/description", message, "describe the tool and nothing else"));
     }
     walk(schema, &mut pointer, 0, found);
 }
 
 /// Titles, descriptions, names, constants: in a schema every text reaches the model.
-fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMut(SchemaProblem)) {
+fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMut(Problem)) {
     // Deeper values were refused for their depth.
     if depth > 128 {
         return;
@@ -70,7 +70,7 @@ fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMu
     }
 }
 
-fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(SchemaProblem)) {
+fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(Problem)) {
     if let Some(message) = suspicious(text) {
         found(pointer.problem(message, "describe the argument and nothing else"));
     }

@@ -13,10 +13,11 @@ mod subsets;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::schema::{SchemaProblem, compile_input, compile_output};
+use crate::error::Problem;
+use crate::schema::{compile_input, compile_output};
 
 /// The compiled schema of arguments.
-fn input<T: JsonSchema>() -> Result<Value, Vec<SchemaProblem>> {
+fn input<T: JsonSchema>() -> Result<Value, Vec<Problem>> {
     let first = compile_input(&T::json_schema)?;
     let again = compile_input(&schemars::SchemaGenerator::subschema_for::<T>)?;
     assert_eq!(first, again, "a reference at the root changes nothing");
@@ -24,6 +25,6 @@ fn input<T: JsonSchema>() -> Result<Value, Vec<SchemaProblem>> {
 }
 
 /// The compiled schema of an output.
-fn output<T: JsonSchema>() -> Result<Value, Vec<SchemaProblem>> {
+fn output<T: JsonSchema>() -> Result<Value, Vec<Problem>> {
     compile_output(&T::json_schema).map(|schema| schema.to_value())
 }

@@ -2,16 +2,15 @@
 
 use serde_json::Value;
 
+use crate::error::{Problem, SchemaProblemKind};
 use crate::json::canonical;
-use crate::schema::SchemaProblem;
-use crate::schema::problem::SchemaProblemKind;
 use crate::tool::Schema;
 
 /// The largest schema that is accepted, in bytes of its text. The largest real one seen has 13 KiB.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
 /// Serialises any schema canonically.
-pub(crate) fn schema_text(value: &Value) -> Result<Schema, SchemaProblem> {
+pub(crate) fn schema_text(value: &Value) -> Result<Schema, Problem> {
     let text = canonical::to_text(value);
     if text.len() > MAX_BYTES {
         return Err(too_large());
@@ -20,8 +19,8 @@ pub(crate) fn schema_text(value: &Value) -> Result<Schema, SchemaProblem> {
 }
 
 /// The problem of a schema whose text is over the cap.
-pub(crate) fn too_large() -> SchemaProblem {
-    SchemaProblem::new(
+pub(crate) fn too_large() -> Problem {
+    Problem::schema(
         "",
         format!("the schema has over {MAX_BYTES} bytes"),
         "split the tool, or shorten the lists and descriptions in its types",

@@ -8,8 +8,8 @@ use jsonschema::{PatternOptions, ValidationError, ValidationOptions};
 use serde_json::{Map, Value};
 
 use crate::call::Violation;
+use crate::error::Problem;
 pub use crate::json::Tree;
-use crate::schema::SchemaProblem;
 use crate::schema::expected::expected;
 use crate::schema::instance::TreeJson;
 use crate::text::is_similar;
@@ -65,7 +65,7 @@ const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 /// ```
 /// use std::sync::Arc;
 /// use tool_runtime::call::Violation;
-/// use tool_runtime::schema::SchemaProblem;
+/// use tool_runtime::error::Problem;
 /// use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
 /// use tool_runtime::tool::Schema;
 ///
@@ -83,7 +83,7 @@ const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 ///         "1"
 ///     }
 ///
-///     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+///     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
 ///         Ok(Arc::new(Line(JsonSchemaValidator.compile(schema)?)))
 ///     }
 /// }
@@ -113,7 +113,7 @@ pub trait Validator: Send + Sync {
     /// # Errors
     ///
     /// The schema is not valid, or refers to something outside itself.
-    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem>;
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, Problem>;
 }
 
 impl<V: Validator + ?Sized> Validator for Arc<V> {
@@ -125,7 +125,7 @@ impl<V: Validator + ?Sized> Validator for Arc<V> {
         (**self).version()
     }
 
-    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         (**self).compile(schema)
     }
 }
@@ -150,12 +150,12 @@ impl JsonSchemaValidator {
     /// # Errors
     ///
     /// As [`Validator::compile`].
-    pub fn compile_value(&self, schema: &Value) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    pub fn compile_value(&self, schema: &Value) -> Result<Arc<dyn Compiled>, Problem> {
         compile(schema, || Schema::from_text(schema.to_string()))
     }
 
     /// Checks a schema against the meta-schema of its dialect, without compiling it.
-    pub(super) fn check_meta(schema: &Value) -> Result<(), SchemaProblem> {
+    pub(super) fn check_meta(schema: &Value) -> Result<(), Problem> {
         jsonschema::meta::validate(schema).map_err(|error| problem(&error))
     }
 }
@@ -169,12 +169,12 @@ impl Validator for JsonSchemaValidator {
         LIBRARY
     }
 
-    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         compile(&schema.to_value(), || schema.clone())
     }
 }
 
-fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, Problem> {
     // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
     let validator = options()
         .with_pattern_options(PatternOptions::regex())
@@ -190,8 +190,8 @@ fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJso
     jsonschema::options_for::<TreeJson>().offline().should_validate_formats(true)
 }
 
-fn problem(error: &ValidationError<'_>) -> SchemaProblem {
-    SchemaProblem::new(
+fn problem(error: &ValidationError<'_>) -> Problem {
+    Problem::schema(
         error.instance_path().as_str(),
         format!("not a valid JSON Schema (`{}`)", error.kind().keyword()),
         "write it as draft-07 or 2020-12 define it, without references to other documents",

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::schema::SchemaProblem;
+use crate::error::{Problem, SchemaProblemKind};
 use crate::schema::graph::{Document, Target, address};
 use crate::schema::positions::subschemas;
-use crate::schema::problem::SchemaProblemKind;
 
 /// The most looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
@@ -23,15 +22,15 @@ const BUDGET: usize = 500_000;
 const BUILT_IN: u64 = 100;
 
 /// Refuses a document whose validation may take more than linear time in the value.
-pub(crate) fn check<'a>(document: &Document<'a>, root: &'a Value) -> Result<(), SchemaProblem> {
+pub(crate) fn check<'a>(document: &Document<'a>, root: &'a Value) -> Result<(), Problem> {
     let mut visits = Visits { document, here: HashMap::new(), known: HashMap::new(), budget: BUDGET };
     match visits.count(root, LEVELS) {
         Ok(looks) if looks <= MAX_VISITS => Ok(()),
         Err(Stop::Loop) => {
             let message = "references lead back to themselves for the same value";
-            Err(SchemaProblem::new("", message, "remove the circle").of_kind(SchemaProblemKind::Reference))
+            Err(Problem::schema("", message, "remove the circle").of_kind(SchemaProblemKind::Reference))
         }
-        _ => Err(SchemaProblem::new(
+        _ => Err(Problem::schema(
             "",
             "alternatives and references meet in the same place so often that checking a value would take too long",
             "let each member of a value be described once, or write recursion as a flat list",

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, Outcome, RecordedArguments, RecordedViolation,
-    ToolInvocationRecord,
+    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordedArguments,
+    ToolInvocationRecord, Violation,
 };
-use crate::store::PendingCall;
+use crate::store::{GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
 /// A record of a run: of a call that ended, or of a decision on a suspended call.
@@ -42,12 +42,12 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the kind of the record.
+    /// Returns the stable word for its kind: `call` or `decision`.
     #[must_use]
-    pub const fn kind(&self) -> AuditKind {
+    pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Call(_) => AuditKind::Call,
-            Self::Decision(_) => AuditKind::Decision,
+            Self::Call(_) => "call",
+            Self::Decision(_) => "decision",
         }
     }
 
@@ -138,27 +138,6 @@ impl From<DecisionRecord> for AuditRecord {
     }
 }
 
-/// The kind of an [`AuditRecord`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AuditKind {
-    /// A call that ended.
-    Call,
-    /// A decision on a suspended call, or an answer to it.
-    Decision,
-}
-
-impl AuditKind {
-    /// Returns a stable code for each kind.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Decision => "decision",
-        }
-    }
-}
-
 /// A decision on a suspended call, or an answer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -181,7 +160,7 @@ pub struct DecisionRecord {
     pub decision: DecisionKind,
     /// Why the decision was refused and the call still waits. `None` if it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refusal>,
+    pub(crate) refused: Option<Refusal>,
     /// When the decision was made.
     pub at: Timestamp,
     /// Digest of the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
@@ -193,11 +172,11 @@ pub struct DecisionRecord {
     /// The changes of an edit, with sensitive values masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The id of the grant that the decision made. `None` for a decision on this call alone.
+    /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
     /// The masked arguments: as suspended, or as edited.
-    pub arguments: RecordedArguments,
+    pub(crate) arguments: RecordedArguments,
 }
 
 /// The decision on a suspended call.
@@ -221,6 +200,8 @@ pub enum DecisionKind {
     Abandoned,
     /// The call still waits; a grant decides later calls like it.
     Remembered,
+    /// The grant that was made from this call was revoked: later calls require an approval again.
+    Revoked,
     /// The client executed the call and returned its result.
     ClientResult,
     /// The client could not execute the call.
@@ -229,17 +210,16 @@ pub enum DecisionKind {
 
 /// Why a decision or an answer was refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The error, as the outcome that the call would have had.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// The difference between the call as it was suspended and now, or the reason why the decider may not decide.
     /// `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mismatch: Option<DecisionError>,
-    /// The places at which the submitted values broke a rule.
+    pub(crate) mismatch: Option<DecisionError>,
+    /// The places at which the submitted values broke a rule, without the expected value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub violations: Vec<RecordedViolation>,
+    pub(crate) violations: Vec<Violation>,
 }
 
 impl DecisionKind {
@@ -253,9 +233,15 @@ impl DecisionKind {
         Self::TooLate,
         Self::Abandoned,
         Self::Remembered,
+        Self::Revoked,
         Self::ClientResult,
         Self::ClientFailed,
     ];
+
+    /// Whether the decision is about later calls, so that it leaves the call itself as it is.
+    pub(crate) const fn is_about_later_calls(self) -> bool {
+        matches!(self, Self::Remembered | Self::Revoked)
+    }
 
     /// Returns a stable code for each kind.
     #[must_use]
@@ -269,6 +255,7 @@ impl DecisionKind {
             Self::TooLate => "too_late",
             Self::Abandoned => "abandoned",
             Self::Remembered => "remembered",
+            Self::Revoked => "revoked",
             Self::ClientResult => "client_result",
             Self::ClientFailed => "client_failed",
         }
@@ -276,6 +263,38 @@ impl DecisionKind {
 }
 
 impl DecisionRecord {
+    /// Returns the arguments that were decided on, with the sensitive ones masked; `None` if they could not be read.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Option<&JsonText> {
+        self.arguments.shown()
+    }
+
+    /// Returns the length in bytes and the digest of arguments that could not be read; `None` if they were read.
+    #[must_use]
+    pub fn unread_arguments(&self) -> Option<(usize, ArgumentDigest)> {
+        self.arguments.unread()
+    }
+
+    /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it was
+    /// carried out.
+    #[must_use]
+    pub fn refused(&self) -> Option<Outcome> {
+        self.refused.as_ref().map(|refused| refused.outcome)
+    }
+
+    /// Returns the difference between the call as it was suspended and now, or the reason why the decider may not
+    /// decide. `None` if it was carried out, or if only the submitted values are wrong.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<DecisionError> {
+        self.refused.as_ref()?.mismatch
+    }
+
+    /// Returns the places at which the submitted values broke a rule, without the expected values.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        self.refused.as_ref().map_or(&[], |refused| &refused.violations)
+    }
+
     /// Creates the record of a decision that was carried out on a suspended call, with its original arguments.
     pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, decider: Option<&Decider>, at: Timestamp) -> Self {
         Self {
@@ -293,6 +312,27 @@ impl DecisionRecord {
             changes: Vec::new(),
             grant: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
+        }
+    }
+
+    /// Creates the record of a revocation, for the call from which the grant was made.
+    pub(crate) fn revoked(grant: &StoredGrant, decider: &Decider, at: Timestamp) -> Self {
+        let GrantOrigin { run_id, call_id, argument_digest, shown_arguments } = grant.origin.clone();
+        Self {
+            run_id,
+            call_id,
+            tool: grant.tool.clone(),
+            principal: grant.principal.clone(),
+            tenant: grant.tenant.clone(),
+            decider: Some(decider.clone()),
+            decision: DecisionKind::Revoked,
+            refused: None,
+            at,
+            argument_digest,
+            edited_digest: None,
+            changes: Vec::new(),
+            grant: Some(Arc::clone(&grant.id)),
+            arguments: RecordedArguments::Masked(shown_arguments),
         }
     }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json::{self, canonical};
-use crate::store::StoreError;
-use crate::store::{AuditRecord, SealedRecord};
+use crate::store::{AuditRecord, Finding, SealedRecord, StoreError};
 use crate::tool::{Hash, Hashing};
 
 /// The end of the hash chain over the records of one run. A store seals the next record with it.
@@ -76,19 +75,13 @@ impl Chain {
     ///
     /// # Errors
     /// Reports the first record that was changed, removed, added or moved.
-    pub fn verify(records: &[SealedRecord]) -> Result<(), ChainError> {
+    pub fn verify(records: &[SealedRecord]) -> Result<(), Finding> {
         let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
         for (at, sealed) in records.iter().enumerate() {
             let first = Self { next: sealed.sequence, head: sealed.previous };
             let run_id = sealed.record.run_id();
             let chain = chains.entry(run_id).or_insert(first);
-            let wrong = |broken| ChainError {
-                at,
-                run_id: Arc::clone(run_id),
-                sequence: sealed.sequence,
-                broken,
-                position: None,
-            };
+            let wrong = |broken| Finding::of(run_id, sealed.sequence, broken, None).at(at);
             chain.follow(sealed).map_err(wrong)?;
         }
         Ok(())
@@ -186,55 +179,6 @@ impl fmt::Display for Broken {
             Self::Unreadable => f.write_str("it cannot be read"),
             Self::Misfiled => f.write_str("the columns of its row differ from the record"),
         }
-    }
-}
-
-/// A place where a chain is broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ChainError {
-    /// The index of the record among the checked ones, from 0.
-    pub at: usize,
-    /// Its run.
-    pub run_id: Arc<str>,
-    /// Its place in the chain of the run.
-    pub sequence: u64,
-    pub(super) broken: Broken,
-    /// Its position among all records. `None` if it was not read from a store.
-    pub(super) position: Option<u64>,
-}
-
-impl ChainError {
-    /// Creates the error of a record that a store cannot read: its row is incomplete, or its text is not a record.
-    #[must_use]
-    pub fn unreadable(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
-        Self::of(run_id, sequence, Broken::Unreadable, position)
-    }
-
-    /// Creates the error of a record whose index values differ from its contents: an index was edited.
-    #[must_use]
-    pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
-        Self::of(run_id, sequence, Broken::Misfiled, position)
-    }
-
-    /// Creates the error of a record that a store found broken.
-    pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
-        Self { at: 0, run_id: run_id.into(), sequence, broken, position }
-    }
-}
-
-impl fmt::Display for ChainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { run_id, sequence, broken, .. } = self;
-        write!(f, "the chain of run {run_id:?} is broken at record {sequence}: {broken}")
-    }
-}
-
-impl std::error::Error for ChainError {}
-
-impl From<ChainError> for StoreError {
-    fn from(error: ChainError) -> Self {
-        Self::Corrupt(Box::new(error))
     }
 }
 

@@ -38,16 +38,24 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
+impl dyn Clock {
+    /// Returns the machine's clock, which is the default of runners and stores.
+    ///
+    /// ```
+    /// use tool_runtime::store::Clock;
+    ///
+    /// assert!(<dyn Clock>::system().now() > "2020-01-01T00:00:00Z".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn system() -> &'static Self {
+        &SystemClock
+    }
+}
+
 /// The machine's clock.
-///
-/// ```
-/// use tool_runtime::store::{Clock, SystemClock};
-///
-/// assert!(SystemClock.now() > "2020-01-01T00:00:00Z".parse()?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {

@@ -28,7 +28,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
-pub(crate) use grant::{Covered, GrantCaller};
+pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub(crate) use ledger_entry::LedgerEntry;
 pub(crate) use post::Post;

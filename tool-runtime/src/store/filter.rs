@@ -5,18 +5,18 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{CallId, Decider, ToolInvocationRecord};
-use crate::store::audit::{AuditKind, AuditRecord};
+use crate::store::audit::AuditRecord;
 
 /// Conditions on the records to read. The default reads all of them; each condition that is set narrows the selection.
 ///
 /// ```
-/// use tool_runtime::store::{AuditKind, MemoryStore, RecordFilter, Store};
+/// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let store = MemoryStore::new();
 /// let filter = RecordFilter {
 ///     principal: Some("ada".into()),
-///     kind: Some(AuditKind::Decision),
+///     decisions: Some(true),
 ///     limit: Some(100),
 ///     ..RecordFilter::default()
 /// };
@@ -35,8 +35,8 @@ pub struct RecordFilter {
     pub run_id: Option<Arc<str>>,
     /// The record of this call, and the decisions on it.
     pub call_id: Option<CallId>,
-    /// Records of this kind: calls or decisions.
-    pub kind: Option<AuditKind>,
+    /// `Some(true)` for the decisions only, `Some(false)` for the calls only.
+    pub decisions: Option<bool>,
     /// Records of this tool's calls, and the decisions on them.
     pub tool: Option<Arc<str>>,
     /// Records with this [`AuditRecord::code`]: an outcome or a decision.
@@ -73,11 +73,11 @@ impl RecordFilter {
     /// Whether a record meets every condition except the paging ones, `after` and `limit`.
     #[must_use]
     pub fn matches(&self, record: &AuditRecord) -> bool {
-        let kind = self.kind.is_none_or(|kind| kind == record.kind());
-        kind && match record {
+        match record {
             AuditRecord::Call(record) => self.matches_call(record),
             AuditRecord::Decision(record) => {
-                self.is_of(&record.run_id, &record.call_id)
+                self.decisions != Some(false)
+                    && self.is_of(&record.run_id, &record.call_id)
                     && is(self.tool.as_deref(), Some(record.tool.as_str()))
                     && is(self.code.as_deref(), Some(record.decision.code()))
                     && self.acts_for(record.principal.as_deref(), record.tenant.as_deref())
@@ -90,7 +90,7 @@ impl RecordFilter {
     /// Whether the record of a call, open or closed, meets every condition except the paging ones.
     pub(super) fn matches_call(&self, record: &ToolInvocationRecord) -> bool {
         self.is_of(&record.run_id, &record.tool_call_id)
-            && self.kind.is_none_or(|kind| kind == AuditKind::Call)
+            && self.decisions != Some(true)
             && self.decider.is_none()
             && is(self.tool.as_deref(), Some(&record.name))
             && is(self.code.as_deref(), Some(record.outcome.code()))

@@ -3,11 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::store::StoreError;
 use crate::store::chain::Broken;
 
 /// A defect of a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
+///
+/// ```
+/// use tool_runtime::store::Finding;
+///
+/// let finding = Finding::unreadable("run-1", 7, None);
+/// assert_eq!((finding.code(), finding.record()), ("record_unreadable", Some(("run-1", 7))));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding(Wrong);
+pub struct Finding {
+    pub(super) wrong: Wrong,
+    /// The position of the record among all records. `None` if it was not read from a store.
+    pub(super) position: Option<u64>,
+    /// The index of the record among those of one check.
+    at: Option<usize>,
+}
 
 /// The kinds of findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +38,45 @@ pub(super) enum Wrong {
 
 impl From<Wrong> for Finding {
     fn from(wrong: Wrong) -> Self {
-        Self(wrong)
+        Self { wrong, position: None, at: None }
     }
 }
 
 impl Finding {
+    /// Creates the finding of a record that a store cannot read: its row is incomplete, or its text is not a record.
+    #[must_use]
+    pub fn unreadable(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
+        Self::of(run_id, sequence, Broken::Unreadable, position)
+    }
+
+    /// Creates the finding of a record whose index values differ from its contents: an index was edited.
+    #[must_use]
+    pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
+        Self::of(run_id, sequence, Broken::Misfiled, position)
+    }
+
+    /// Creates the finding of a broken record.
+    pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
+        Self { position, ..Wrong::Record { run_id: run_id.into(), sequence, broken }.into() }
+    }
+
+    /// Adds the index of the record among those of one check.
+    pub(super) fn at(mut self, index: usize) -> Self {
+        self.at = Some(index);
+        self
+    }
+
+    /// Returns the index of the record among those that [`Chain::verify`](crate::store::Chain::verify) checked, from 0;
+    /// `None` for a finding of anything else.
+    #[must_use]
+    pub const fn index(&self) -> Option<usize> {
+        self.at
+    }
+
     /// Returns the run of the record and its place in the chain of the run; `None` for a finding about an anchor.
     #[must_use]
     pub fn record(&self) -> Option<(&str, u64)> {
-        match &self.0 {
+        match &self.wrong {
             Wrong::Record { run_id, sequence, .. }
             | Wrong::NotAnchored { run_id, sequence, .. }
             | Wrong::Cut { run_id, sequence, .. } => Some((run_id, *sequence)),
@@ -43,7 +87,7 @@ impl Finding {
     /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.wrong {
             Wrong::Record { .. } => None,
             Wrong::NotAnchored { anchor, .. } | Wrong::Cut { anchor, .. } => Some(*anchor),
             Wrong::Anchor { number, .. } => Some(*number),
@@ -54,7 +98,7 @@ impl Finding {
     /// `record_misfiled`, `record_unreadable`, `record_not_anchored`, `records_cut` or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
-        match &self.0 {
+        match &self.wrong {
             Wrong::Record { broken: Broken::Missing(_), .. } => "records_missing",
             Wrong::Record { broken: Broken::Repeated, .. } => "record_repeated",
             Wrong::Record { broken: Broken::Unlinked, .. } => "record_unlinked",
@@ -70,7 +114,7 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.wrong {
             Wrong::Record { run_id, sequence, broken } => {
                 write!(f, "run {run_id:?}, record {sequence}: {broken}")
             }
@@ -84,5 +128,13 @@ impl fmt::Display for Finding {
             }
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
         }
+    }
+}
+
+impl std::error::Error for Finding {}
+
+impl From<Finding> for StoreError {
+    fn from(finding: Finding) -> Self {
+        Self::Corrupt(Box::new(finding))
     }
 }

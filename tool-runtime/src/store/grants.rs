@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{Caller, Verdict};
+use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::store::transaction::returning;
 use crate::store::{
@@ -44,15 +44,20 @@ impl StoredGrant {
         Ok(found)
     }
 
-    /// Revokes the grant: later calls require an approval again. Returns whether the grant existed.
+    /// Revokes the grant: later calls require an approval again. A [`DecisionRecord`] with
+    /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the decider,
+    /// the grant and the store's time.
+    ///
+    /// Pass the person that the application authenticated and permits to revoke: no policy is asked. Returns `false`,
+    /// without a change or a record, if the grant does not exist, and for a decider of another tenant or without a
+    /// readable name.
     ///
     /// # Errors
     /// The store cannot be reached.
-    pub async fn revoke(&self, store: &dyn Store) -> Result<bool, StoreError> {
-        let key = self.key();
-        let revoked = key.clone();
-        let (change, found) = returning(move |transaction: &mut Transaction| revoke(transaction, &revoked));
-        store.update(vec![key], change).await?;
+    pub async fn revoke(&self, store: &dyn Store, decider: &Decider) -> Result<bool, StoreError> {
+        let (keys, change) = revocation(self, decider);
+        let (change, found) = returning(change);
+        store.update(keys, change).await?;
         found()
     }
 
@@ -130,10 +135,25 @@ pub(crate) fn give(
     transaction.append(record.clone()).map(|()| true)
 }
 
-/// Removes a grant. Returns whether it existed.
-pub(crate) fn revoke(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
-    let found = transaction.get(key).is_some();
-    transaction.remove(key).map(|()| found)
+/// Returns the keys and the change that revoke a grant, with its record. The change returns whether the grant existed
+/// and the decider may name it.
+pub(crate) fn revocation(
+    grant: &StoredGrant,
+    decider: &Decider,
+) -> (Vec<Key>, impl FnMut(&mut Transaction) -> Result<bool, StoreError> + Send + use<>) {
+    let (key, decider) = (grant.key(), decider.clone());
+    let keys = vec![Key::run(Arc::clone(&grant.origin.run_id)), key.clone()];
+    let change = move |transaction: &mut Transaction| {
+        // The caller's copy may have been changed; the stored grant says what ends.
+        let Some(Document::Grant(stored)) = transaction.get(&key) else { return Ok(false) };
+        if decider.tenant_id() != stored.tenant.as_deref() || !decider.is_named() {
+            return Ok(false);
+        }
+        let record = DecisionRecord::revoked(stored, &decider, transaction.now());
+        transaction.remove(&key)?;
+        transaction.append(record).map(|()| true)
+    };
+    (keys, change)
 }
 
 /// Consumes one use of a grant that [`holds`].

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
-use crate::store::pending::{PendingCall, PendingFilter};
+use crate::store::pending::PendingCall;
 use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, SealedRecord};
@@ -118,12 +118,13 @@ pub trait Store: Send + Sync {
         Ok(waiting.into_iter().map(|waiting| waiting.record).collect())
     }
 
-    /// Returns suspended calls, oldest first.
+    /// Returns suspended calls, oldest first. The filter's run, call, tool, principal, tenant and times of arrival
+    /// apply.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
-    async fn pending_calls(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches(&waiting.call)).await?;
+    async fn pending_calls(&self, filter: &RecordFilter) -> Result<Vec<PendingCall>, StoreError> {
+        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches_call(&waiting.record)).await?;
         Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
     }
 

@@ -121,9 +121,10 @@ impl Store for MemoryStore {
             (key, document)
         });
         let transaction = Transaction::new(now, documents.collect::<Vec<_>>());
-        let written = transaction.run(&mut change).and_then(|writes| {
-            let wakes = writes.wakes(now);
-            Ok((wakes, state.write(writes, self.0.limits, now)?))
+        let written = transaction.run(&mut change).and_then(|transaction| {
+            let wakes = transaction.wakes();
+            let (documents, records) = transaction.into_writes();
+            Ok((wakes, state.write(documents, records, self.0.limits, now)?))
         });
         drop(state);
         if let Ok((true, _)) = written {

@@ -1,5 +1,6 @@
 //! [`PendingCall`]: a call that is suspended for a person or a client, as a versioned document.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Caller, JsonText, NamedArgument, PendingGraph, Question, RecordedRepair,
     Suspension,
 };
-use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
 /// A suspended call. Before it continues, everything in it is compared with the present: principal, tenant, roles,
@@ -56,7 +56,7 @@ pub struct PendingCall {
     /// The attributes of the principal: pairs of a name and a value.
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools of the run; `None` if the run does not narrow them.
-    pub tools: Option<RunTools>,
+    pub tools: Option<BTreeSet<Box<str>>>,
     /// The policy that required the decision.
     pub policy_revision: Hash,
     /// The policy's rule that required it.
@@ -72,7 +72,7 @@ pub struct PendingCall {
     /// The caller.
     pub caller: Caller,
     /// How the arguments were repaired; `None` if they were not.
-    pub repair: Option<RecordedRepair>,
+    pub(crate) repair: Option<RecordedRepair>,
     /// When the call arrived.
     pub started_at: Timestamp,
     /// When it was suspended.
@@ -172,32 +172,5 @@ impl FrozenArguments {
 impl fmt::Debug for FrozenArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FrozenArguments(..)")
-    }
-}
-
-/// Conditions on the suspended calls to list. The default lists all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PendingFilter {
-    /// Calls of this run.
-    pub run_id: Option<Arc<str>>,
-    /// Calls of this conversation.
-    pub conversation_id: Option<Arc<str>>,
-    /// Calls with this id, in any run.
-    pub call_id: Option<CallId>,
-    /// Calls that are suspended for this reason.
-    pub suspension: Option<Suspension>,
-    /// Calls that have expired at this moment.
-    pub expired_at: Option<Timestamp>,
-}
-
-impl PendingFilter {
-    /// Whether a call meets every condition.
-    #[must_use]
-    pub fn matches(&self, call: &PendingCall) -> bool {
-        self.run_id.as_ref().is_none_or(|run_id| *run_id == call.run_id)
-            && self.conversation_id.as_ref().is_none_or(|id| Some(id) == call.conversation_id.as_ref())
-            && self.call_id.as_ref().is_none_or(|call_id| *call_id == call.call_id)
-            && self.suspension.is_none_or(|suspension| suspension == call.suspension)
-            && self.expired_at.is_none_or(|now| call.is_expired(now))
     }
 }

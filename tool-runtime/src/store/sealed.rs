@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::AuditRecord;
-use crate::store::chain::{Broken, ChainError, is_as_written};
+use crate::store::chain::{Broken, is_as_written};
+use crate::store::{AuditRecord, Finding};
 use crate::tool::Hash;
 
 /// A record and its place in the chain of its run.
@@ -53,8 +53,8 @@ impl SealedRecord {
         (sequence, position): (u64, u64),
         (previous, hash): (&str, &str),
         json: &str,
-    ) -> Result<Self, ChainError> {
-        let wrong = |broken| ChainError::of(run_id, sequence, broken, Some(position));
+    ) -> Result<Self, Finding> {
+        let wrong = |broken| Finding::of(run_id, sequence, broken, Some(position));
         let record = serde_json::from_str(json).map_err(|_| wrong(Broken::Unreadable))?;
         let hash_of = |text: &str| text.parse::<Hash>().map_err(|_| wrong(Broken::Unreadable));
         let read = Self { sequence, record, previous: hash_of(previous)?, hash: hash_of(hash)?, position };
@@ -64,7 +64,7 @@ impl SealedRecord {
     }
 
     /// Creates the error of a record whose text differs from the parsed record.
-    pub(super) fn changed(&self) -> ChainError {
-        ChainError::of(self.record.run_id(), self.sequence, Broken::Changed, None)
+    pub(super) fn changed(&self) -> Finding {
+        Finding::of(self.record.run_id(), self.sequence, Broken::Changed, None)
     }
 }

@@ -31,7 +31,19 @@ pub(crate) fn returning<T: Send + 'static>(
 /// The documents that a [`ChangeFn`] named, in their current state, and the writes of the change.
 ///
 /// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it,
-/// and writes the result.
+/// and writes the [result](Self::into_writes).
+///
+/// ```
+/// use jiff::Timestamp;
+/// use tool_runtime::store::{ChangeFn, Key, Transaction};
+///
+/// let mut change: ChangeFn = Box::new(|transaction| transaction.remove(&Key::run("run-1")));
+/// let transaction = Transaction::new(Timestamp::now(), [(Key::run("run-1"), None)]).run(&mut change)?;
+/// assert!(!transaction.wakes());
+/// let (documents, records) = transaction.into_writes();
+/// assert_eq!((documents.len(), records.len()), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Transaction {
     now: Timestamp,
@@ -43,25 +55,6 @@ pub struct Transaction {
 struct Slot {
     document: Option<Document>,
     changed: bool,
-}
-
-/// The writes of a transaction.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct TransactionWrites {
-    /// The documents that changed; `None` removes one.
-    pub documents: Vec<(Key, Option<StoredDocument>)>,
-    /// Records to append, each to the chain of its run.
-    pub records: Vec<AuditRecord>,
-}
-
-impl TransactionWrites {
-    /// Whether a document is due now, so that tasks in [`Store::changed`](crate::store::Store::changed) must be woken.
-    #[must_use]
-    pub fn wakes(&self, now: Timestamp) -> bool {
-        let due = |document: &StoredDocument| document.due().is_some_and(|due| due <= now);
-        self.documents.iter().any(|(_, document)| document.as_ref().is_some_and(due))
-    }
 }
 
 impl Transaction {
@@ -128,22 +121,32 @@ impl Transaction {
         Ok(())
     }
 
-    /// Runs a change and returns what it writes.
+    /// Runs a change. The store then writes what [`into_writes`](Self::into_writes) returns.
     ///
     /// # Errors
     /// The error of the change, or [`StoreError::Panicked`]. In either case the store must write nothing.
-    pub fn run(mut self, change: &mut ChangeFn) -> Result<TransactionWrites, StoreError> {
+    pub fn run(mut self, change: &mut ChangeFn) -> Result<Self, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
-        Ok(self.into_writes())
+        Ok(self)
     }
 
-    pub(super) fn into_writes(self) -> TransactionWrites {
+    /// Whether a document that changed is due now, so that tasks in [`Store::changed`](crate::store::Store::changed)
+    /// must be woken.
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        let due = |document: &Document| document.due().is_some_and(|due| due <= self.now);
+        self.documents.values().any(|slot| slot.changed && slot.document.as_ref().is_some_and(due))
+    }
+
+    /// Returns the documents that changed (`None` removes one) and the records to append, each to the chain of its run.
+    #[must_use]
+    pub fn into_writes(self) -> (Vec<(Key, Option<StoredDocument>)>, Vec<AuditRecord>) {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
         let stored = |(key, slot): (Key, Slot)| {
             let document = slot.document.map(|document| StoredDocument::new(key.clone(), document));
             (key, document)
         };
-        TransactionWrites { documents: changed.map(stored).collect(), records: self.records }
+        (changed.map(stored).collect(), self.records)
     }
 
     fn write(&mut self, key: &Key, document: Option<Document>) -> Result<(), StoreError> {

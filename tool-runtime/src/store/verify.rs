@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::store::chain::{Broken, Chain, ChainError, is_as_written};
+use crate::store::chain::{Broken, Chain, is_as_written};
 use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::anchored::anchors;
@@ -43,12 +43,6 @@ pub struct Verification {
     /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
     /// if records and anchors are as they were written.
     pub findings: Vec<Finding>,
-}
-
-impl From<ChainError> for Finding {
-    fn from(error: ChainError) -> Self {
-        Wrong::Record { run_id: error.run_id, sequence: error.sequence, broken: error.broken }.into()
-    }
 }
 
 /// The anchored heads of a run: by place, the hash and the number of the anchor.
@@ -154,16 +148,19 @@ impl Verifier {
     }
 
     /// Handles a record that cannot be read, or differs from its row.
-    fn lost(&mut self, error: ChainError) {
-        let followed = self.chains.entry(Arc::clone(&error.run_id)).or_insert_with(Followed::new);
-        if followed.ahead && error.sequence < followed.chain.next() {
-            return;
+    fn lost(&mut self, finding: Finding) {
+        if let Some((run_id, sequence)) = finding.record() {
+            let followed = self.chains.entry(Arc::from(run_id)).or_insert_with(Followed::new);
+            if followed.ahead && sequence < followed.chain.next() {
+                return;
+            }
+            if sequence >= followed.chain.next() {
+                followed.chain = Chain::after(sequence, followed.chain.head());
+                followed.is_torn = true;
+            }
         }
-        if error.sequence >= followed.chain.next() {
-            followed.chain = Chain::after(error.sequence, followed.chain.head());
-            followed.is_torn = true;
-        }
-        self.note(error);
+        // Its position in a store is not part of what is wrong.
+        self.note(finding.wrong);
     }
 
     fn check(&mut self, sealed: &SealedRecord) -> Option<Finding> {

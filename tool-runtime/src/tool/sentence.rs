@@ -11,6 +11,10 @@ pub(crate) enum Piece {
     Text(String),
     /// The path of an argument: its name, or the names that lead to a member of it.
     Argument(Vec<String>),
+    /// `[`: the pieces up to the next `]` are left out unless all their arguments are present.
+    Begin,
+    /// `]`
+    End,
 }
 
 /// Why a text cannot be read as a sentence.
@@ -22,6 +26,10 @@ pub(crate) enum SentenceError {
     Open,
     Close,
     Unnamed,
+    Unended,
+    Unbegun,
+    Nested,
+    Always,
 }
 
 impl fmt::Display for SentenceError {
@@ -33,11 +41,45 @@ impl fmt::Display for SentenceError {
             Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
             Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
             Self::Unnamed => f.write_str("has braces without a name; write the name of an argument between them"),
+            Self::Unended => f.write_str("has a `[` that is never closed; write `[[` for the character"),
+            Self::Unbegun => f.write_str("has a `]` that closes nothing; write `]]` for the character"),
+            Self::Nested => f.write_str("has an optional part inside another; close the first with `]` before it"),
+            Self::Always => {
+                f.write_str("has an optional part without an argument; name one in it, or remove the brackets")
+            }
         }
     }
 }
 
-/// Reads a sentence. `{{` and `}}` are braces; quotes directly around a name are dropped, because a text is shown in
+/// Checks that optional parts are closed, name an argument, and are not inside one another.
+fn check(pieces: &[Piece]) -> Result<(), SentenceError> {
+    let mut open: Option<bool> = None;
+    for piece in pieces {
+        open = match (piece, open) {
+            (Piece::Begin, None) => Some(false),
+            (Piece::Begin, Some(_)) => return Err(SentenceError::Nested),
+            (Piece::End, None) => return Err(SentenceError::Unbegun),
+            (Piece::End, Some(false)) => return Err(SentenceError::Always),
+            (Piece::End, Some(true)) => None,
+            (Piece::Argument(_), Some(_)) => Some(true),
+            (Piece::Argument(_) | Piece::Text(_), open) => open,
+        };
+    }
+    if open.is_some() { Err(SentenceError::Unended) } else { Ok(()) }
+}
+
+impl Piece {
+    /// The pieces outside of optional parts.
+    pub(crate) fn always(pieces: &[Self]) -> impl Iterator<Item = &Self> {
+        let mut is_optional = false;
+        pieces.iter().filter(move |piece| {
+            is_optional = matches!(piece, Self::Begin) || is_optional && !matches!(piece, Self::End);
+            !is_optional
+        })
+    }
+}
+
+/// Reads a sentence. `{{`, `}}`, `[[` and `]]` are characters; quotes directly around a name are dropped, because a text is shown in
 /// quotes.
 pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
@@ -50,11 +92,18 @@ pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
         return Err(SentenceError::Hidden);
     }
     let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), sentence);
-    while let Some(at) = rest.find(['{', '}']) {
+    while let Some(at) = rest.find(['{', '}', '[', ']']) {
         let (before, braces) = rest.split_at(at);
         text.push_str(before);
-        if let Some(after) = braces.strip_prefix("{{").or_else(|| braces.strip_prefix("}}")) {
+        if let Some(after) = ["{{", "}}", "[[", "]]"].iter().find_map(|doubled| braces.strip_prefix(doubled)) {
             text.push_str(braces.get(..1).unwrap_or_default());
+            rest = after;
+            continue;
+        }
+        let bracket = [("[", Piece::Begin), ("]", Piece::End)].into_iter();
+        let mut bracket = bracket.filter_map(|(bracket, piece)| Some((braces.strip_prefix(bracket)?, piece)));
+        if let Some((after, piece)) = bracket.next() {
+            pieces.extend([Piece::Text(std::mem::take(&mut text)), piece]);
             rest = after;
             continue;
         }
@@ -79,6 +128,7 @@ pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     text.push_str(rest);
     pieces.push(Piece::Text(text));
     pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+    check(&pieces)?;
     Ok(pieces)
 }
 
@@ -100,6 +150,22 @@ mod tests {
                 Ok(vec![text("Deletes "), argument("title"), text(" of "), argument("owner.name"), text(" {now}")]),
             ),
             (r#"{a}{b}" "{c}"#, Ok(vec![argument("a"), argument("b"), text("\" \""), argument("c")])),
+            (
+                "Moves {id}[ to {due}] [[now]]",
+                Ok(vec![
+                    text("Moves "),
+                    argument("id"),
+                    Piece::Begin,
+                    text(" to "),
+                    argument("due"),
+                    Piece::End,
+                    text(" [now]"),
+                ]),
+            ),
+            ("a [b {c}", Err(SentenceError::Unended)),
+            ("a {c}]", Err(SentenceError::Unbegun)),
+            ("a [b {c} [d {e}]]", Err(SentenceError::Nested)),
+            ("a [b]", Err(SentenceError::Always)),
             (" ", Err(SentenceError::Empty)),
             ("a\nb", Err(SentenceError::Hidden)),
             ("a\u{202e}b", Err(SentenceError::Hidden)),

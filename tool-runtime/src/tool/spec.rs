@@ -38,6 +38,10 @@ pub struct ToolSpec {
     /// Words that policies and views may match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Arc<str>>,
+    /// Words by which the tool is found besides those of its definition: what users write and the description does not.
+    /// Models do not read them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Arc<str>>,
     /// Arguments that are masked in events, records, approvals and logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
@@ -50,9 +54,8 @@ pub struct ToolSpec {
     /// Running it again with the same arguments has no further effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
-    /// The mode of a tool whose arguments have no schema; `None` for a tool with a schema.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_schema: Option<NoSchemaMode>,
+    pub(crate) no_schema: Option<NoSchemaMode>,
     /// SHA-256 of the canonical JSON of the definition that a server published, which a policy pins; `None` for every
     /// tool that was not discovered.
     ///
@@ -63,6 +66,15 @@ pub struct ToolSpec {
     /// SHA-256 over the canonical JSON (RFC 8785) of all fields above except the title, and of each borrowed capability
     /// with its effect. Limits are not part of it.
     pub definition_hash: Hash,
+}
+
+impl ToolSpec {
+    /// Returns the condition under which a tool runs whose arguments have no schema: `reject_effects` if calls run only
+    /// when the tool is `read_only`, or `approve_each` if each call needs an approval. `None` for a tool with a schema.
+    #[must_use]
+    pub fn no_schema_mode(&self) -> Option<&'static str> {
+        self.no_schema.map(NoSchemaMode::as_str)
+    }
 }
 
 /// A JSON Schema, kept as the exact text that goes to providers (keys sorted, no white space).
@@ -134,7 +146,6 @@ impl Execution {
 /// The condition under which a tool runs whose arguments have no schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum NoSchemaMode {
     /// Calls run only when the tool is `read_only`.
     RejectEffects,

@@ -21,7 +21,8 @@ use crate::wire::Format;
 use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
-pub use decoded::{CallStatus, Decoded, DecodedCall, Finish};
+pub(crate) use decoded::CallStatus;
+pub use decoded::{Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;
 pub use wire_error::WireError;

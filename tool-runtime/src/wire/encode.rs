@@ -18,13 +18,13 @@ pub(crate) mod strict;
 mod tools;
 
 pub(crate) use media::data_url;
-pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use names::{MAX_NAME_BYTES, chat_id, plain_id, plain_name, short_id};
 pub(crate) use node::{Node, Object};
 pub(crate) use offered::OfferedTools;
 pub use options::{EncodeOptions, ToolChoice, WireTool};
-pub use report::{EncodeError, Encoded, Loss, SentSchema};
+pub(crate) use report::SentSchema;
+pub use report::{EncodeError, Encoded, Loss};
 pub(crate) use request::{Asked, MARK, Request, encode_request};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
 pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_tools};

@@ -7,10 +7,12 @@ mod openai;
 mod openai_chat;
 mod openai_responses;
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{
-    self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, OfferedTools, WireTool,
-};
+use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, OfferedTools, WireTool};
 use crate::wire::{Asked, Format, Message, Request, RequestSettings, ToolChoice};
 
 impl Format {
@@ -76,7 +78,7 @@ impl Format {
     /// another model than `model`; `None` keeps the data of every model. A call without a result is answered with
     /// `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
     #[must_use]
-    pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
+    pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> Encoded<BTreeMap<String, Box<RawValue>>> {
         encode::encode_messages(self, self.dialect(), history, model)
     }
 

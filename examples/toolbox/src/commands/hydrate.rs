@@ -201,23 +201,23 @@ fn describe(id: &str, call_id: &CallId, result: &HydrationResult) -> Result<Stri
     let (outcome, errors) = match &result.hydrated {
         Ok(_) => ("ok", Vec::new()),
         Err(error) => (
-            match error.outcome {
+            match error.error_code {
                 Outcome::LimitExceeded => "limit_error",
                 Outcome::Unavailable | Outcome::PolicyDenied => "unknown_tool",
                 Outcome::ValidationError => "validation_error",
                 Outcome::InvalidJson => "parse_error",
                 _ => "instantiate_error",
             },
-            error.violations.iter().map(|one| Located { pointer: &one.pointer, keyword: &one.keyword }).collect(),
+            error.errors.iter().map(|one| Located { pointer: &one.pointer, keyword: &one.keyword }).collect(),
         ),
     };
     print_row(&ResultRow {
         id,
         outcome,
         errors,
-        args: result.provenance.validated.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
+        args: result.validated.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
         call_id: call_id.as_str(),
-        repaired: result.provenance.repair.is_some(),
+        repaired: result.repairer().is_some(),
     })
 }
 

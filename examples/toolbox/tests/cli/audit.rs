@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::endpoint::{Endpoint, call, text};
 use crate::rig::{Ended, Rig, TASK};
 
 const OK: &[&str] = &["call", "core__get_current_time", "{}"];
@@ -62,6 +63,49 @@ fn records_are_found_by_what_they_say() {
         let words: Vec<_> = ["audit", "show"].iter().chain(words).copied().collect();
         rig.run(&words).code(2);
     }
+}
+
+#[test]
+fn records_are_kept_in_the_data_folder() {
+    let endpoint = Endpoint::new(vec![call("c1", "tasks__list_tasks", &json!({})), text("Five.")]);
+    let rig = Rig::new();
+    let none = rig.run(&["--json", "audit", "show"]).code(2);
+    assert!(none.error() == "usage" && none.stderr.contains("data has no records"), "{none:?}");
+    assert!(!rig.path("data").exists(), "looking makes no folder");
+    rig.run(OK).code(0);
+    rig.run(&["chat", "--model-url", &endpoint.url, "--model", "m", "--no-stream", "Which tasks?"]).code(0);
+    let delete = json!({ "task_id": TASK }).to_string();
+    rig.run(&["call", "tasks__delete_task", &delete, "--user-text", TASK]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    rig.run(&["approvals", "approve", &id]).code(0);
+    let shown = rig.run(&["audit", "show"]).code(0).stdout;
+    for tool in ["core__get_current_time", "tasks__list_tasks", "tasks__delete_task"] {
+        assert!(shown.contains(tool), "{shown}");
+    }
+    assert_eq!(count(&rig, &["--outcome", "approved"]), 1);
+    rig.run(&["audit", "verify"]).code(0);
+    let kept = count(&rig, &[]);
+    rig.run(&[&["--store", "memory"], OK].concat()).code(0);
+    assert_eq!(count(&rig, &[]), kept);
+    rig.run(&["--store", "memory", "audit", "show"]).code(2);
+    rig.run(&["grants", "list"]).code(0);
+    rig.run(&["store", "migrate"]).code(0);
+    // The conversations stay documents, so that nothing but `--store` makes a run that workers share.
+    rig.run(&["worker", "show", "x"]).code(2);
+}
+
+#[test]
+fn a_folder_that_cannot_hold_records_is_named_and_a_broken_store_is_refused() {
+    let rig = Rig::new();
+    rig.run(&[&["--store", "memory"], OK].concat()).code(0);
+    std::os::unix::fs::symlink("nowhere/x.db", rig.path("data/tool-runtime.db")).unwrap();
+    let ended = rig.run(&[&["--quiet"], OK].concat()).code(0);
+    assert!(ended.stderr.contains("the records of this command are not kept"), "{ended:?}");
+    assert!(ended.stderr.contains("--data") && ended.stderr.contains("data/tool-runtime.db"), "{ended:?}");
+    std::fs::remove_file(rig.path("data/tool-runtime.db")).unwrap();
+    rig.write("data/tool-runtime.db", "this is no database, and its records are not skipped in silence");
+    let broken = rig.run(&[&["--json"], OK].concat()).code(2);
+    assert!(broken.error() == "store_corrupt" && broken.stdout.is_empty(), "{broken:?}");
 }
 
 #[test]

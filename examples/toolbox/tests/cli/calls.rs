@@ -197,8 +197,28 @@ fn a_client_call_is_answered_now_or_later() {
 /// The lock ends with its process. The mark of an interrupted decision is reported once, because the call may have run.
 #[test]
 fn a_killed_decision_is_told_and_blocks_nobody() {
+    let mut rig = Rig::new();
+    // Without a ledger nothing but the mark knows of the first attempt.
+    rig.set("TOOLBOX_STORE", "memory");
+    let (id, lock) = killed_decision(&rig);
+    rig.run(&["approvals", "approve", &id]).code(0);
+    assert!(rig.waiting().is_empty() && !lock.exists());
+}
+
+/// The ledger of the data folder knows that the call began, so no second decision runs it again.
+#[test]
+fn a_call_of_a_killed_decision_does_not_begin_again() {
     let rig = Rig::new();
-    let id = delete(&rig);
+    let (id, _) = killed_decision(&rig);
+    let refused = rig.run(&["--json", "approvals", "approve", &id]).code(1);
+    assert!(refused.error() == "unfinished" && refused.stderr.contains("toolbox audit open"), "{refused:?}");
+    assert!(rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task"));
+    assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK));
+}
+
+/// Kills a process that carries out a decision, and returns the call and the lock of its document.
+fn killed_decision(rig: &Rig) -> (String, std::path::PathBuf) {
+    let id = delete(rig);
     let database = rusqlite::Connection::open(rig.path("data/toolbox.db")).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut first = rig.start(&["approvals", "approve", &id]);
@@ -214,8 +234,7 @@ fn a_killed_decision_is_told_and_blocks_nobody() {
     let told = rig.run(&["--json", "approvals", "approve", &id]).code(1);
     assert_eq!(told.error(), "interrupted");
     assert!(told.stderr.contains("the call may have run"), "{told:?}");
-    rig.run(&["approvals", "approve", &id]).code(0);
-    assert!(rig.waiting().is_empty() && !lock.exists());
+    (id, lock)
 }
 
 #[test]

@@ -37,8 +37,14 @@ fn every_command_has_examples_and_exit_codes() {
     let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let commands: Vec<_> = commands.filter(|line| !line.starts_with("   ")).collect();
     assert_eq!(commands.len(), COMMANDS.len() + 1, "`help` itself: {commands:?}");
-    for expected in ["TOOLBOX_POLICY", "NO_COLOR", "~/.config/toolbox/config.toml", "Exit codes:"] {
+    for expected in ["TOOLBOX_POLICY", "NO_COLOR", "~/.config/toolbox/config.toml"] {
         assert!(all.contains(expected), "{expected}: {all}");
+    }
+    for help in [all, rig.run(&["-h"]).code(0).stdout] {
+        for expected in ["Exit codes:", "Examples:\n  toolbox list\n", "Guide:\n  https://", "docs/src/command-line.md"]
+        {
+            assert!(help.contains(expected), "{expected}: {help}");
+        }
     }
 }
 
@@ -64,17 +70,18 @@ fn completions_and_manual_pages() {
 }
 
 #[test]
-fn tables_and_help_fit_the_columns() {
+fn help_fits_the_columns_and_a_pipe_gets_whole_tables() {
     let mut rig = Rig::new();
     rig.set("COLUMNS", "72");
-    for words in [&["list"][..], &["help", "chat"], &["--help"], &["help", "approvals", "deny"]] {
+    for words in [&["help", "chat"][..], &["--help"], &["help", "approvals", "deny"]] {
         let shown = rig.run(words).code(0).stdout;
         let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(widest <= 72 || words[0] != "list" && only_verbatim(&shown, 72), "{words:?}: {widest}\n{shown}");
+        assert!(widest <= 72 || only_verbatim(&shown, 72), "{words:?}: {widest}\n{shown}");
     }
-    // Without a terminal and without COLUMNS a script gets every column whole.
-    let whole = Rig::new().run(&["list"]).code(0).stdout;
+    // A pipe gets every column whole, whatever COLUMNS says.
+    let whole = rig.run(&["list"]).code(0).stdout;
     assert!(whole.lines().next().unwrap().ends_with("SOURCE"), "{whole}");
+    assert_eq!(whole, Rig::new().run(&["list"]).code(0).stdout);
 }
 
 /// Lines that are wider hold examples, which are not broken.

@@ -40,6 +40,22 @@ fn the_tools_that_fit_are_printed_with_their_reasons() {
 }
 
 #[test]
+fn questions_of_users_find_the_list_and_not_a_function_word() {
+    let rig = Rig::new();
+    for (query, unmatched) in [
+        ("Which tasks are open?", ""),
+        ("is anything overdue?", ""),
+        ("Which of my deadlines are in the fridge?", "no tool has: fridge\n"),
+    ] {
+        let picked = rig.run(&["pick", query, "-k", "1"]).code(0);
+        assert!(picked.stdout.contains("\ntasks__list_tasks"), "{query}: {picked:?}");
+        assert_eq!(picked.stderr, unmatched, "{query}");
+    }
+    let nothing = rig.run(&["pick", "what do I have to do?"]).code(0);
+    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("no tool fits"), "{nothing:?}");
+}
+
+#[test]
 fn what_the_policy_hides_is_not_picked() {
     let rig = Rig::new();
     rig.write(

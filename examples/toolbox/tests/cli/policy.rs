@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::endpoint::{Endpoint, call, text};
 use crate::rig::Rig;
 
 const UNTRUSTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/untrusted.toml");
@@ -225,4 +226,24 @@ fn what_is_not_a_record_is_refused() {
     let ended = rig.run(&["policy", "replay", "--records", &records, "--with", &broken]).code(2);
     assert!(ended.stderr.contains("did you mean `docs__search`?"), "{}", ended.stderr);
     assert!(rig.run(&["policy", "replay", "--records", &records]).code(2).stderr.contains("--with"));
+}
+
+#[test]
+fn a_refusal_names_the_command_that_explains_it() {
+    let rig = Rig::new();
+    rig.write("p.toml", "allowed_tools = ['core__get_current_time']\n");
+    let refused = rig.run(&["--policy", "p.toml", "call", "mail__send_email", KNOWN]).code(3);
+    assert!(refused.stderr.contains("why: toolbox policy explain mail__send_email\n"), "{refused:?}");
+    assert!(!refused.stderr.contains("did you mean"), "{refused:?}");
+    let shown = rig.run(&["--policy", "p.toml", "show", "mail__send_email"]).code(0);
+    assert!(shown.stderr.contains("why: toolbox policy explain mail__send_email"), "{shown:?}");
+    let denied = rig.run(&["--policy", UNTRUSTED, "call", "mail__send_email", STRANGER]).code(3);
+    assert!(denied.stderr.contains("policy explain mail__send_email (with --label untrusted"), "{denied:?}");
+    let unknown = rig.run(&["call", "mail__send_emial", KNOWN]).code(3);
+    assert!(unknown.stderr.contains("did you mean") && !unknown.stderr.contains("policy explain"), "{unknown:?}");
+    let send = call("c1", "mail__send_email", &serde_json::from_str(STRANGER).unwrap());
+    let endpoint = Endpoint::new(vec![send, text("It is not allowed.")]);
+    let chat = ["chat", "--no-stream", "--model-url", &endpoint.url, "--model", "m", "Send it."];
+    let refused = rig.run(&[&["--policy", UNTRUSTED], &chat[..]].concat()).code(0);
+    assert!(refused.stderr.contains("   why: toolbox policy explain mail__send_email"), "{refused:?}");
 }

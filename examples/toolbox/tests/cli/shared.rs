@@ -9,7 +9,7 @@ use office_tools::mail::{Mail, Mailer, send_email};
 use serde_json::{Value, json};
 use tool_runtime::call::{Decider, Outcome, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Grant};
-use tool_runtime::store::{GrantScope, RecordFilter, Store};
+use tool_runtime::store::{GrantScope, Key, RecordFilter, Store, Transaction};
 use tool_runtime::{Capabilities, Run, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -294,7 +294,7 @@ fn note(
 }
 
 /// A store with two grants: one of the rig's tenant, one of another.
-async fn granted(rig: &Rig) -> Vec<String> {
+async fn granted(rig: &Rig, text: &str) -> Vec<String> {
     let policy = "allowed_tools = ['shared__note']\nrequire_approval_for_tools = ['shared__note']";
     let catalog = ToolCatalog::builder().tool::<note>().build().unwrap();
     let store = Arc::new(SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap());
@@ -303,7 +303,7 @@ async fn granted(rig: &Rig) -> Vec<String> {
     let mut ids = Vec::new();
     for tenant in ["example-org", "other"] {
         let run = runner.run(RunOptions::new().principal("ada").tenant(tenant));
-        let asked = run.exec(ToolCall::text("c1", "shared__note", r#"{"text":"Canary"}"#)).await;
+        let asked = run.exec(ToolCall::text("c1", "shared__note", json!({ "text": text }).to_string())).await;
         let question = asked.question().unwrap();
         let decider = Decider::new("grace").tenant(tenant).because("routine");
         let grant = run.remember(question, Grant::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
@@ -316,7 +316,7 @@ async fn granted(rig: &Rig) -> Vec<String> {
 async fn grants_are_listed_and_taken_back() {
     let endpoint = Endpoint::new(vec![]);
     let rig = shared(&endpoint);
-    let ids = granted(&rig).await;
+    let ids = granted(&rig, "Canary").await;
     let listed = rig.run(&["--json", "grants", "list"]).code(0);
     silent(&listed);
     let rows = listed.json();
@@ -332,13 +332,38 @@ async fn grants_are_listed_and_taken_back() {
     assert_eq!(foreign.error(), "not_found");
     let unknown = rig.run(&["--json", "grants", "revoke", "nowhere"]).code(2);
     assert_eq!(unknown.stderr, foreign.stderr.replace(&ids[1], "nowhere"));
-    rig.run(&["grants", "revoke", &ids[0]]).code(0);
+    rig.run(&["grants", "revoke", &ids[0], "--as", "heidi", "--reason", "ada left"]).code(0);
     assert_eq!(rig.run(&["--json", "grants", "revoke", &ids[0]]).code(2).error(), "not_found");
     assert_eq!(rig.run(&["grants", "list"]).code(0).stdout, "");
     assert_eq!(rig.run(&["--tenant", "other", "--json", "grants", "list"]).code(0).json().as_array().unwrap().len(), 1);
+    let records = rig.run(&["--json", "audit", "show", "--outcome", "revoked"]).code(0).stdout;
+    let record: Value = serde_json::from_str(records.trim()).expect("one record");
+    let decision = &record["record"]["decision"];
+    assert_eq!((&decision["grant"], &decision["decision"]), (&json!(ids[0]), &json!("revoked")), "{record}");
+    assert_eq!((&decision["decider"]["principal"], &decision["call_id"]), (&json!("heidi"), &json!("c1")), "{record}");
     // The call itself still waits. It can be decided here, but this program has no such tool.
     let elsewhere = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace"]).code(3).json();
     assert_eq!((&elsewhere["outcome"], &elsewhere["mismatch"]), (&json!("approval_mismatch"), &json!("definition")));
+}
+
+/// The key of the store is lost and made anew: the records stay whole, and the comparison that is gone is named.
+#[tokio::test]
+async fn digests_of_a_lost_key_cannot_be_compared() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    granted(&rig, "one").await;
+    assert!(!rig.run(&["audit", "verify"]).code(0).stdout.contains("several keys"));
+    let store = SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap();
+    let lost = |transaction: &mut Transaction| transaction.remove(&Key::digest_key());
+    store.update(vec![Key::digest_key()], Box::new(lost)).await.unwrap();
+    granted(&rig, "two").await;
+    let verified = rig.run(&["audit", "verify"]).code(0).stdout;
+    assert!(
+        verified.contains("several keys (") && verified.contains("different keys cannot be compared"),
+        "{verified}"
+    );
+    let verified = rig.run(&["--json", "audit", "verify"]).code(0).json();
+    assert_eq!(verified["digest_keys"].as_array().map(Vec::len), Some(2), "{verified}");
 }
 
 const ASKS: &str = "allowed_tools = ['mail__send_email']\nrequire_approval_for_tools = ['mail__send_email']\n\
@@ -372,7 +397,7 @@ async fn application(rig: &Rig, run_id: &str) -> (Run, Arc<SqlStore>) {
 async fn seen(store: &SqlStore, run_id: &str) -> (Vec<Outcome>, Vec<String>) {
     let records = store.records(&RecordFilter::run(run_id)).await.unwrap();
     let calls = records.iter().filter_map(|sealed| sealed.record.as_call());
-    let late = records.iter().filter_map(|sealed| sealed.record.as_decision().filter(|late| late.refused.is_some()));
+    let late = records.iter().filter_map(|sealed| sealed.record.as_decision().filter(|late| late.refused().is_some()));
     let late = late.map(|late| late.decider.as_ref().unwrap().principal().to_owned());
     (calls.map(|call| call.outcome).collect(), late.collect())
 }

@@ -198,6 +198,168 @@ fn a_waiting_call_is_asked_about_when_its_conversation_continues() {
     assert_eq!(session.end().0, 0);
 }
 
+/// A policy under which another person decides.
+const STRICT: &str = "allowed_tools = ['tasks__delete_task', 'tasks__list_tasks']\n\
+    require_approval_for_tools = ['tasks__delete_task']\n[approvals]\nroles = ['approver']\n";
+const APPROVE: [&str; 9] =
+    ["--policy", "strict.toml", "approvals", "approve", "c1", "--as", "grace", "--role", "approver"];
+
+fn delete() -> Value {
+    call("c1", "tasks__delete_task", &json!({ "task_id": TASK }))
+}
+
+/// Makes the model call a tool that waits for another person, and waits until the prompt loop waits, too.
+fn waits_for_another(rig: &Rig, words: &[&str]) -> Session {
+    rig.write("strict.toml", STRICT);
+    let mut session = Session::start(rig, &[&["--policy", "strict.toml", "chat", "--no-stream"], words].concat());
+    session.expect("> ");
+    session.type_in(&format!("Delete {TASK}\r"));
+    session.expect("waits for another decider: any principal of example-org with the role approver, but not ada");
+    session.expect("Onboarding of the new colleague");
+    session.expect("toolbox approvals approve c1 --as NAME --role approver");
+    session.expect("waiting for the decision");
+    session
+}
+
+#[test]
+fn a_chat_greets_and_has_commands() {
+    let endpoint = Endpoint::new(vec![text("Hi.")]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &["chat", "--no-stream"]);
+    session.expect(&format!("toolbox {}: the model m at http://127.0.0.1:", env!("CARGO_PKG_VERSION")));
+    session.expect("19 tools, the policy of toolbox");
+    session.expect("/quit or Ctrl-D leaves");
+    for (typed, expected) in [
+        ("/hlep me", "there is no command /hlep, so nothing was sent"),
+        ("/help", "lists the tools that the model can call"),
+        ("/tools", "tasks__list_tasks"),
+        ("Hello", "Hi."),
+    ] {
+        session.expect("> ");
+        session.type_in(&format!("{typed}\r"));
+        session.expect(expected);
+    }
+    session.expect("> ");
+    session.type_in("/quit\r");
+    let (code, shown) = session.end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("continue with: toolbox chat --conversation"), "{shown}");
+    assert_eq!(endpoint.request()["messages"][1]["content"], "Hello");
+}
+
+#[test]
+fn a_chat_stays_until_another_person_has_decided() {
+    // The deciding process has no model, so this one asks it.
+    let endpoint = Endpoint::new(vec![delete(), text("It is gone."), text("Bye.")]);
+    let mut rig = Rig::new();
+    rig.set("NO_COLOR", "1");
+    let mut session = waits_for_another(&rig, &["--model-url", &endpoint.url, "--model", "m"]);
+    session.type_in(CTRL_C);
+    session.expect("> ");
+    session.type_in("Hurry\r");
+    session.expect("not sent, because a call waits");
+    session.expect("> ");
+    session.type_in("\r");
+    session.expect("waiting for the decision");
+    rig.run(&APPROVE).code(0);
+    session.expect("<- ok tasks__delete_task");
+    session.expect("It is gone.");
+    session.expect("> ");
+    session.type_in("Thanks\r");
+    session.expect("Bye.");
+    session.expect("> ");
+    session.type_in(CTRL_D);
+    let (code, shown) = session.end();
+    assert_eq!(code, 0, "a call that was decided does not count: {shown}");
+    let requests: Vec<_> = (0..3).map(|_| endpoint.request()).collect();
+    assert!(!requests[2].to_string().contains("Hurry"));
+    assert_eq!(requests[1]["messages"].as_array().unwrap().last().unwrap()["role"], "tool");
+}
+
+#[test]
+fn what_the_deciding_process_heard_from_the_model_is_shown() {
+    let endpoint = Endpoint::new(vec![delete(), text("It is gone."), text("Bye.")]);
+    let rig = rig(&endpoint);
+    let mut session = waits_for_another(&rig, &[]);
+    assert!(rig.run(&[&APPROVE[..], &["--no-stream"]].concat()).code(0).stdout.contains("It is gone."));
+    session.expect("<- ok tasks__delete_task");
+    session.expect("It is gone.");
+    session.expect("> ");
+    session.type_in("Thanks\r");
+    session.expect("Bye.");
+    session.expect("> ");
+    session.type_in("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_chat_over_a_shared_store_takes_the_decision_from_its_post() {
+    let endpoint = Endpoint::new(vec![delete(), text("It is gone.")]);
+    let mut rig = rig(&endpoint);
+    rig.set("TOOLBOX_STORE", "sqlite:shared.db");
+    let mut session = waits_for_another(&rig, &[]);
+    rig.run(&APPROVE).code(0);
+    session.expect("<- ok tasks__delete_task");
+    session.expect("It is gone.");
+    session.expect("> ");
+    session.type_in("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_question_that_is_left_open_is_asked_again() {
+    let endpoint = Endpoint::new(vec![delete(), text("It is gone.")]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &["chat", "--no-stream"]);
+    session.expect("> ");
+    session.type_in(&format!("Delete {TASK}\r"));
+    session.expect("allow tasks__delete_task?");
+    session.type_in(CTRL_C);
+    session.expect("still waits for a decision");
+    session.expect("> ");
+    session.type_in("\r");
+    session.expect("allow tasks__delete_task?");
+    session.type_in("y\r");
+    session.expect("It is gone.");
+    session.expect("> ");
+    session.type_in("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_chat_that_is_left_while_a_call_waits_says_so_by_its_exit() {
+    let endpoint = Endpoint::new(vec![delete()]);
+    let rig = rig(&endpoint);
+    let mut session = waits_for_another(&rig, &[]);
+    session.type_in(CTRL_C);
+    session.expect("> ");
+    session.type_in("/quit\r");
+    let (code, shown) = session.end();
+    assert_eq!((code, rig.waiting().len()), (5, 1), "{shown}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_every_column() {
+    let rig = Rig::new();
+    let arguments = json!({ "task_id": TASK }).to_string();
+    rig.run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    for (words, expected) in [
+        (&["list"][..], &["NAME", "EFFECT", "EXECUTION", "DECISION", "HASH", "SOURCE", "mail__send_email"][..]),
+        (&["approvals", "list"], &["WHAT", "Onboarding of the new colleague", "CONVERSATION"]),
+        (&["audit", "show"], &["DECIDED BY", "CALL", "PRINCIPAL"]),
+    ] {
+        let (_, shown) = Session::start(&rig, words).end();
+        assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 100 + 8), "{shown}");
+        let plain = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        if words == ["audit", "show"] {
+            continue;
+        }
+        for part in expected {
+            assert!(plain.contains(part), "{part}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn a_terminal_gets_colours_and_columns() {
     let mut rig = Rig::new();

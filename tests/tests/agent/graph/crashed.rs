@@ -177,7 +177,7 @@ async fn check(world: &Setting, why: &str) {
             AuditRecord::Call(record) => {
                 ended.entry(record.tool_call_id.to_string()).or_default().push(record.outcome);
             }
-            AuditRecord::Decision(record) if record.refused.is_none() && record.decider.is_some() => {
+            AuditRecord::Decision(record) if record.refused().is_none() && record.decider.is_some() => {
                 *approved.entry(record.call_id.to_string()).or_default() += 1;
             }
             _ => {}

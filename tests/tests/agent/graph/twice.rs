@@ -3,7 +3,7 @@
 use tool_runtime::agent::{Input, RunQueue, Worker};
 use tool_runtime::call::{Decider, DecisionError, Question};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{AuditRecord, PendingCall, PendingFilter};
+use tool_runtime::store::{AuditRecord, PendingCall, RecordFilter};
 
 use super::*;
 
@@ -29,9 +29,7 @@ fn parent() -> Agent {
 async fn refused(rig: &Rig) -> usize {
     let records = rig.store.records(&RecordFilter::default()).await.expect("records");
     let is_refused = |record: &AuditRecord| match record {
-        AuditRecord::Decision(decision) => {
-            decision.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::Question))
-        }
+        AuditRecord::Decision(decision) => decision.mismatch() == Some(DecisionError::Question),
         _ => false,
     };
     records.iter().filter(|sealed| is_refused(&sealed.record)).count()
@@ -40,7 +38,7 @@ async fn refused(rig: &Rig) -> usize {
 /// Waits until the parent's call has a question other than `before`, and returns it.
 async fn asks(rig: &Rig, before: Option<&Question>) -> Question {
     loop {
-        let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
+        let calls = rig.store.pending_calls(&RecordFilter::default()).await.expect("a list");
         let question = calls.iter().find(|call| &*call.run_id == "parent").map(PendingCall::question);
         match question {
             Some(question) if Some(&question) != before => return question,

@@ -3,9 +3,11 @@
 use std::sync::Mutex;
 
 use tests::world::{HookedStore, Then};
+use tool_runtime::agent::StepError;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Failure;
 use tool_runtime::store::{MemoryStore, StoreError};
+use tool_runtime::wire::ui::Protocol;
 use tool_runtime::{Connection, capability};
 
 use super::*;
@@ -191,6 +193,62 @@ async fn of_a_model() {
     rig.once("model_unreachable", None, &format!("{CANARY}-detail: {CHAIN}"));
 }
 
+/// A constructor of an error from its detail.
+type Make = fn(String) -> ModelError;
+
+/// A model whose error has values in its detail and in its causes.
+struct Erring(Make);
+
+#[async_trait]
+impl ModelClient for Erring {
+    fn name(&self) -> &'static str {
+        "erring"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
+        Err(self.0(format!("{CANARY}-detail")).with_wait(Duration::ZERO).with_source(chained()))
+    }
+}
+
+/// Neither the texts of an error nor anything that shows one contains a value; operators get its detail and causes.
+#[tokio::test]
+async fn of_every_error_of_a_model() {
+    let errors: [(Make, &str); 11] = [
+        (ModelError::encode, "model_request_invalid"),
+        (ModelError::connect, "model_unreachable"),
+        (ModelError::timeout, "model_timeout"),
+        (|detail| ModelError::refused(0, detail), "model_refused"),
+        (|detail| ModelError::refused(401, detail), "model_unauthorised"),
+        (|detail| ModelError::refused(429, detail), "model_overloaded"),
+        (|detail| ModelError::refused(500, detail), "model_refused"),
+        (|detail| ModelError::refused(u16::MAX, detail), "model_refused"),
+        (ModelError::redirected, "model_redirect"),
+        (ModelError::too_large, "model_answer_too_large"),
+        (ModelError::protocol, "model_protocol"),
+    ];
+    for (make, code) in errors {
+        let error = make(format!("{CANARY}-detail")).with_wait(Duration::MAX).with_source(chained());
+        assert_eq!((error.code(), error.detail()), (code, &*format!("{CANARY}-detail")));
+        let rig = Rig::new(Fails::Never);
+        let _guard = rig.tree.listen();
+        let mut conversation = Agent::new(Erring(make)).converse(rig.run());
+        let mut stream = conversation.ui_stream(Protocol::UiMessageStream, "m");
+        let ended = conversation.send("Hello.").await;
+        let mut shown = vec![format!("{error} {error:?} {ended:?} {conversation:?}")];
+        while let Some(bytes) = stream.chunk().await {
+            shown.push(String::from_utf8(bytes.to_vec()).expect("text"));
+        }
+        let saved = conversation.save().await.expect("it is saved");
+        shown.push(serde_json::to_string(&saved).expect("JSON"));
+        let step = StepError::Model(error);
+        shown.push(format!("{step} {step:?} {}", step.code()));
+        let shown = shown.join("\n");
+        assert!(!shown.contains("CANARY"), "{code}: {shown}");
+        assert!(shown.contains(code), "{code}: {shown}");
+        rig.once(code, None, &format!("{CANARY}-detail: {CHAIN}"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_a_store() {
     let wait = || ToolCall::text("c", "telemetry__wait", r#"{"ms":1}"#);
@@ -245,13 +303,9 @@ async fn of_a_store_whose_caller_is_gone() {
         let call = rig.run().exec(ToolCall::text("c", "telemetry__wait", json!({ "ms": ms }).to_string()));
         assert!(tokio::time::timeout(Duration::from_millis(20), call).await.is_err());
         rig.store.settle(|| StoreError::Unavailable(chained()));
-        tokio::time::timeout(Duration::from_secs(5), async {
-            while rig.told.lock().expect("no poison").is_empty() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await
-        .expect("it is reported");
+        while rig.told.lock().expect("no poison").is_empty() {
+            tokio::task::yield_now().await;
+        }
         rig.once("store_unavailable", Some("telemetry__wait"), CHAIN);
     }
 }

@@ -2,7 +2,7 @@
 
 use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
 use tool_runtime::call::{DecisionError, Question};
-use tool_runtime::store::DecisionRecord;
+use tool_runtime::store::{Chain, DecisionRecord, ManualClock};
 
 use super::*;
 
@@ -10,9 +10,14 @@ use super::*;
 async fn late(store: &MemoryStore) -> Vec<DecisionRecord> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision().cloned());
-    decisions
-        .filter(|one| one.refused.as_ref().is_some_and(|refused| refused.mismatch == Some(DecisionError::NotPending)))
-        .collect()
+    decisions.filter(|one| one.mismatch() == Some(DecisionError::NotPending)).collect()
+}
+
+/// The refused decisions, whatever the reason.
+async fn refusals(store: &MemoryStore) -> Vec<DecisionRecord> {
+    let records = store.records(&RecordFilter::default()).await.expect("records");
+    let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision().cloned());
+    decisions.filter(|one| one.refused.is_some()).collect()
 }
 
 async fn asked(run: &Run) -> Question {
@@ -130,4 +135,134 @@ async fn a_conversation_refuses_it_before_anything_is_taken() {
     assert_eq!(request.answers.len(), 1, "{request:?}");
     let ended = conversation.answer([ClientAnswer::value("client", r#""here""#)]).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+}
+
+/// A program that delivers decisions by its own means passes on forged questions, unknown calls and foreign deciders.
+#[tokio::test]
+async fn a_recorded_refusal_decides_nothing_and_stays_with_its_call() {
+    let store = Arc::new(MemoryStore::new());
+    let runner = runner(POLICY, &store);
+    let late_by = async |run: &str, question: &Question, decider: &Decider| {
+        let before = late(&store).await.len();
+        for decision in decisions() {
+            runner.record_late(run, question, &decision, decider).await.expect("a store");
+        }
+        late(&store).await.split_off(before)
+    };
+    let owner = suspended(&runner, ada()).await;
+    let question = asked(&owner).await;
+    let forged = tests::never("person");
+    assert_ne!(forged, question);
+    // A call that never was, a run that never was, and a call of another tenant leave nothing.
+    let never = tests::never("nothing");
+    let elsewhere = [tests::grace(), Decider::new("grace").tenant("other"), Decider::new("grace").tenant("")];
+    assert!(late_by("run-1", &never, &grace()).await.is_empty());
+    assert!(late_by("run-2", &question, &grace()).await.is_empty());
+    for decider in &elsewhere {
+        assert!(late_by("run-1", &question, decider).await.is_empty(), "{decider:?}");
+    }
+    // A forged digest, the call's own principal, and an unreadable name: each is recorded as refused.
+    for decider in [grace(), Decider::new("ada").tenant("acme"), Decider::new("\u{200b}").tenant("acme")] {
+        let refused = late_by("run-1", &forged, &decider).await;
+        assert_eq!(refused.len(), 4);
+        for record in refused {
+            assert_eq!((record.call_id.as_str(), record.decider.as_ref()), ("person", Some(&decider)));
+            assert!(record.argument_digest.is_none() && record.edited_digest.is_none() && record.changes.is_empty());
+            let arguments = serde_json::to_string(&record.arguments).expect("JSON");
+            assert_eq!(arguments, r#"{"masked":{"to":3}}"#, "those of the call, without values of the decision");
+        }
+    }
+    // It still waits, and its own question decides it.
+    assert_eq!(record(&store, "person").await.ended_at, None);
+    let result = owner.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    assert_eq!(result.to_model(), "3");
+    assert_eq!(late_by("run-1", &question, &grace()).await.len(), 4, "the last of sixteen");
+    assert!(late_by("run-1", &question, &grace()).await.is_empty());
+    let records = store.records(&RecordFilter::default()).await.expect("records");
+    assert_eq!(Chain::verify(&records), Ok(()));
+    assert_eq!(record(&store, "person").await.outcome, Outcome::Ok);
+}
+
+/// Two tenants have a run and a call of the same ids: neither tenant's refusals are in the other's records, nor use up
+/// its bound.
+#[tokio::test]
+async fn a_recorded_refusal_is_about_the_call_of_its_tenant() {
+    let store = Arc::new(MemoryStore::new());
+    let runner = runner(POLICY, &store);
+    suspended(&runner, ada()).await;
+    let bob = RunOptions::new().run_id("run-1").principal("bob").tenant("other").role("editor");
+    suspended(&runner, bob).await;
+    let question = tests::never("person");
+    let queue = RunQueue::new(&runner);
+    for tenant in ["other", "acme"] {
+        let decider = Decider::new("mallory").tenant(tenant);
+        for _ in 0..20 {
+            runner.record_late("run-1", &question, &ApprovalDecision::Approve, &decider).await.expect("a store");
+            let decided = queue.decide("run-1", &question, ApprovalDecision::Approve, &decider).await;
+            let result = decided.expect("a call of the tenant waits").expect("it is refused at once");
+            assert_eq!(result.outcome(), Outcome::ApprovalMismatch);
+        }
+    }
+    let found = refusals(&store).await;
+    for (tenant, principal) in [("acme", "ada"), ("other", "bob")] {
+        let of_tenant = found.iter().filter(|record| record.tenant.as_deref() == Some(tenant));
+        let of_tenant: Vec<_> = of_tenant.collect();
+        assert!(of_tenant.len() >= 16, "{tenant}: {}", of_tenant.len());
+        for record in of_tenant {
+            assert_eq!(record.principal.as_deref(), Some(principal));
+            assert_eq!(record.decider.as_ref().and_then(Decider::tenant_id), Some(tenant));
+        }
+    }
+}
+
+/// The decision comes before its call waits: it is refused through each door, leaves nothing, and does not count once
+/// the call asks exactly this question.
+#[tokio::test]
+async fn a_decision_before_its_question_is_refused_and_forgotten() {
+    let clock = || ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time"));
+    let begin = |turns: Vec<ScriptedTurn>| {
+        let store = Arc::new(MemoryStore::with_clock(clock()));
+        let catalog = ToolCatalog::collect().expect("a catalog");
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY).expect("a policy"))
+            .approvals(true)
+            .clock(clock())
+            .store(Arc::clone(&store))
+            .build()
+            .expect("a runner");
+        let agent = Agent::new(ScriptedModel::new(turns));
+        (agent.converse(runner.run(ada())), runner, store)
+    };
+    // Everything of which the question is made is known in advance.
+    let asks = || ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#);
+    let (mut foreseen, ..) = begin(vec![asks()]);
+    foreseen.send("Go.").await;
+    let question = tests::question(&foreseen, "person");
+
+    let (mut conversation, runner, store) = begin(vec![asks(), ScriptedTurn::text("Done.")]);
+    let queue = RunQueue::new(&runner);
+    queue.enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    let early = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
+    let run = runner.run(ada());
+    let refused = run.resume(&question, ApprovalDecision::Approve, &grace()).await.map(drop);
+    assert_eq!(refused.expect_err("nothing waits").code(), "not_pending");
+    for refused in [
+        queue.decide("run-1", &question, ApprovalDecision::Approve, &grace()).await.map(drop),
+        queue.post("run-1", Some("acme"), &early).await,
+        queue.may_decide("run-1", &question, &grace()).await,
+    ] {
+        assert_eq!(refused.expect_err("nothing waits").code(), "not_pending");
+    }
+    assert_eq!(conversation.check(&early).await.expect_err("nothing waits").code(), "not_pending");
+    assert_eq!(conversation.receive(early).await.expect_err("nothing waits").code(), "not_pending");
+    runner.record_late("run-1", &question, &ApprovalDecision::Approve, &grace()).await.expect("a store");
+
+    let ended = conversation.send("Go.").await;
+    assert!(matches!(&ended, TurnOutcome::Waiting { .. }), "{ended:?}");
+    assert_eq!(tests::question(&conversation, "person"), question, "it is the one that was foreseen");
+    assert!(store.records(&RecordFilter::default()).await.expect("records").is_empty());
+    let posts = tool_runtime::store::Query::new(tool_runtime::store::DocumentKind::Post);
+    assert!(store.list(&posts).await.expect("a list").is_empty());
+    let decided = Input::new().decide(&question, ApprovalDecision::Deny(None), &grace());
+    conversation.receive(decided).await.expect("it waits");
+    assert_eq!(record(&store, "person").await.outcome, Outcome::ApprovalDenied);
 }

@@ -1,8 +1,8 @@
 //! Digests of arguments in records: equal for equal arguments of one store, and useless for guessing without its key.
 
 use tests::Shown as _;
-use tool_runtime::call::{ArgumentDigest, DigestKey, RecordedArguments};
-use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction};
+use tool_runtime::call::{ArgumentDigest, DigestKey};
+use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction, Verifier};
 use tool_runtime::tool::Hash;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -69,10 +69,7 @@ impl Office {
         let result = self.run.exec(ToolCall::text(id, "waiting__safe", CUT)).await;
         assert_eq!(result.outcome(), Outcome::InvalidJson);
         let records = self.store.calls(&RecordFilter::call(self.run.id(), CallId::new(id))).await.expect("records");
-        match &records[0].arguments {
-            RecordedArguments::Unread { digest, .. } => *digest,
-            other => panic!("{other:?}"),
-        }
+        records[0].unread_arguments().expect("they are not read").1
     }
 }
 
@@ -128,6 +125,10 @@ async fn without_its_key_a_record_stays_verifiable() {
     let second = Office::over(&store, "run-2", None).decided("a").await.argument_digest.expect("a digest");
     assert_ne!(first.key_id(), second.key_id(), "what does not compare says so");
     Chain::verify(&store.records(&RecordFilter::default()).await.expect("records")).expect("whole");
+    let verified = Verifier::verify(&*store, &[], |_| {}).await.expect("a store");
+    let keys = [first, second].map(|digest| digest.key_id().expect("a key"));
+    assert!(verified.findings.is_empty());
+    assert_eq!(verified.digest_keys, keys.into(), "the keys whose digests do not compare");
 }
 
 /// Two processes that need a key at the same time get the same one.

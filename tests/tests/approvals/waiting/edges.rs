@@ -130,5 +130,5 @@ async fn a_repair_stays_in_the_record_of_an_approved_call() {
     let call = ToolCall::text("c", "waiting__change", "```json\n{\"to\":3}\n```");
     assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
     assert!(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
-    assert_eq!(record(&store, "c").await.repair.expect("a repair").repairer, "fenced_json");
+    assert_eq!(record(&store, "c").await.repairer(), Some("fenced_json"));
 }

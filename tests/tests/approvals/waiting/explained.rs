@@ -321,12 +321,31 @@ async fn another_sentence_is_another_definition() {
     assert!(same.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
+#[tokio::test]
+async fn optional_parts_are_left_out_without_their_arguments() {
+    let sentence = "Says {text}[ to {to.name}][ as {to.name} [[{text}]]]";
+    let cases = [
+        (r#"{"text":"a"}"#, "Says “a”"),
+        (r#"{"text":"a","to":{}}"#, "Says “a”"),
+        (r#"{"text":"a","to":{"name":"b"}}"#, "Says “a” to “b” as “b” [“a”]"),
+    ];
+    for (arguments, expected) in cases {
+        let store = Arc::new(MemoryStore::new());
+        let call = pending(&said(sentence, &store).run(ada()), &store, "explained__dynamic", arguments).await;
+        assert_eq!(call.summary.as_deref(), Some(expected), "{arguments}");
+    }
+}
+
 #[test]
 fn a_catalog_refuses_a_sentence_that_it_cannot_write() {
     for (sentence, expected) in [
         ("", "`summary` is empty"),
         ("Says {text", "has a `{` that is never closed"),
         ("Says {}", "has braces without a name"),
+        ("Says [{text}", "has a `[` that is never closed"),
+        ("Says {text}]", "has a `]` that closes nothing"),
+        ("Says [{text} [{pin}]]", "has an optional part inside another"),
+        ("Says [it]", "has an optional part without an argument"),
         ("Says it.\nReally.", "holds a line break"),
         ("Says {txt}", "names the argument `txt`, which does not exist; did you mean `text`?"),
         ("Says it to {to.nam}", "names the argument `to.nam`, which does not exist; did you mean `name`?"),

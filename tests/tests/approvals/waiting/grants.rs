@@ -4,8 +4,8 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use tool_runtime::call::DecisionError;
-use tool_runtime::runner::{Grant, GrantError};
-use tool_runtime::store::{Clock, DecisionKind, GrantScope, Key, ManualClock, PendingFilter};
+use tool_runtime::runner::{Grant, ResumeError};
+use tool_runtime::store::{Chain, Clock, DecisionKind, DecisionRecord, GrantScope, Key, ManualClock, RecordFilter};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
@@ -73,7 +73,7 @@ fn conversation() -> RunOptions {
 }
 
 /// A call waits, and this is remembered of it.
-async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, GrantError> {
+async fn remembered(rig: &Rig, remember: Grant) -> Result<tool_runtime::store::StoredGrant, ResumeError> {
     let run = rig.runner.run(conversation());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
     run.remember_shown("first", remember, &grace()).await
@@ -90,7 +90,7 @@ async fn a_grant_covers_the_call_that_was_looked_at() {
             let rig = rig();
             let remember = remember.matching(conditions).expect("conditions");
             let error = remembered(&rig, remember).await.expect_err("nobody looked at such a call");
-            assert!(matches!(&error, GrantError::Unmet(unmet) if unmet == pointer), "{error}");
+            assert!(matches!(&error, ResumeError::GrantUnmet(unmet) if unmet == pointer), "{error}");
             assert!(error.to_string().contains(pointer) && !error.to_string().contains("ada"), "{error}");
         }
     }
@@ -173,12 +173,12 @@ async fn a_denial_wins_and_the_policy_comes_first() {
     let denied = denied.expect("a denial");
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalDenied);
     assert_eq!(posts(&run, "c", "ada", 2).await, Outcome::Ok, "it denies what it is about");
-    assert!(rig.runner.revoke(&denied).await.expect("a store"));
-    assert!(!rig.runner.revoke(&denied).await.expect("a store"));
+    assert!(rig.runner.revoke(&denied, &grace()).await.expect("a store"));
+    assert!(!rig.runner.revoke(&denied, &grace()).await.expect("a store"));
     assert_eq!(posts(&run, "d", "ada", 1).await, Outcome::Ok);
     let barred = rig.runner.run(conversation().run_id("run-3").label("barred"));
     assert_eq!(posts(&barred, "e", "ada", 1).await, Outcome::PolicyDenied);
-    assert!(rig.runner.revoke(&allowed).await.expect("a store"));
+    assert!(rig.runner.revoke(&allowed, &grace()).await.expect("a store"));
     assert_eq!(posts(&run, "f", "ada", 1).await, Outcome::ApprovalRequired);
 }
 
@@ -226,7 +226,8 @@ async fn a_grant_holds_for_the_caller_that_was_looked_at() {
     let grant = helper.remember_shown("a", given, &grace()).await.expect("a grant");
     assert_eq!(grant.graph(), Some("helper"));
     assert_eq!(posts(&helper, "b", "ada", 1).await, Outcome::Ok);
-    assert!(rig.runner.revoke(&rig.runner.grants(Some("acme")).await.expect("grants")[0]).await.expect("a store"));
+    let first = rig.runner.grants(Some("acme")).await.expect("grants").remove(0);
+    assert!(rig.runner.revoke(&first, &grace()).await.expect("a store"));
     let other = rig.runner.run(conversation().run_id("run-3").caller(graph("other")));
     assert_eq!(posts(&other, "c", "ada", 1).await, Outcome::ApprovalRequired);
     let direct = rig.runner.run(conversation().run_id("run-4"));
@@ -256,9 +257,8 @@ async fn a_grant_answers_the_question_that_was_shown() {
     }
     assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
     let records = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
-    let of_question = |refusal: &tool_runtime::store::Refusal| refusal.mismatch == Some(DecisionError::Question);
-    let refused = records.iter().filter_map(|sealed| sealed.record.as_decision()?.refused.as_ref());
-    assert_eq!(refused.filter(|refusal| of_question(refusal)).count(), 2);
+    let mismatches = records.iter().filter_map(|sealed| sealed.record.as_decision()?.mismatch());
+    assert_eq!(mismatches.filter(|mismatch| *mismatch == DecisionError::Question).count(), 2);
     second.remember_shown("first", everything(), &grace()).await.expect("its own question");
 }
 
@@ -279,19 +279,19 @@ async fn a_grant_ends_with_the_right_of_its_decider() {
     let run = later.runner.run(conversation().run_id("run-3"));
     assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-3")).await.expect("records").remove(0);
-    let void = open.void_grant.clone().expect("the grant that does not count");
-    assert_eq!((&void.id, void.why), (&grant.id, DecisionError::DeciderRole));
+    let void = open.void_grant().expect("the grant that does not count");
+    assert_eq!(void, (&*grant.id, DecisionError::DeciderRole));
     let director = Decider::new("grace").tenant("acme").role("director");
     run.resume_shown("b", ApprovalDecision::Approve, &director).await.expect("it waits");
     let record = rig.store.calls(&RecordFilter::run("run-3")).await.expect("records").remove(0);
-    assert_eq!((record.outcome, record.void_grant), (Outcome::Ok, open.void_grant));
+    assert_eq!((record.outcome, record.void_grant()), (Outcome::Ok, open.void_grant()));
 
     // Under `own_calls = false` a decider cannot approve their own calls, not even through a grant for the tenant.
     let own = RunOptions::new().run_id("run-4").principal("grace").tenant("acme").role("editor");
     let run = rig.runner.run(own);
     assert_eq!(posts(&run, "c", "ada", 1).await, Outcome::ApprovalRequired);
     let open = rig.store.open_records(&RecordFilter::run("run-4")).await.expect("records").remove(0);
-    assert_eq!(open.void_grant.map(|void| void.why), Some(DecisionError::OwnCall));
+    assert_eq!(open.void_grant().map(|(_, why)| why), Some(DecisionError::OwnCall));
     assert_eq!(posts(&rig.runner.run(conversation().run_id("run-5")), "d", "ada", 1).await, Outcome::Ok, "as before");
 }
 
@@ -320,7 +320,7 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
     assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
     // The calls that wait now state the cause, as if there had been no grant.
-    let waiting = rig.store.pending_calls(&PendingFilter::default()).await.expect("a store");
+    let waiting = rig.store.pending_calls(&RecordFilter::default()).await.expect("a store");
     assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
 }
 
@@ -336,21 +336,71 @@ async fn a_grant_is_revoked_once_and_in_its_tenant_only() {
         for tenant in [Some("other".into()), None] {
             let mut foreign = grant.clone();
             foreign.tenant = tenant;
-            assert!(!foreign.revoke(&*store).await.expect("a store"), "{:?}", foreign.tenant);
+            assert!(!foreign.revoke(&*store, &grace()).await.expect("a store"), "{:?}", foreign.tenant);
         }
+        // A decider of another tenant, and one without a readable name.
+        for decider in [tests::grace(), Decider::new("grace").tenant("other"), Decider::new("\u{200b}").tenant("acme")]
+        {
+            assert!(!grant.revoke(&*store, &decider).await.expect("a store"), "{decider:?}");
+            assert!(!rig.runner.revoke(&grant, &decider).await.expect("a store"), "{decider:?}");
+        }
+        assert!(revocations(&rig).await.is_empty());
         let mut renamed = grant.clone();
         renamed.id = "another".into();
-        assert!(!renamed.revoke(&*store).await.expect("a store"));
+        assert!(!renamed.revoke(&*store, &grace()).await.expect("a store"));
         let run = rig.runner.run(ada().run_id("run-2"));
         assert_eq!(posts(&run, "before", "ada", 1).await, Outcome::Ok, "it is in force");
         let mut racing = tokio::task::JoinSet::new();
-        for _ in 0..8 {
+        for number in 0..8 {
             let (grant, store) = (grant.clone(), Arc::clone(&store));
-            racing.spawn(async move { grant.revoke(&*store).await.expect("a store") });
+            let decider = Decider::new(format!("admin-{number}")).tenant("acme").because("It was a mistake.");
+            racing.spawn(async move { grant.revoke(&*store, &decider).await.expect("a store") });
         }
         let found = racing.join_all().await.into_iter().filter(|found| *found).count();
         assert_eq!(found, 1);
         assert_eq!(posts(&run, "after", "ada", 1).await, Outcome::ApprovalRequired);
-        assert!(!grant.revoke(&*store).await.expect("a store"), "it is gone");
+        assert!(!grant.revoke(&*store, &grace()).await.expect("a store"), "it is gone");
+        let revoked = revocations(&rig).await;
+        let [revoked] = revoked.as_slice() else { panic!("one record: {revoked:?}") };
+        assert_eq!((&*revoked.run_id, revoked.call_id.as_str(), &revoked.grant), ("run-1", "first", &Some(grant.id)));
+        let decider = revoked.decider.as_ref().expect("a decider");
+        assert!(decider.principal().starts_with("admin-"), "{decider:?}");
+        assert_eq!(decider.reason(), Some("It was a mistake."));
     }
+}
+
+/// Returns the records of revocations.
+async fn revocations(rig: &Rig) -> Vec<DecisionRecord> {
+    let filter = RecordFilter { code: Some("revoked".into()), ..RecordFilter::default() };
+    let records = rig.store.records(&filter).await.expect("records");
+    records.into_iter().filter_map(|sealed| sealed.record.as_decision().cloned()).collect()
+}
+
+/// The record is about the call from which the grant was made, also if a copy of the grant says something else.
+#[tokio::test]
+async fn a_revocation_is_recorded_with_the_stored_grant() {
+    let rig = rig();
+    let run = rig.runner.run(conversation().run_id("run-7"));
+    assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
+    let everything = Grant::allow(GrantScope::Tenant).any_arguments().uses(9).expires_in(WEEK);
+    let grant = run.remember_shown("first", everything, &grace()).await.expect("a grant");
+    let mut copy = grant.clone();
+    (copy.principal, copy.uses) = (Some("mallory".into()), None);
+    let later = rig.clock.now() + Duration::from_hours(3);
+    rig.clock.set(later);
+    let heidi = Decider::new("heidi").tenant("acme").role("security").because("ada left");
+    assert!(rig.runner.revoke(&copy, &heidi).await.expect("a store"));
+    let records = rig.store.records(&RecordFilter::run("run-7")).await.expect("records");
+    Chain::verify(&records).expect("a chain");
+    let made = records[0].record.as_decision().expect("a decision").clone();
+    let revoked = revocations(&rig).await.remove(0);
+    assert_eq!((&*revoked.run_id, &revoked.call_id, &revoked.tool), ("run-7", &made.call_id, &made.tool));
+    assert_eq!((revoked.principal.as_deref(), revoked.tenant.as_deref()), (Some("ada"), Some("acme")));
+    assert_eq!((revoked.decider, revoked.grant), (Some(heidi), Some(grant.id)));
+    assert_eq!((revoked.decision, revoked.refused.is_none()), (DecisionKind::Revoked, true));
+    assert_eq!(revoked.argument_digest, made.argument_digest);
+    assert_eq!(format!("{:?}", revoked.arguments), format!("{:?}", made.arguments));
+    // The reviewed call still waits, and is decided as if there had been no grant.
+    let result = run.resume_shown("first", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+    assert_eq!(result.outcome(), Outcome::Ok);
 }

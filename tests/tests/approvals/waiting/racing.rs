@@ -66,7 +66,7 @@ async fn each_of_many_calls_is_decided_once() {
     let ended = records.iter().filter(|sealed| sealed.record.as_call().is_some_and(|call| call.outcome == Outcome::Ok));
     assert_eq!(ended.count(), calls as usize);
     let decisions = || records.iter().filter_map(|sealed| sealed.record.as_decision());
-    assert_eq!(decisions().filter(|decision| decision.refused.is_none()).count(), calls as usize);
+    assert_eq!(decisions().filter(|decision| decision.refused().is_none()).count(), calls as usize);
     assert_eq!(decisions().count(), (calls * APPROVERS) as usize, "each late one has a record");
     tool_runtime::store::Chain::verify(&records).expect("whole chains");
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use tool_runtime::runner::{SealingKeys, TokenError};
+use tool_runtime::runner::{ResumeError, SealingKeys};
 use tool_runtime::store::ManualClock;
 
-use tool_runtime::store::PendingFilter;
+use tool_runtime::store::RecordFilter;
 
 use super::*;
 
@@ -120,7 +120,7 @@ async fn a_token_opens_where_it_fits_only() {
             Err(error) => {
                 assert_eq!(error.code(), expected);
                 assert!(!format!("{error:?} {error}").contains(CANARY));
-                let waiting = second.store().pending_calls(&PendingFilter::default()).await.expect("a store");
+                let waiting = second.store().pending_calls(&RecordFilter::default()).await.expect("a store");
                 assert!(waiting.is_empty(), "{expected}");
             }
             // A role that the run did not have is left out.
@@ -129,5 +129,5 @@ async fn a_token_opens_where_it_fits_only() {
     }
     let clock = clock();
     let run = service(SENDS, &clock).run(ada());
-    assert!(matches!(run.seal("nothing", &keys()).await, Err(TokenError::NotWaiting(_))));
+    assert!(matches!(run.seal("nothing", &keys()).await, Err(ResumeError::NotWaiting(_))));
 }

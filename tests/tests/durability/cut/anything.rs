@@ -299,7 +299,7 @@ impl Attack {
         assert_eq!(tool_runtime::store::Chain::verify(&records), Ok(()), "seed {seed}");
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
         let of = |record: &ToolInvocationRecord| {
-            let arguments = serde_json::to_string(&record.arguments).expect("JSON");
+            let arguments = record.shown_arguments()?.get();
             let number = arguments.split("\"number\":").nth(1)?.trim_end_matches('}').parse().ok()?;
             let (principal, tenant) = (text(&record.principal), text(&record.tenant));
             Some((record.run_id.to_string(), principal, tenant, record.tool_call_id.to_string(), number))
@@ -341,7 +341,7 @@ impl Attack {
                         && text(&decision.principal) == *principal
                         && text(&decision.tenant) == *tenant
                         && decision.call_id.as_str() == id
-                        && decision.refused.is_none()
+                        && decision.refused().is_none()
                         && matches!(decision.decision.code(), "approved" | "edited")
                 });
                 let by_others = may.filter(|decision| {

@@ -4,7 +4,7 @@ use tests::Shown as _;
 use tool_runtime::ToolCall;
 use tool_runtime::agent::SavedConversation;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::PendingFilter;
+use tool_runtime::store::RecordFilter;
 
 use super::*;
 
@@ -176,7 +176,7 @@ fn a_worker_that_takes_over() {
             conversation.accept(Input::from("Pay.")).await.expect("a message");
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
             rig.works_until("approval_required").await;
-            let calls = rig.store.pending_calls(&PendingFilter::default()).await.expect("a list");
+            let calls = rig.store.pending_calls(&RecordFilter::default()).await.expect("a list");
             let approve = Input::new().decide(&calls[0].question(), ApprovalDecision::Approve, &grace());
             rig.queue().post("run", Some("acme"), &approve).await.expect("posted");
         });

@@ -1,6 +1,8 @@
-//! A `reconcile` that hangs, panics or dies itself.
+//! A `reconcile` that hangs, panics or dies itself, or during which the clock jumps.
 
+use jiff::SignedDuration;
 use tool_runtime::ToolCall;
+use tool_runtime::store::Clock as _;
 
 use super::*;
 
@@ -29,7 +31,7 @@ fn one_that_hangs_is_left_after_the_lease() {
         result
     });
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
-    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None));
 }
 
 #[test]
@@ -38,7 +40,7 @@ fn one_that_panics_leaves_the_outcome_unknown() {
     let result = rig.later(async { again(&rig).await });
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
     assert!(!result.to_model().contains("CANARY"));
-    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None));
+    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None));
 }
 
 /// The process that reconciles dies too: the next one reconciles.
@@ -67,4 +69,34 @@ fn one_that_is_slow_is_not_taken_over() {
     assert!(of(&rig.there.looked).is_empty());
     rig.later(async { drop(again(&rig).await) });
     rig.holds("after the slow one", Dies::After);
+}
+
+/// While a process looks, the clock of the store jumps by a day in both directions, and another process takes the call
+/// over.
+#[test]
+fn one_during_which_the_clock_jumps_has_one_end() {
+    for hours in [-24, 24] {
+        let rig = died(Looks::Slowly);
+        rig.clock.advance(LEASE);
+        let due = rig.clock.now();
+        let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        paused.expect("a runtime").block_on(async {
+            let other = async {
+                rig.there.died.notified().await;
+                for hours in [hours, -hours] {
+                    rig.clock.set(due + SignedDuration::from_hours(hours));
+                    tokio::task::yield_now().await;
+                }
+                rig.clock.set(due + SignedDuration::from_hours(24));
+                let result = again(&rig).await;
+                rig.clock.set(due);
+                result
+            };
+            let (one, other) = tokio::join!(again(&rig), other);
+            // The one that lost the call may end before its record is there.
+            assert!(matches!(one.outcome(), Outcome::Ok | Outcome::OutcomeUnknown), "{hours}: {one:?}");
+            assert_eq!((other.outcome(), other.to_model().as_str()), (Outcome::Ok, "found rent"), "{hours}");
+        });
+        rig.holds("jumped", Dies::After);
+    }
 }

@@ -44,7 +44,7 @@ fn a_call_of_no_run_is_closed_when_its_lease_is_over() {
             rig.dyn_store().sweep().await.expect("swept");
             assert!(open(&rig).await.is_empty());
         });
-        assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some(Cause::Lost), None), "{tool}");
+        assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None), "{tool}");
     }
 }
 
@@ -179,7 +179,7 @@ fn ten_calls_of_one_process_are_listed_and_closed_by_one_sweep() {
         });
         let ((outcome, cause, _), times) = rig.expected(dies);
         let ended: BTreeMap<_, _> =
-            records.iter().map(|record| (record.tool_call_id.to_string(), (record.outcome, record.cause))).collect();
+            records.iter().map(|record| (record.tool_call_id.to_string(), (record.outcome, record.cause()))).collect();
         assert_eq!(records.len(), 10, "{}: one record each", rig.tool);
         assert_eq!(ended, ids.iter().map(|id| (id.clone(), (outcome, cause))).collect(), "{} {dies:?}", rig.tool);
         assert_eq!(rig.effects(), times.map_or(Vec::new(), |times| vec![times; 10]), "{} {dies:?}", rig.tool);

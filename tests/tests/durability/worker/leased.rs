@@ -47,7 +47,7 @@ impl World {
     async fn refused(&self) -> Vec<String> {
         let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
-        let refused = decisions.filter(|decision| decision.refused.is_some());
+        let refused = decisions.filter(|decision| decision.refused().is_some());
         refused.filter_map(|decision| Some(decision.decider.as_ref()?.principal().to_owned())).collect()
     }
 }

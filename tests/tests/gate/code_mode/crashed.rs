@@ -113,7 +113,7 @@ async fn check(world: &Setting, ended: Option<Outcome>, why: &str) {
             AuditRecord::Call(record) => {
                 ends.entry((record.run_id.clone(), record.tool_call_id.clone())).or_default().push(record.outcome);
             }
-            AuditRecord::Decision(record) if record.refused.is_none() && record.decider.is_some() => {
+            AuditRecord::Decision(record) if record.refused().is_none() && record.decider.is_some() => {
                 *decisions.entry((record.run_id.clone(), record.call_id.clone())).or_default() += 1;
             }
             _ => {}

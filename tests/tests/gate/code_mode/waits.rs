@@ -6,7 +6,7 @@ use tests::Shown as _;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Decider, Question, Suspension, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Grant, Run, RunSnapshot};
-use tool_runtime::store::{GrantScope, PendingFilter, Store};
+use tool_runtime::store::{GrantScope, RecordFilter, Store};
 use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
 use crate::code_mode::{POLICY, Rig, World, call, code, options};
@@ -34,7 +34,7 @@ async fn each_effect_waits_for_a_person() {
     let run = rig.run("", with_effects());
     let result = run.exec(call(SCRIPT)).await;
     assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalRequired, 0));
-    let pending = rig.store.pending_calls(&PendingFilter::default()).await.expect("pending calls");
+    let pending = rig.store.pending_calls(&RecordFilter::default()).await.expect("pending calls");
     let graph = pending.iter().find_map(|call| call.graph.as_ref()).expect("the script waits");
     assert_eq!(graph.path, "code > notes__delete");
     assert_eq!(graph.shown_arguments.as_ref().expect("arguments").get(), r#"{"number":7}"#);
@@ -122,7 +122,7 @@ async fn a_script_that_is_abandoned_leaves_nothing() {
     decide(&run, ApprovalDecision::Approve).await;
     let result = run.abandon("c1").await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
-    assert!(rig.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
+    assert!(rig.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
 }
 
 /// Where nobody can approve, there is no tool with effects.
@@ -194,5 +194,5 @@ async fn a_script_that_diverges_is_stopped() {
     let result = decide(&run, ApprovalDecision::Approve).await;
     assert!(result.to_model().contains("a different call than before"), "{}", result.to_model());
     assert_eq!(other.effects(), 1, "the one that was approved");
-    assert!(other.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
+    assert!(other.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
 }

@@ -2,8 +2,8 @@
 
 use tests::Shown as _;
 use tool_runtime::call::Violation;
+use tool_runtime::error::Problem;
 use tool_runtime::hydrate::Repairer;
-use tool_runtime::schema::SchemaProblem;
 use tool_runtime::schema::validator::{Compiled, Tree, Validator};
 use tool_runtime::tool::Schema;
 
@@ -62,7 +62,7 @@ impl Validator for Bomb {
         "1"
     }
 
-    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         Ok(Arc::new(Self::new()))
     }
 }
@@ -140,7 +140,7 @@ impl Validator for Fails {
         "1"
     }
 
-    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         assert!(self.0 != "compile", "CANARY-compile");
         Ok(Arc::new(Self(self.0)))
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use tests::Shown as _;
 
-use tool_runtime::call::RecordedArguments;
+use tool_runtime::ToolInvocationRecord;
 
 use super::*;
 
@@ -61,9 +61,8 @@ fn wide() -> ToolPolicy {
     ToolPolicy::from_json(&policy.to_string()).expect("a policy")
 }
 
-fn shown(arguments: &RecordedArguments) -> &str {
-    let RecordedArguments::Masked(shown) = arguments else { panic!("they were read") };
-    shown.get()
+fn shown(record: &ToolInvocationRecord) -> &str {
+    record.shown_arguments().expect("they were read").get()
 }
 
 #[tokio::test]
@@ -84,7 +83,7 @@ async fn a_record_repeats_what_the_model_wrote_on_one_line() {
         rig.exec(id, "written__free", written).await;
         let records = rig.records().await;
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
-        assert_eq!(shown(&record.arguments), expected.unwrap_or(written), "{id}");
+        assert_eq!(shown(record), expected.unwrap_or(written), "{id}");
         assert_eq!(serde_json::to_string(record).expect("JSON").lines().count(), 1, "{id}");
     }
 }
@@ -93,11 +92,11 @@ async fn a_record_repeats_what_the_model_wrote_on_one_line() {
 async fn what_is_approved_is_canonical_and_trimmed() {
     let rig = rig(wide());
     rig.exec("c", "written__keep", r#"{ "note_id": " n1 " }"#).await;
-    let pending = rig.store.pending_calls(&tool_runtime::store::PendingFilter::default()).await.expect("it reads");
+    let pending = rig.store.pending_calls(&RecordFilter::default()).await.expect("it reads");
     assert_eq!(pending[0].arguments(), r#"{"note_id":"n1"}"#);
     assert_eq!(pending[0].shown_arguments.get(), r#"{"note_id":"n1"}"#);
     rig.run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
-    assert_eq!(shown(&rig.records().await[0].arguments), r#"{"note_id":"n1"}"#);
+    assert_eq!(shown(&rig.records().await[0]), r#"{"note_id":"n1"}"#);
 }
 
 /// A record shows that arguments were read differently from their text, and where, without their values.
@@ -135,7 +134,7 @@ async fn a_record_names_what_was_read_differently() {
         // A record of an earlier version has no such list.
         let mut earlier = document;
         earlier.as_object_mut().expect("an object").remove("changes");
-        let read: tool_runtime::ToolInvocationRecord = serde_json::from_value(earlier).expect("it reads");
+        let read: ToolInvocationRecord = serde_json::from_value(earlier).expect("it reads");
         assert!(read.changes.is_empty());
     }
     rig.run.resume_shown("waits", ApprovalDecision::Approve, &grace()).await.expect("it waits");

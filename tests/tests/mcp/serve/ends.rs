@@ -6,9 +6,9 @@ use std::time::Duration;
 use rmcp::model::{ClientRequest, ErrorCode, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
-use tool_runtime::mcp::serve::{McpServer, McpServerError};
+use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
-use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::serve::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
@@ -33,7 +33,7 @@ async fn a_failure_is_a_result_that_the_model_reads() {
     let waits = call(&client, "letters__send", json!({"text": "hello"})).await.unwrap();
     assert_eq!(waits.is_error, Some(true));
     assert!(text(&waits).contains("approval_required"));
-    assert_eq!(store.pending_calls(&PendingFilter::default()).await.unwrap().len(), 1, "an operator decides");
+    assert_eq!(store.pending_calls(&RecordFilter::default()).await.unwrap().len(), 1, "an operator decides");
 }
 
 #[tokio::test]
@@ -83,14 +83,14 @@ async fn a_result_that_was_cut_still_fits_its_schema() {
     assert_eq!(cut.content[1].as_text().unwrap().text, left_out);
 }
 
-/// Calls a tool and cancels the call.
-async fn cancelled(client: &Client, name: &str, arguments: Value) {
+/// Calls a tool and cancels the call once it has begun.
+async fn cancelled(client: &Client, name: &str, arguments: Value, begun: impl Future<Output = ()>) {
     let call = rmcp::model::CallToolRequest::new(request(name, arguments));
     let sent = client
         .send_cancellable_request(ClientRequest::CallToolRequest(call), PeerRequestOptions::no_options())
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    begun.await;
     sent.cancel(Some("nobody waits".to_owned())).await.unwrap();
 }
 
@@ -98,8 +98,10 @@ async fn cancelled(client: &Client, name: &str, arguments: Value) {
 async fn a_cancelled_call_is_recorded_as_what_it_was() {
     let store = Arc::<MemoryStore>::default();
     let client = piped(&server(&store)).await;
-    cancelled(&client, "slow__read", json!({})).await;
-    cancelled(&client, "slow__write", json!({})).await;
+    // The clock moves only when everything else waits.
+    let begun = || tokio::time::sleep(Duration::from_millis(100));
+    cancelled(&client, "slow__read", json!({}), begun()).await;
+    cancelled(&client, "slow__write", json!({}), begun()).await;
     let expected = [json!(["slow__read", "cancelled"]), json!(["slow__write", "outcome_unknown"])];
     assert_eq!(outcomes(&records(&store, 2).await), expected);
     assert_eq!(text(&call(&client, "add", json!({"a": 1, "b": 1})).await.unwrap()), "2", "the run goes on");
@@ -108,7 +110,10 @@ async fn a_cancelled_call_is_recorded_as_what_it_was() {
 /// The tool is another server's, which has to be looked at before the call, and does not answer.
 #[tokio::test]
 async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = folder.path().join("held");
     let hostile = RemoteServer::command("s", env!("CARGO_BIN_EXE_hostile-mcp")).args(["hang-second-list"]);
+    let hostile = hostile.env("HELD", held.to_str().unwrap());
     let hostile = hostile.refresh(Duration::ZERO).connect_timeout(Duration::from_hours(1));
     let source = ToolSource::connect([hostile]).await.unwrap();
     let pin = source.tools().iter().find(|tool| tool.raw_name() == "echo").unwrap().pin().unwrap();
@@ -120,7 +125,12 @@ async fn a_call_is_cancelled_while_its_tools_server_is_looked_at() {
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).store(Arc::clone(&store));
     let server = McpServer::builder(runner.build().unwrap(), admitted).build().unwrap();
     let client = piped(&server).await;
-    cancelled(&client, "mcp__s__echo", json!({"text": "hello"})).await;
+    let looked_at = async {
+        while !held.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    cancelled(&client, "mcp__s__echo", json!({"text": "hello"}), looked_at).await;
     let records = records(&store, 1).await;
     assert_eq!(outcomes(&records), [json!(["mcp__s__echo", "cancelled"])]);
     assert!(!records[0].executed);
@@ -181,9 +191,9 @@ fn names_are_checked_when_the_server_is_built() {
         let runner: ToolRunner = runner(&Arc::default());
         McpServer::builder(runner, admitted).expose(tool, name).build().unwrap_err()
     };
-    assert!(matches!(refused("nothing__there", "a"), McpServerError::Unknown { .. }));
-    assert!(matches!(refused("math__add", "a b"), McpServerError::Name { .. }));
-    assert!(matches!(refused("math__add", "notes__write"), McpServerError::Taken { .. }));
+    assert_eq!(refused("nothing__there", "a").code(), "mcp_tool_unknown");
+    assert_eq!(refused("math__add", "a b").code(), "mcp_name");
+    assert_eq!(refused("math__add", "notes__write").code(), "mcp_name_taken");
 }
 
 /// A reply of another kind would be a reply to another request.

@@ -12,16 +12,15 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError};
+use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::store::MemoryStore;
 use tool_runtime::{ToolCall, ToolInvocationRecord};
 
 use crate::serve::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
 
 pub(crate) async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
-    let listener = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
-    let address = listener.address();
-    tokio::spawn(listener.serve());
+    let (address, serving) = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
+    tokio::spawn(serving);
     address
 }
 
@@ -121,8 +120,8 @@ async fn a_session_is_of_no_use_to_anybody_else() {
 async fn a_port_in_use_is_said_clearly() {
     let server = server(&Arc::default());
     let address = listening(&server, &HttpOptions::new()).await;
-    let error = server.bind(address, &HttpOptions::new()).await.unwrap_err();
-    assert!(matches!(error, McpServerError::Listen { .. }));
+    let error = server.bind(address, &HttpOptions::new()).await.map(|(address, _)| address).unwrap_err();
+    assert_eq!(error.code(), "mcp_listen");
     assert!(error.to_string().contains("in use by another process"), "{error}");
 }
 

@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use tests::world::{HookedStore, Then};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
-use tool_runtime::agent::QueueError;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingFilter, Store, StoreError};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::held::{
@@ -37,7 +36,7 @@ fn now<T>(future: impl Future<Output = T>) -> Option<T> {
 fn dies_when_a_call_waits(store: &Arc<MemoryStore>) -> HookedStore {
     let behind = Arc::clone(store);
     HookedStore::new(Arc::clone(store) as _, move |method| {
-        let pending = now(async { behind.pending_calls(&PendingFilter::default()).await });
+        let pending = now(async { behind.pending_calls(&RecordFilter::default()).await });
         match pending {
             Some(Ok(calls)) if !calls.is_empty() && matches!(method, "update" | "append") => {
                 Then::Fail(StoreError::Unavailable("killed".into()))
@@ -221,7 +220,7 @@ async fn of_two_decisions_the_first_counts_however_they_come() {
                 let call = one_waiting(&*before).await;
                 post(&before, &call, decision.clone()).await;
                 let twice = try_post(&before, &call, ApprovalDecision::Approve).await;
-                assert!(matches!(twice, Err(QueueError::Refused(ResumeError::NotWaiting(_)))), "{twice:?}");
+                assert!(matches!(twice, Err(ResumeError::NotWaiting(_))), "{twice:?}");
             }));
             let done = letter(&client, &name).await.unwrap();
             assert!(text(&done).contains(expected), "{done:?}");

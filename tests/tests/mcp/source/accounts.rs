@@ -88,9 +88,9 @@ async fn tickets(tokens: &Issuer) -> (String, Arc<MemoryStore>) {
     let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
     let server = McpServer::builder(runner.build().unwrap(), admit).build().unwrap();
     let options = HttpOptions::new().authorization(Authorization::new(RESOURCE, tokens.clone()).unwrap());
-    let listener = server.bind("127.0.0.1:0".parse().unwrap(), &options).await.unwrap();
-    let url = format!("http://{}/mcp", listener.address());
-    tokio::spawn(listener.serve());
+    let (address, serving) = server.bind("127.0.0.1:0".parse().unwrap(), &options).await.unwrap();
+    let url = format!("http://{address}/mcp");
+    tokio::spawn(serving);
     (url, store)
 }
 

@@ -10,7 +10,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService};
 use tests::modern::Modern;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
-use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
+use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolRunner};
 
 use crate::source::http::{Way, endpoint, source};
@@ -64,14 +64,14 @@ async fn changes_are_seen(servers: &ToolSource) {
     assert_eq!(call(&run, "mcp__s__pay", "{}").await.outcome(), Outcome::Ok);
     assert_eq!(call(&run, "mcp__s__add", "{}").await.outcome(), Outcome::Ok);
     until("a tool that was added is listed", || lists(servers, "late")).await;
-    assert_eq!(tool(servers, "late").state(&pinned), McpToolState::Discovered);
+    assert_eq!(tool(servers, "late").state(&pinned), "discovered");
     assert_eq!(call(&run, "mcp__s__late", "{}").await.outcome(), Outcome::Unavailable);
     let fresh = run_under(servers, pinned.clone());
     assert_eq!(call(&fresh, "mcp__s__late", "{}").await.outcome(), Outcome::PolicyDenied, "nothing enables it");
 
-    assert_eq!(tool(servers, "pay").state(&pinned), McpToolState::Enabled);
+    assert_eq!(tool(servers, "pay").state(&pinned), "enabled");
     assert_eq!(call(&run, "mcp__s__change", "{}").await.outcome(), Outcome::Ok);
-    until("a tool that was changed has drifted", || tool(servers, "pay").state(&pinned) == McpToolState::Drifted).await;
+    until("a tool that was changed has drifted", || tool(servers, "pay").state(&pinned) == "drifted").await;
     let denied = call(&run, "mcp__s__pay", "{}").await;
     assert_eq!((denied.outcome(), denied.executed()), (Outcome::PolicyDenied, false));
 }
@@ -149,9 +149,9 @@ async fn what_changes_is_passed_on() {
     let pinned = policy(&servers, &["mcp__s__pay", "mcp__s__hush"], "");
     let admit = |_: &Peer<'_>| Some(RunOptions::new().principal("ada"));
     let server = McpServer::builder(ToolRunner::builder(catalog, pinned).build().unwrap(), admit).build().unwrap();
-    let listener = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
-    let uri = format!("http://{}/mcp", listener.address());
-    tokio::spawn(listener.serve());
+    let (address, serving) = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
+    let uri = format!("http://{address}/mcp");
+    tokio::spawn(serving);
     let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let transport = StreamableHttpClientTransport::from_uri(uri);

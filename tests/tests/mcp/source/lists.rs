@@ -1,7 +1,6 @@
 //! Lists that are hostile.
 
 use tool_runtime::ToolPolicy;
-use tool_runtime::mcp::source::McpToolState;
 
 use crate::source::{NEVER, connect, echoes, noted, quarantine, server, tool};
 
@@ -94,8 +93,8 @@ async fn a_name_shadows_nothing_and_a_claim_decides_nothing() {
     let catalog = tool_runtime::ToolCatalog::builder().source(&servers).build().unwrap();
     let wipe = catalog.get("mcp__s__wipe_disk").unwrap();
     assert_eq!(wipe.effect, tool_runtime::ToolEffect::ExternalSideEffect);
-    assert_eq!(tool(&servers, "wipe_disk").state(&ToolPolicy::deny_all()), McpToolState::Discovered);
+    assert_eq!(tool(&servers, "wipe_disk").state(&ToolPolicy::deny_all()), "discovered");
     // Allowed without a pin is not enabled.
     let allowed = ToolPolicy::allow(["mcp__s__wipe_disk"]);
-    assert_eq!(tool(&servers, "wipe_disk").state(&allowed), McpToolState::Discovered);
+    assert_eq!(tool(&servers, "wipe_disk").state(&allowed), "discovered");
 }

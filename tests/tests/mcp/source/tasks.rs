@@ -8,7 +8,7 @@ use tool_runtime::call::Decider;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{MemoryStore, PendingFilter, RecordFilter, Store as _};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 use crate::source::http::{Way, endpoint, source};
@@ -164,9 +164,9 @@ async fn a_call_waits_here_for_an_approval_over_there() {
     );
     let runner = runner.approvals(true).store(Arc::clone(&store)).build().unwrap();
     let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("ada"))).build().unwrap();
-    let listener = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
-    let url = format!("http://{}/mcp", listener.address());
-    tokio::spawn(listener.serve());
+    let (address, serving) = server.bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::new()).await.unwrap();
+    let url = format!("http://{address}/mcp");
+    tokio::spawn(serving);
     let servers = ToolSource::connect([RemoteServer::url("s", url).call_timeout(NEVER)]).await.unwrap();
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
 
@@ -179,7 +179,7 @@ async fn a_call_waits_here_for_an_approval_over_there() {
     let run = runner.build().unwrap().run(RunOptions::new());
     let calling = tokio::spawn(async move { run.exec(ToolCall::text("c1", name, r#"{"text":"hello"}"#)).await });
     let call = loop {
-        if let Some(call) = store.pending_calls(&PendingFilter::default()).await.unwrap().pop() {
+        if let Some(call) = store.pending_calls(&RecordFilter::default()).await.unwrap().pop() {
             break call;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

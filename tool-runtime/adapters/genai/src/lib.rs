@@ -31,9 +31,8 @@
 
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
-use tool_runtime::call::Arguments;
 use tool_runtime::wire::history::{CallMessage, Part, TextPart};
-use tool_runtime::wire::{CallStatus, Decoded, Finish};
+use tool_runtime::wire::{Decoded, Finish};
 use tool_runtime::{Run, ToolExecResult, ToolSpec};
 
 /// Returns the definitions of the tools that the run may use.
@@ -74,8 +73,7 @@ pub fn decode(response: &ChatResponse) -> Decoded {
     for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
         decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
         if !call.fn_arguments.is_object() {
-            decoded.call.arguments = Arguments::Text(call.fn_arguments.to_string().into());
-            decoded.status = CallStatus::ArgumentsNotObject;
+            decoded.set_arguments(call.fn_arguments.to_string());
         }
     }
     decoded

@@ -6,7 +6,6 @@ use adapter_world::{PAGE_AS_TEXT, outcomes, pages, run};
 use genai::chat::ChatResponse;
 use serde_json::{Value, json};
 use tool_runtime::ToolCall;
-use tool_runtime::wire::CallStatus;
 use tool_runtime_genai::{decode, tool_response, tools};
 
 fn response(stop: &Value) -> ChatResponse {
@@ -31,7 +30,7 @@ async fn calls_of_genai_go_through_the_gate() {
 
     let mut told = Vec::new();
     let decoded = decode(&response(&json!({ "ToolCall": "tool_calls" })));
-    assert_eq!((decoded.text.as_str(), decoded.calls[1].status), ("Let me see.", CallStatus::ArgumentsNotObject));
+    assert_eq!((decoded.text.as_str(), decoded.calls[1].status()), ("Let me see.", "arguments_not_object"));
     for decoded in decoded.calls {
         let response = tool_response(&run.exec(decoded.call).await);
         told.push((response.call_id, response.content));

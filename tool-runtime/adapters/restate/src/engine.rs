@@ -18,13 +18,13 @@ use tool_runtime::agent::{
     ClientAnswer, Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
 };
 use tool_runtime::call::{Question, Suspension};
-use tool_runtime::runner::{EngineLease, RestoreError};
+use tool_runtime::runner::{EngineLease, ResumeError};
 use tool_runtime::store::StoreError;
 
 use crate::Journal;
 use crate::delta::Delta;
 use crate::entry::{Entry, store, terminal};
-use crate::promises::{Delivered, RUN, WAITING, Waiting, promise};
+use crate::promises::{Brought, Delivered, Promises, RUN, WAITING, Waiting, close, promise};
 
 /// The maximum size of a conversation's document. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
@@ -75,6 +75,7 @@ impl From<Cut> for HandlerError {
 /// A workflow's journal, as one attempt at the workflow uses it.
 pub(crate) struct Engine<'e> {
     journal: &'e Journal<'e>,
+    run_id: String,
     /// The attempt's lease of the run: an earlier attempt that is still running can no longer write.
     lease: EngineLease,
     /// The last document.
@@ -83,19 +84,22 @@ pub(crate) struct Engine<'e> {
 
 /// The end of a wait: a decision or an answer for a waiting call, or the expiry of calls.
 pub(crate) struct Arrived {
-    /// The question that was answered. `None` if the time was over.
-    pub(crate) question: Option<Question>,
+    /// The questions whose promises are resolved. If a call asks one again, it needs another promise.
+    pub(crate) resolved: Vec<Question>,
     /// The name of the unit that applies it.
     pub(crate) name: String,
     pub(crate) input: Input,
 }
+
+/// Questions that expire together, each with the number of its refused answers.
+type Expiring = Vec<(Question, u32, Suspension)>;
 
 /// The journaled form of the waiting calls.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     questions: Vec<(Question, u32)>,
     /// The calls that expire first, and the time until then.
-    late: Option<(Duration, Vec<(Question, Suspension)>)>,
+    late: Option<(Duration, Expiring)>,
 }
 
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Delivered>>, TerminalError>> + Send + 'a>>;
@@ -111,7 +115,7 @@ impl<'e> Engine<'e> {
         // Decisions that come too late are recorded with the run, also after the workflow's end.
         let context: &WorkflowContext<'_> = journal.context;
         context.set(RUN, run_id.to_owned());
-        Ok(Self { journal, lease, before: Mutex::new("".into()) })
+        Ok(Self { journal, run_id: run_id.to_owned(), lease, before: Mutex::new("".into()) })
     }
 
     /// The options of the run in this attempt.
@@ -161,36 +165,72 @@ impl<'e> Engine<'e> {
         // No question is open while the input is applied: a second answer gets a 404.
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
-        Ok(match (brought?, asked.questions.into_iter().nth(at)) {
-            (Some(Json(delivered)), Some((question, refused))) => Arrived {
-                name: format!("decision {}", promise(&question, refused)),
-                input: delivered.brought.to(&question),
-                question: Some(question),
-            },
-            _ => Arrived { question: None, name: "too late".to_owned(), input: late(asked.late) },
-        })
+        if let (Some(Json(Delivered { brought: Some(brought), .. })), Some((question, refused))) =
+            (brought?, asked.questions.into_iter().nth(at))
+        {
+            return Ok(Arrived::brought(Vec::new(), question, refused, brought));
+        }
+        too_late(context, asked.late.map(|(_, late)| late).unwrap_or_default()).await
+    }
+
+    /// Records decisions on calls that the workflow no longer waits for. Their handlers reported success, because the
+    /// promises were open.
+    pub(crate) async fn close(&self, open: &[Question], brought: &HashMap<Question, u32>) -> Result<(), TerminalError> {
+        let runner = &self.journal.runner;
+        for question in open {
+            let refused = brought.get(question).copied().unwrap_or_default();
+            if let Some(Brought::Decided { decision, decider }) = close(self.journal.context, question, refused).await?
+            {
+                let note =
+                    async { runner.record_late(&self.run_id, question, &decision, &decider).await.map_err(store) };
+                self.journaled("late decision", note).await?;
+            }
+        }
+        Ok(())
     }
 
     fn asked(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Asked {
+        let asked =
+            |call: &WaitingCall| (call.question.clone(), brought.get(&call.question).copied().unwrap_or_default());
         let first = calls.iter().filter_map(|call| call.expires_at).min();
         let late = first.map(|first| {
             let left = self.journal.runner.time_until(first).unwrap_or_default();
             let late = calls.iter().filter(|call| call.expires_at == Some(first));
-            (left, late.map(|call| (call.question.clone(), call.suspension)).collect())
+            let late = late.map(|call| {
+                let (question, refused) = asked(call);
+                (question, refused, call.suspension)
+            });
+            (left, late.collect())
         });
-        let asked =
-            |call: &WaitingCall| (call.question.clone(), brought.get(&call.question).copied().unwrap_or_default());
         Asked { questions: calls.iter().map(asked).collect(), late }
     }
 }
 
-/// The input that ends calls without a decision or a client's answer in time.
-fn late(late: Option<(Duration, Vec<(Question, Suspension)>)>) -> Input {
-    let late = late.into_iter().flat_map(|(_, calls)| calls);
-    late.fold(Input::new(), |input, (question, suspension)| match suspension {
-        Suspension::Client => input.answer(ClientAnswer::failed(question.call_id())),
-        _ => input.expire(&question),
-    })
+impl Arrived {
+    /// An answer to a question, after these other questions were closed.
+    fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
+        let name = format!("decision {}", promise(&question, refused));
+        let input = brought.to(&question);
+        Self { resolved: closed.into_iter().chain([question]).collect(), name, input }
+    }
+}
+
+/// Ends calls without a decision or a client's answer in time. An answer that was brought before its question is closed
+/// goes first: the gate decides by the time whether it still has an effect, and records it. The calls that were closed
+/// before it was found expire in the next round.
+pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<Arrived, TerminalError> {
+    let (mut closed, mut input) = (Vec::new(), Input::new());
+    for (question, refused, suspension) in late {
+        if let Some(brought) = close(context, &question, refused).await? {
+            return Ok(Arrived::brought(closed, question, refused, brought));
+        }
+        input = match suspension {
+            Suspension::Client => input.answer(ClientAnswer::failed(question.call_id())),
+            _ => input.expire(&question),
+        };
+        closed.push(question);
+    }
+    Ok(Arrived { resolved: closed, name: "too late".to_owned(), input })
 }
 
 #[async_trait]
@@ -229,8 +269,8 @@ impl Durable for Engine<'_> {
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Cut> {
         let Journal { agent, runner, .. } = self.journal;
         agent.restore(runner, self.options(), saved).await.map_err(|error| match error {
-            RestoreError::Store(error) => error.into(),
-            error @ (RestoreError::OtherPrincipal | RestoreError::OtherCaller) => terminal(403, error.code()).into(),
+            ResumeError::Store(error) => error.into(),
+            error @ (ResumeError::OtherPrincipal | ResumeError::OtherCaller) => terminal(403, error.code()).into(),
             error => terminal(500, error.code()).into(),
         })
     }

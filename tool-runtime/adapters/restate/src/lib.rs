@@ -147,6 +147,8 @@ impl<'ctx> Journal<'ctx> {
         // Counts the answers to each question. After a refused answer the call asks the same question again, but a
         // promise can be resolved only once, so each round has a promise of its own.
         let mut brought: HashMap<Question, u32> = HashMap::new();
+        // The questions of the last wait that had no answer then.
+        let mut open: Vec<Question> = Vec::new();
         let (code, text) = loop {
             let stepped = match input.take() {
                 Some(input) => match conversation.accept_on(engine, &name, input).await {
@@ -159,7 +161,9 @@ impl<'ctx> Journal<'ctx> {
                 Ok(Step::Waits(calls)) => {
                     let arrived = engine.wait(&calls, &brought).await?;
                     name = arrived.name;
-                    if let Some(question) = arrived.question {
+                    open = calls.into_iter().map(|call| call.question).collect();
+                    open.retain(|question| !arrived.resolved.contains(question));
+                    for question in arrived.resolved {
                         *brought.entry(question).or_default() += 1;
                     }
                     input = Some(arrived.input);
@@ -176,6 +180,7 @@ impl<'ctx> Journal<'ctx> {
                 Err(cut) => return Err(cut.into()),
             }
         };
+        engine.close(&open, &brought).await?;
         let conversation = conversation.save().await.map_err(Cut::from)?;
         Ok(Finished { code, text, conversation })
     }

@@ -5,7 +5,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use restate_sdk::context::{ContextPromises, ContextReadState, ContextSideEffects, RunFuture, SharedWorkflowContext};
+use restate_sdk::context::{
+    ContextPromises, ContextReadState, ContextSideEffects, RunFuture, SharedWorkflowContext, WorkflowContext,
+};
 use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
@@ -40,7 +42,15 @@ pub(crate) fn promise(question: &Question, refused: u32) -> String {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delivered {
     invocation: String,
-    pub(crate) brought: Brought,
+    /// `None` if the workflow closed the question.
+    pub(crate) brought: Option<Brought>,
+}
+
+impl Delivered {
+    /// The reason why another answer has no effect.
+    const fn refusal(&self) -> Refused {
+        if self.brought.is_some() { Refused::Decided } else { Refused::NotPending }
+    }
 }
 
 /// The answer to a question.
@@ -65,7 +75,8 @@ impl Brought {
 /// if it refuses the decision, the call keeps waiting for another one.
 ///
 /// A decision that comes too late, comes twice, or answers a question that was replaced is recorded in the store of the
-/// runner ([`ToolRunner::record_late`]).
+/// runner ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts: a
+/// decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
 ///
 /// # Errors
 /// 404 if no call asks this question now, 409 if it has an answer that the workflow has not processed yet.
@@ -101,39 +112,34 @@ pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -
     }
 }
 
-/// A workflow, as its shared handlers see it. A test has another one.
-trait Shared {
+/// The promises of a workflow, as one of its handlers sees them. A test has another implementation.
+pub(crate) trait Promises {
     /// The id of the handler's invocation.
     fn invocation(&self) -> &str;
-    /// The id of the workflow's run. `None` before its first step.
-    fn run_id(&self) -> impl Future<Output = Result<Option<String>, TerminalError>> + Send;
-    /// The open questions.
-    fn waiting(&self) -> impl Future<Output = Result<Waiting, TerminalError>> + Send;
     /// The value of a promise. `None` if it is not resolved.
     fn peek(&self, promise: &str) -> impl Future<Output = Result<Option<Delivered>, TerminalError>> + Send;
     /// Resolves a promise, unless it is resolved.
     fn resolve(&self, promise: &str, delivered: Delivered);
-    /// Does work whose end is journaled.
-    fn once(
-        &self,
-        name: &str,
-        work: impl Future<Output = HandlerResult<()>> + Send,
-    ) -> impl Future<Output = Result<(), TerminalError>> + Send;
 }
 
-impl Shared for SharedWorkflowContext<'_> {
+impl Promises for WorkflowContext<'_> {
     fn invocation(&self) -> &str {
         self.invocation_id()
     }
 
-    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
-        let context: &SharedWorkflowContext<'_> = self;
-        context.get::<String>(RUN).await
+    async fn peek(&self, promise: &str) -> Result<Option<Delivered>, TerminalError> {
+        let context: &WorkflowContext<'_> = self;
+        Ok(context.peek_promise::<Json<Delivered>>(promise).await?.map(Json::into_inner))
     }
 
-    async fn waiting(&self) -> Result<Waiting, TerminalError> {
-        let context: &SharedWorkflowContext<'_> = self;
-        Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
+    fn resolve(&self, promise: &str, delivered: Delivered) {
+        self.resolve_promise(promise, Json(delivered));
+    }
+}
+
+impl Promises for SharedWorkflowContext<'_> {
+    fn invocation(&self) -> &str {
+        self.invocation_id()
     }
 
     async fn peek(&self, promise: &str) -> Result<Option<Delivered>, TerminalError> {
@@ -143,6 +149,44 @@ impl Shared for SharedWorkflowContext<'_> {
 
     fn resolve(&self, promise: &str, delivered: Delivered) {
         self.resolve_promise(promise, Json(delivered));
+    }
+}
+
+/// Closes a question that the workflow no longer waits for, because its time is over or the workflow ends. Returns the
+/// answer that was brought before; later ones are refused. The promise alone decides which of both came first.
+pub(crate) async fn close(
+    context: &impl Promises,
+    question: &Question,
+    refused: u32,
+) -> Result<Option<Brought>, TerminalError> {
+    let name = promise(question, refused);
+    context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought: None });
+    Ok(context.peek(&name).await?.and_then(|kept| kept.brought))
+}
+
+/// A workflow, as its shared handlers see it.
+trait Shared: Promises {
+    /// The id of the workflow's run. `None` before its first step.
+    fn run_id(&self) -> impl Future<Output = Result<Option<String>, TerminalError>> + Send;
+    /// The open questions.
+    fn waiting(&self) -> impl Future<Output = Result<Waiting, TerminalError>> + Send;
+    /// Does work whose end is journaled.
+    fn once(
+        &self,
+        name: &str,
+        work: impl Future<Output = HandlerResult<()>> + Send,
+    ) -> impl Future<Output = Result<(), TerminalError>> + Send;
+}
+
+impl Shared for SharedWorkflowContext<'_> {
+    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        context.get::<String>(RUN).await
+    }
+
+    async fn waiting(&self) -> Result<Waiting, TerminalError> {
+        let context: &SharedWorkflowContext<'_> = self;
+        Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
     }
 
     async fn once(
@@ -199,12 +243,13 @@ async fn bring(
         return Ok(Err(Refused::NotPending));
     };
     let name = promise(question, refused);
-    if context.peek(&name).await?.is_some() {
-        return Ok(Err(Refused::Decided));
+    if let Some(kept) = context.peek(&name).await? {
+        return Ok(Err(kept.refusal()));
     }
-    context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought });
+    context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought: Some(brought) });
     // Another invocation may have resolved it since; Restate keeps the first value and reports nothing.
-    let kept = context.peek(&name).await?;
-    let is_ours = kept.is_some_and(|kept| kept.invocation == context.invocation());
-    Ok(if is_ours { Ok(()) } else { Err(Refused::Decided) })
+    Ok(match context.peek(&name).await? {
+        Some(kept) if kept.invocation == context.invocation() => Ok(()),
+        kept => Err(kept.map_or(Refused::Decided, |kept| kept.refusal())),
+    })
 }

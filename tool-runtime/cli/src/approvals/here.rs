@@ -2,17 +2,19 @@
 
 use tool_runtime::agent::ClientAnswer;
 use tool_runtime::call::{Decider, Outcome, Question};
-use tool_runtime::runner::RunSnapshot;
+use tool_runtime::runner::{ResumeError, RunSnapshot};
 use tool_runtime::store::PendingCall;
 
 use crate::approvals::{Decision, exit_of, posted};
 use crate::attend::cancellable;
 use crate::chat;
+use crate::chat::ended::unrestored;
 use crate::chat::{Autosave, Talk};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::{Document, Kept};
 use crate::session::Cli;
+use crate::terminal;
 
 /// Decides a call of a document, and lets its conversation continue.
 pub(super) async fn decide(
@@ -32,9 +34,9 @@ pub(super) async fn decide(
     let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
     let offline = agent.is_none();
     let gate = cli.open().await?;
-    let options = gate.options_of(pending, Some(chat::events(cli)));
+    let options = gate.options_of(pending, Some(chat::events(cli, &gate)));
     let agent = agent.unwrap_or_else(chat::offline);
-    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
+    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| unrestored(&error))?;
     let mut talk = Talk::new(cli, gate, conversation, Autosave::File(kept));
     let denies = decision.denies();
     match decision {
@@ -57,7 +59,7 @@ async fn finish_call(
 ) -> Result<Exit, Failure> {
     let (gate, call) = (cli.open().await?, &pending.call_id);
     let run =
-        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
+        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| unrestored(&error))?;
     kept.claim()?;
     let denies = decision.denies();
     let result = match decision {
@@ -66,6 +68,14 @@ async fn finish_call(
     };
     let result = match result {
         Ok(result) => result,
+        // A process that may have died began to carry out a decision.
+        Err(ResumeError::NotWaiting(_)) => match run.recover(call).await? {
+            Some(result) => result,
+            None => {
+                kept.release();
+                return Err(unfinished(cli, pending));
+            }
+        },
         Err(error) => {
             kept.release();
             return Err(Failure::from(&error));
@@ -80,4 +90,14 @@ async fn finish_call(
         kept.finish()?;
     }
     posted::done(cli, denies, &result)
+}
+
+/// The failure for a call that another process carries out, or began to carry out before it died.
+fn unfinished(cli: &Cli<'_>, call: &PendingCall) -> Failure {
+    let (app, id) = (cli.app.name, terminal::safe(call.call_id.as_str()));
+    let text = format!(
+        "the call `{id}` has begun, and has no record of its end: another process runs it, or died; `{app} audit open` \
+         shows until when it is waited for. Run the command again then"
+    );
+    Failure::failed(text).code("unfinished")
 }

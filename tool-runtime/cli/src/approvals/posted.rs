@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{ClientAnswer, Input, QueueError, RunQueue};
-use tool_runtime::call::{CallId, DecisionError, Outcome, Question, RecordedViolation, ToolExecResult};
+use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
+use tool_runtime::call::{CallId, DecisionError, Outcome, Question, ToolExecResult, Violation};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
 use tool_runtime::store::{
-    AuditKind, AuditRecord, DecisionKind, Key, PendingCall, RecordFilter, Refusal, Store, StoredDocument, StoredRun,
+    AuditRecord, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun,
 };
 
 use crate::approvals::{By, Decision, exit_of, waiting};
@@ -70,7 +70,7 @@ pub(super) async fn decide(
             let input = Input::new().answer(ClientAnswer::value(call.call_id.clone(), output));
             let posted = queue.post(&call.run_id, call.tenant.as_deref(), &input).await;
             posted.map_err(|error| match error {
-                QueueError::Unknown => Failure::usage(format!(
+                ResumeError::UnknownRun => Failure::usage(format!(
                     "another program continues the run {} of this call; answer the call there",
                     call.run_id
                 ))
@@ -96,7 +96,7 @@ pub(super) async fn decide(
 /// Posts a decision on a call that no longer waits, so that its run records the refusal. `id` is `CALL` or `RUN/CALL`;
 /// a call id that several runs have is ignored.
 pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
-    let Some(store) = cli.existing_store().await? else { return Ok(()) };
+    let Some(store) = cli.kept_records().await? else { return Ok(()) };
     let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
     let name = question.as_ref().map_or(id, |question| question.call_id().as_str());
     let mut of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
@@ -104,7 +104,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     for (run, call) in names {
         let filter =
             RecordFilter { run_id: run.map(Into::into), call_id: Some(CallId::new(call)), ..RecordFilter::default() };
-        let filter = RecordFilter { kind: Some(AuditKind::Call), tenant: tenant.clone(), limit: Some(MANY), ..filter };
+        let filter = RecordFilter { decisions: Some(false), tenant: tenant.clone(), limit: Some(MANY), ..filter };
         let mut runs: Vec<_> =
             store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
         runs.dedup_by(|one, other| one.run_id == other.run_id);
@@ -117,7 +117,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
         let queue = RunQueue::new(&cli.open().await?.runner);
         // The refusal itself is ignored: the caller returns its own failure to the person.
         return match queue.decide(&record.run_id, &question, decision.clone(), &decider).await {
-            Err(QueueError::Store(error)) => Err(error.into()),
+            Err(ResumeError::Store(error)) => Err(error.into()),
             _ => Ok(()),
         };
     }
@@ -151,10 +151,10 @@ pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecisi
 }
 
 /// A decision that was refused before it was posted.
-pub(crate) fn refused(id: &str, error: QueueError) -> Failure {
+pub(crate) fn refused(id: &str, error: ResumeError) -> Failure {
     match error {
-        QueueError::Unknown | QueueError::Refused(ResumeError::NotWaiting(_)) => waiting::unknown(id),
-        QueueError::Refused(ResumeError::NotAllowed(mismatch)) => barred(mismatch),
+        ResumeError::UnknownRun | ResumeError::NotWaiting(_) => waiting::unknown(id),
+        ResumeError::NotAllowed(mismatch) => barred(mismatch),
         error => error.into(),
     }
 }
@@ -179,7 +179,7 @@ enum State {
     /// The call is that of a graph, which now waits with its next call.
     Waits,
     /// It was invalid, and the call still waits.
-    Refused(Refusal),
+    Refused(Box<DecisionRecord>),
     /// It was dropped, because the call did not wait for it.
     Dropped,
     Ended(Outcome),
@@ -233,8 +233,8 @@ impl Look<'_> {
             match sealed.record {
                 AuditRecord::Call(record) => state = State::Ended(record.outcome),
                 AuditRecord::Decision(record) => {
-                    if let Some(refused) = record.refused.filter(|_| still) {
-                        state = State::Refused(refused);
+                    if still && record.refused().is_some() {
+                        state = State::Refused(record);
                     }
                 }
                 _ => {}
@@ -302,10 +302,12 @@ fn tell(
 }
 
 /// A decision that the gate refused as invalid.
-fn invalid(Refusal { outcome, mismatch, violations, .. }: &Refusal) -> Failure {
-    let place = |violation: &RecordedViolation| format!(" at {}: {}", violation.pointer, violation.keyword);
+fn invalid(decision: &DecisionRecord) -> Failure {
+    let violations = decision.violations();
+    let place = |violation: &Violation| format!(" at {}: {}", violation.pointer, violation.keyword);
     let places: Vec<_> = violations.iter().map(place).collect();
-    let why = mismatch.map_or_else(|| outcome.to_string(), |mismatch| mismatch.to_string());
+    let outcome = || decision.refused().map(|outcome| outcome.to_string()).unwrap_or_default();
+    let why = decision.mismatch().map_or_else(outcome, |mismatch| mismatch.to_string());
     let message = format!("the decision does not fit, and the call still waits: {why}{}", places.join(","));
     let exit = if violations.is_empty() { Exit::Denied } else { Exit::Invalid };
     Failure { exit, code: "approval_mismatch", message }

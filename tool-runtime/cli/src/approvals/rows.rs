@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tool_runtime::call::{ArgumentChange, ArgumentDigest, JsonText, NamedArgument, Question, Suspension};
+use tool_runtime::catalog::ToolCatalog;
 use tool_runtime::policy::ToolPolicy;
+use tool_runtime::store::PendingCall;
 use tool_runtime::tool::ToolEffect;
 
 use crate::approvals::waiting;
@@ -17,9 +19,6 @@ use crate::session::Cli;
 use crate::terminal::json;
 use crate::text::on_one_line;
 use crate::{table, terminal};
-
-/// The maximum characters of a sentence in the table.
-const WHAT: usize = 60;
 
 /// A waiting call as `--json` prints it.
 #[derive(Serialize)]
@@ -119,7 +118,7 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
                     _ => "its client",
                 };
                 let expires = if row.expired { "expired" } else { &row.expires_at };
-                let what = on_one_line(row.summary.unwrap_or_default(), WHAT);
+                let what = on_one_line(row.summary.unwrap_or_default());
                 [row.id, row.tool, waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
             })
             .collect();
@@ -134,7 +133,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let deciders = (call.suspension == Suspension::Approval).then(|| {
         // A tool that left the catalog may have had any effect.
         let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
-        deciders(&policy, &found, policy.effect_of(Asked::of(call).tool, declared))
+        deciders(&policy, call, policy.effect_of(Asked::of(call).tool, declared))
     });
     if cli.settings.json {
         let mut row = Row::of(&found);
@@ -166,9 +165,30 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn deciders<'a>(policy: &'a ToolPolicy, found: &'a Found, effect: ToolEffect) -> Deciders<'a> {
-    let (own_calls, roles) = policy.deciders(Asked::of(&found.call).tool, effect);
-    Deciders { tenant: found.call.tenant.as_deref(), roles, own_calls }
+fn deciders<'a>(policy: &'a ToolPolicy, call: &'a PendingCall, effect: ToolEffect) -> Deciders<'a> {
+    let (own_calls, roles) = policy.deciders(Asked::of(call).tool, effect);
+    Deciders { tenant: call.tenant.as_deref(), roles, own_calls }
+}
+
+/// The principals who may decide on a call, as a sentence, and the options that name one of them on the command line.
+/// `named` requires `--as` in any case, as for a run of the store.
+pub(crate) fn who_decides(
+    (catalog, policy): (&ToolCatalog, &ToolPolicy),
+    call: &PendingCall,
+    named: bool,
+) -> (String, String) {
+    // A tool that left the catalog may have had any effect.
+    let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
+    let deciders = deciders(policy, call, policy.effect_of(Asked::of(call).tool, declared));
+    let mut options = String::new();
+    if named || !deciders.own_calls {
+        options += " --as NAME";
+    }
+    if let Some(role) = deciders.roles.and_then(BTreeSet::first) {
+        options += " --role ";
+        options += role;
+    }
+    (terminal::safe(&deciders.describe(call.principal.as_deref())), terminal::safe(&options))
 }
 
 impl Deciders<'_> {

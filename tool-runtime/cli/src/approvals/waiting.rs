@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tool_runtime::call::{CallId, Question};
-use tool_runtime::store::{Key, PendingCall, PendingFilter, Store, StoredDocument, StoredRun};
+use tool_runtime::store::{Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun};
 
 use crate::exit::Failure;
 use crate::saved::ConversationFiles;
@@ -57,7 +57,7 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     let mut found = of_documents(cli)?;
     if let Some(store) = cli.existing_store().await? {
         let known = names(&found);
-        add(cli, &*store, &mut found, &PendingFilter::default(), |call| !known.contains(&name(call))).await?;
+        add(cli, &*store, &mut found, &RecordFilter::default(), |call| !known.contains(&name(call))).await?;
     }
     Ok(found)
 }
@@ -75,12 +75,12 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
         let is_new = |call: &PendingCall| !known.contains(&name(call));
         let runs = id.match_indices('/').map(|(at, _)| &id[..at]).chain([id]);
         for run in runs {
-            let of_run = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
+            let of_run = RecordFilter { run_id: Some(run.into()), ..RecordFilter::default() };
             let wanted = |call: &PendingCall| id == run || id == format!("{run}/{}", call.call_id);
             add(cli, &*store, &mut found, &of_run, |call| is_new(call) && wanted(call)).await?;
         }
         if !found.iter().any(|found| found.is_in(id)) {
-            let everywhere = PendingFilter { call_id: Some(CallId::new(id)), ..PendingFilter::default() };
+            let everywhere = RecordFilter { call_id: Some(CallId::new(id)), ..RecordFilter::default() };
             add(cli, &*store, &mut found, &everywhere, is_new).await?;
         }
     }
@@ -127,7 +127,7 @@ async fn add(
     cli: &Cli<'_>,
     store: &dyn Store,
     found: &mut Vec<Found>,
-    filter: &PendingFilter,
+    filter: &RecordFilter,
     is_wanted: impl Fn(&PendingCall) -> bool,
 ) -> Result<(), Failure> {
     let (tenant, now) = (cli.party().tenant, store.now().await?);

@@ -2,7 +2,7 @@
 
 use tool_runtime::agent::{StopReason, TurnOutcome};
 use tool_runtime::call::Suspension;
-use tool_runtime::runner::{RestoreError, ResumeError};
+use tool_runtime::runner::ResumeError;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -46,9 +46,8 @@ impl From<&ResumeError> for Failure {
     }
 }
 
-impl From<&RestoreError> for Failure {
-    fn from(error: &RestoreError) -> Self {
-        let exit = if matches!(error, RestoreError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
-        Self { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }
-    }
+/// The failure of a conversation or a run that cannot be restored.
+pub(crate) fn unrestored(error: &ResumeError) -> Failure {
+    let exit = if matches!(error, ResumeError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
+    Failure { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tool_runtime::media::{Media, MediaError};
+use tool_runtime::media::Media;
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Format, Message};
 
@@ -44,9 +44,9 @@ fn essence(file: &Media) -> &str {
 fn file(path: &Path) -> Result<Media, Failure> {
     let bytes = input::file_within(path, MAX_BYTES as u64)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let file = Media::file(&name, &bytes).map_err(|error| match error {
-        MediaError::Mismatch { .. } => refused(path, UNKNOWN),
-        error => refused(path, &error.to_string()),
+    let file = Media::file(&name, &bytes).map_err(|error| match error.code() {
+        "media_type_mismatch" => refused(path, UNKNOWN),
+        _ => refused(path, &error.to_string()),
     })?;
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if essence(&file) == "text/plain" {

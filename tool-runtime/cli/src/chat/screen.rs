@@ -5,6 +5,7 @@ use tool_runtime::call::{Event, EventSink, JsonText, Outcome};
 use crate::fold::{Room, fields};
 use crate::terminal;
 use crate::terminal::Tone;
+use crate::text::Why;
 
 /// The maximum number of lines of one value.
 const LINES: usize = 12;
@@ -15,12 +16,20 @@ pub(crate) struct Screen {
     lines: usize,
     /// Whether the text of the model is shown.
     speaks: bool,
+    /// The command that explains a refusal.
+    why: Option<Why>,
 }
 
 impl Screen {
     /// Creates a screen. `whole` shows values of any length completely.
     pub(crate) const fn new(whole: bool) -> Self {
-        Self { lines: if whole { usize::MAX } else { LINES }, speaks: true }
+        Self { lines: if whole { usize::MAX } else { LINES }, speaks: true, why: None }
+    }
+
+    /// Names the command that explains a refusal of the policy.
+    pub(crate) fn explained(mut self, why: Why) -> Self {
+        self.why = Some(why);
+        self
     }
 
     /// Leaves out the text of the model.
@@ -59,6 +68,9 @@ impl EventSink for Screen {
                 if let Some(error) = error {
                     terminal::message(&format!("   {}", terminal::safe(&error.safe_message)));
                 }
+                if let Some(command) = self.why.as_ref().and_then(|why| why.command(outcome, &name)) {
+                    terminal::note(&format!("   why: {command}"));
+                }
                 if !left_out.is_none() {
                     terminal::message(&format!("   {}", left_out.note()));
                 }
@@ -71,7 +83,7 @@ impl EventSink for Screen {
 }
 
 /// `<- ok tasks__list_tasks`
-fn ending(outcome: Outcome, name: &str) -> String {
+pub(super) fn ending(outcome: Outcome, name: &str) -> String {
     let tone = match outcome {
         Outcome::Ok => Tone::Good,
         Outcome::ApprovalRequired | Outcome::ClientRequired => Tone::Waiting,

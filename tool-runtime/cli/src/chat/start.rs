@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{Agent, Conversation, LeasedRun, QueueError, RunQueue, SavedConversation};
-use tool_runtime::runner::RunOptions;
+use tool_runtime::agent::{Agent, Conversation, LeasedRun, RunQueue, SavedConversation};
+use tool_runtime::runner::{ResumeError, RunOptions};
 use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 use crate::chat::Chat;
 use crate::chat::autosave::Autosave;
+use crate::chat::ended::unrestored;
 use crate::exit::Failure;
 use crate::saved::{ConversationFiles, Document, Kept};
 use crate::session::{Cli, Gate};
@@ -76,7 +77,7 @@ pub(super) async fn conversation(
         Ok(conversation) => Ok((conversation, Autosave::Run { leased, id })),
         Err(error) => {
             leased.release("", None).await?;
-            Err(Failure::from(&error))
+            Err(unrestored(&error))
         }
     }
 }
@@ -94,7 +95,7 @@ async fn saved(
         return Err(Failure::usage(format!("`{}` is a single call; decide it with `{app} approvals`", kept.id)));
     };
     let restored = agent.restore(&gate.runner, options, *saved).await;
-    Ok((restored.map_err(|error| Failure::from(&error))?, Autosave::File(kept)))
+    Ok((restored.map_err(|error| unrestored(&error))?, Autosave::File(kept)))
 }
 
 /// Takes a run of the store, and waits for it for the time of `--wait`.
@@ -110,8 +111,8 @@ async fn take(
     loop {
         match queue.take(id, party.tenant.as_deref(), party.principal.as_deref(), cli.app.name).await {
             Ok(taken) => return Ok(taken),
-            Err(QueueError::Unknown) => return Err(unknown(cli, id)),
-            Err(QueueError::Held) if Instant::now() < until => {
+            Err(ResumeError::UnknownRun) => return Err(unknown(cli, id)),
+            Err(ResumeError::Held) if Instant::now() < until => {
                 if !is_told {
                     terminal::note("another process has the conversation; waiting for it");
                 }
@@ -120,8 +121,8 @@ async fn take(
                     return Err(held(id));
                 }
             }
-            Err(QueueError::Held) => return Err(held(id)),
-            Err(QueueError::HeldBack) => {
+            Err(ResumeError::Held) => return Err(held(id)),
+            Err(ResumeError::HeldBack) => {
                 let text = format!(
                     "the records of the conversation `{}` end before an exported anchor, because the store was \
                      restored from a backup; check what its calls changed, then run `store release`",

@@ -4,26 +4,29 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome};
+use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome, WaitingCall};
 use tool_runtime::call::{Decider, Outcome, Question, Suspension};
+use tool_runtime::error::Problem;
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
-use tool_runtime::schema::SchemaProblem;
 use tool_runtime::store::StoreError;
 
+use crate::approvals::who_decides;
 use crate::attend::{cancellable, interruptible};
 use crate::chat::autosave::Autosave;
+use crate::chat::elsewhere::Restoring;
 use crate::chat::ended::{exit, report};
 use crate::chat::line::Keyboard;
 use crate::chat::question;
 use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
+use crate::describe::describe;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
 use crate::terminal;
 
 /// A conversation with its gate, its place and its keyboard.
 pub(crate) struct Talk<'c> {
-    cli: &'c Cli<'c>,
+    pub(super) cli: &'c Cli<'c>,
     pub(super) gate: Gate,
     pub(crate) conversation: Conversation,
     pub(super) autosave: Autosave,
@@ -31,6 +34,10 @@ pub(crate) struct Talk<'c> {
     state: &'static str,
     pub(super) keyboard: Keyboard,
     pub(super) interactive: bool,
+    /// Whether the person at the keyboard left a question open or stopped waiting for the decision of another person.
+    pub(super) paused: bool,
+    /// What is needed to continue after another process changed the conversation. `None` outside `chat`.
+    pub(super) restoring: Option<Restoring>,
     /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
     /// The schema that each answer has to fit.
@@ -53,6 +60,8 @@ impl<'c> Talk<'c> {
             state: RUNNING,
             keyboard,
             interactive: false,
+            paused: false,
+            restoring: None,
             files: Vec::new(),
             schema: None,
             gravest: Exit::Done,
@@ -60,15 +69,26 @@ impl<'c> Talk<'c> {
         }
     }
 
+    /// The name of the application.
+    pub(super) const fn app(&self) -> &'static str {
+        self.cli.app.name
+    }
+
     /// Sends a prompt of the user. Returns `false` if the turn did not end with an answer.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
-        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
         let message = Input::new().text(prompt);
         let message = match &self.schema {
             Some(schema) => message.answer_schema(schema).map_err(|problems| unfit_schema(&problems))?,
             None => message,
         };
         let input = self.files.drain(..).fold(message, Input::media);
+        self.receive(input).await
+    }
+
+    /// Applies an input, and lets the conversation continue. Returns `false` if the turn did not end with an answer.
+    pub(super) async fn receive(&mut self, input: Input) -> Result<bool, Failure> {
+        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
+        self.paused = false;
         let received = receive(&mut self.conversation, &mut self.autosave, input);
         let ended = attend(&run, interactive, Box::pin(received)).await;
         let ended = ended.transpose().map_err(Unreceived::failed)?;
@@ -108,10 +128,13 @@ impl<'c> Talk<'c> {
             terminal::message("interrupted");
             return Ok(false);
         };
-        self.gravest = self.gravest.max(exit(&ended));
         match &ended {
-            TurnOutcome::Stopped { reason, .. } => report(reason),
-            TurnOutcome::Waiting { .. } => self.say_what_waits(),
+            // What waits at the end counts, see `exit`.
+            TurnOutcome::Waiting { .. } => self.say_what_waits().await?,
+            TurnOutcome::Stopped { reason, .. } => {
+                self.gravest = self.gravest.max(exit(&ended));
+                report(reason);
+            }
             // A typed answer was not streamed to the screen, because the first attempt may not fit the schema.
             TurnOutcome::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
                 terminal::line(&terminal::safe_json(text));
@@ -172,13 +195,14 @@ impl<'c> Talk<'c> {
         match run.may_decide(&question, &decider).await {
             Ok(()) => {}
             Err(ResumeError::Store(error)) => return Err(error.into()),
-            Err(refused) => {
-                terminal::note(&format!("{} waits for another decider: {refused}", terminal::safe(&call.name)));
-                return Ok(None);
-            }
+            // `say_what_waits` names those who may decide.
+            Err(_) => return Ok(None),
         }
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
-        let Some(decision) = decision else { return Ok(None) };
+        let Some(decision) = decision else {
+            self.paused = true;
+            return Ok(None);
+        };
         self.autosave.claim()?;
         let input = Input::new().decide(&question, decision, &decider);
         let received = receive(&mut self.conversation, &mut self.autosave, input);
@@ -233,23 +257,39 @@ impl<'c> Talk<'c> {
         self.conversation.waiting().next().is_some()
     }
 
-    fn say_what_waits(&self) {
-        let app = self.cli.app.name;
+    /// Says what waits, for whom, and how it is decided.
+    async fn say_what_waits(&self) -> Result<(), Failure> {
+        let (app, run) = (self.app(), self.conversation.run());
+        let is_terminal = std::io::stdin().is_terminal();
         for call in self.conversation.waiting() {
             let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
-            terminal::note(&match call.suspension {
-                Suspension::Approval if std::io::stdin().is_terminal() => {
+            if call.suspension != Suspension::Approval {
+                terminal::note(&format!(
+                    "{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON"
+                ));
+                continue;
+            }
+            let Some(pending) = run.pending(&call.id).await? else { continue };
+            let may_decide = run.may_decide(&pending.question(), &self.cli.decider(None, None)).await.is_ok();
+            if may_decide {
+                terminal::note(&if is_terminal {
                     format!("{name} still waits for a decision: {app} approvals show {id}")
-                }
-                Suspension::Approval => format!(
-                    "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} approvals \
-                     approve {id}"
-                ),
-                _ => {
-                    format!("{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON")
-                }
-            });
+                } else {
+                    format!(
+                        "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} \
+                         approvals approve {id}"
+                    )
+                });
+                continue;
+            }
+            let (catalog, policy) = (self.gate.runner.catalog(), self.gate.runner.policy());
+            let is_run = matches!(self.autosave, Autosave::Run { .. });
+            let (who, options) = who_decides((catalog, policy), &pending, is_run);
+            terminal::note(&format!("{name} waits for another decider: {who}"));
+            describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
+            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}"));
         }
+        Ok(())
     }
 
     /// Reports prompts that were not sent.
@@ -262,9 +302,14 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The most severe end of a turn in this process. Failed calls of a turn that ended with an answer do not count.
-    pub(super) const fn exit(&self) -> Exit {
-        self.gravest
+    /// The most severe end of a turn in this process, and what waits now. Failed calls of a turn that ended with an
+    /// answer do not count, nor calls that waited and were decided.
+    pub(super) fn exit(&self) -> Exit {
+        let waits = |call: &WaitingCall| match call.suspension {
+            Suspension::Approval => Exit::ApprovalRequired,
+            _ => Exit::ClientRequired,
+        };
+        self.conversation.waiting().map(waits).max().map_or(self.gravest, |waits| self.gravest.max(waits))
     }
 
     /// The most severe outcome of a call in this process. A waiting call that was decided counts with its final
@@ -279,12 +324,12 @@ impl<'c> Talk<'c> {
 
     /// The exit of a decision of `approvals`: the more severe of the decided call and of the turns after it.
     pub(crate) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
-        self.gravest_call().map_or(Exit::Done, decided).max(self.gravest)
+        self.gravest_call().map_or(Exit::Done, decided).max(self.exit())
     }
 }
 
 /// The failure for an invalid `--schema`.
-pub(super) fn unfit_schema(problems: &[SchemaProblem]) -> Failure {
+pub(super) fn unfit_schema(problems: &[Problem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::Suspension;
-use tool_runtime::runner::{Grant, GrantError};
+use tool_runtime::runner::{Grant, ResumeError};
 use tool_runtime::store::{GrantScope, PendingCall};
 
 use super::Row;
@@ -26,8 +26,8 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     let queue = RunQueue::new(&cli.open().await?.runner);
     let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
         Ok(grant) => grant,
-        Err(GrantError::Resume(error)) => return Err(approvals::refused(&asked.id, error.into())),
-        Err(error) => return Err(invalid(&asked, &error)),
+        Err(error) if error.code().starts_with("grant_") => return Err(invalid(&asked, &error)),
+        Err(error) => return Err(approvals::refused(&asked.id, error)),
     };
     let row = Row::of(&grant);
     terminal::line(&if cli.settings.json { json(&row)? } else { row.describe() });
@@ -64,16 +64,18 @@ fn remember(asked: &Add, call: &PendingCall) -> Result<Grant, Failure> {
     Ok(remember)
 }
 
-fn invalid(asked: &Add, error: &GrantError) -> Failure {
+fn invalid(asked: &Add, error: &ResumeError) -> Failure {
     let hint = match error {
-        GrantError::Conditions(_) if asked.matching.is_some() => " (--any-arguments covers every call)",
-        GrantError::Unbounded => ": --uses N --expires-in TIME",
-        GrantError::Scope if asked.uses == Some(0) => "; write --uses 1 or more",
-        GrantError::Scope if asked.expires_in.is_some_and(|time| time.is_zero()) => "; write --expires-in 1s or more",
-        GrantError::Scope if asked.scope == Scope::Principal => {
+        ResumeError::GrantConditions(_) if asked.matching.is_some() => " (--any-arguments covers every call)",
+        ResumeError::GrantUnbounded => ": --uses N --expires-in TIME",
+        ResumeError::GrantScope if asked.uses == Some(0) => "; write --uses 1 or more",
+        ResumeError::GrantScope if asked.expires_in.is_some_and(|time| time.is_zero()) => {
+            "; write --expires-in 1s or more"
+        }
+        ResumeError::GrantScope if asked.scope == Scope::Principal => {
             "; its run may have no principal, its arguments may have been repaired, or a graph waits with it"
         }
-        GrantError::Scope => "; its arguments may have been repaired, or a graph waits with it",
+        ResumeError::GrantScope => "; its arguments may have been repaired, or a graph waits with it",
         _ => "",
     };
     Failure::usage(format!("{error}{hint}")).code(error.code())

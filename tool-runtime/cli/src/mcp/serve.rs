@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError, Peer};
+use tool_runtime::error::BuildError;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -44,16 +45,16 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
         server.close(GRACE).await;
         return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
     };
-    let listener = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
-    terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
+    let (address, serving) = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
+    terminal::part(&format!("listening on http://{address}/mcp\n"));
     let closed = async {
         attend::told_to_end().await;
         server.close(GRACE).await;
     };
-    tokio::join!(listener.serve(), closed);
+    tokio::join!(serving, closed);
     Ok(Exit::Done)
 }
 
-fn failed(error: &McpServerError) -> Failure {
+fn failed(error: &BuildError) -> Failure {
     Failure::usage(error.to_string()).code(error.code())
 }

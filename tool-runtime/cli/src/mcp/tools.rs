@@ -1,7 +1,7 @@
 //! `mcp tools`: the tools that servers offer, with their state under the policy.
 
 use serde_json::json;
-use tool_runtime::mcp::source::{McpTool, McpToolState};
+use tool_runtime::mcp::source::McpTool;
 
 use crate::exit::{Exit, Failure};
 use crate::mcp::servers::source;
@@ -19,29 +19,27 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     source.shutdown().await;
     let mut rows = Vec::new();
     for tool in &tools {
-        let state = tool.state(&policy);
-        let why = match &state {
-            McpToolState::Quarantined(why) => format!("{}: {why}", why.code()),
-            McpToolState::Discovered if tool.pin().is_some() => claims(tool),
-            McpToolState::Unready(why) => format!("{}: {why}", why.code()),
-            McpToolState::Drifted => "the policy pins another definition, or the server switched back".to_owned(),
-            _ => claims(tool),
+        let (state, problem) = (tool.state(&policy), tool.problem(&policy));
+        let why = match &problem {
+            Some(why) => format!("{}: {why}", why.code()),
+            None if state == "drifted" => "the policy pins another definition, or the server switched back".to_owned(),
+            None => claims(tool),
         };
         if cli.settings.json {
             let row = json!({
                 "server": tool.server(),
                 "raw_name": tool.raw_name(),
                 "name": tool.name(),
-                "state": state.as_str(),
+                "state": state,
                 "pin": tool.pin(),
-                "why": matches!(state, McpToolState::Quarantined(_) | McpToolState::Unready(_)).then_some(&why),
+                "why": problem.is_some().then_some(&why),
                 "definition": tool.definition(),
             });
             terminal::line(&terminal::safe_json(&row.to_string()));
         } else {
             let pin = tool.pin().map(|pin| pin.to_string()).unwrap_or_default();
             let name = tool.name().unwrap_or_else(|| tool.raw_name());
-            rows.push([name, state.as_str(), pin.get(..SHORT).unwrap_or_default(), &why].map(terminal::safe));
+            rows.push([name, state, pin.get(..SHORT).unwrap_or_default(), &why].map(terminal::safe));
         }
     }
     if !cli.settings.json {

@@ -75,10 +75,11 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         labels: &labels,
         ..PolicyContext::default()
     };
+    let unready = found.unready(&policy, &asked.name);
     let stage = |name, context: &PolicyContext<'_>, repaired: bool, arguments: Option<&str>| {
         let (decision, heard) = policy.explain(context, &tool.repaired(repaired), arguments);
         let rule = |decision: Decision| {
-            let why = why::of(&decision, &policy, &written, spec, asked);
+            let why = why::of(&decision, &policy, &written, (spec, unready.as_ref()), asked);
             Rule { verdict: decision.verdict, name: decision.rule.into_owned(), why }
         };
         let also = heard.into_iter().filter(|other| *other != decision).map(rule).collect();
@@ -94,7 +95,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     }
     let name = spec.name.as_str();
     let effect = policy.effect_of(name, spec.effect).as_str();
-    let unready = found.unready(&policy, name).map(|why| Cause { code: why.code(), why: why.to_string() });
+    let unready = unready.as_ref().map(|why| Cause { code: why.code(), why: why.to_string() });
     // The exit of the call itself.
     let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
         Exit::Denied => Exit::Denied,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tool_runtime::ToolCatalog;
-use tool_runtime::call::{Caller, Decision, RecordedArguments};
+use tool_runtime::call::{Caller, Decision, JsonText};
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
@@ -14,6 +14,16 @@ use crate::policy::{Replay, describe, shared};
 use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::{input, terminal};
+
+/// The arguments of a record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PastArguments {
+    /// They were read; sensitive ones are masked.
+    Masked(JsonText),
+    /// They could not be read.
+    Unread(serde::de::IgnoredAny),
+}
 
 /// The members of a record that a replay needs.
 #[derive(Deserialize)]
@@ -23,7 +33,7 @@ struct Past {
     run_id: Arc<str>,
     #[serde(default)]
     meant_for: Option<String>,
-    arguments: RecordedArguments,
+    arguments: PastArguments,
     #[serde(default)]
     executed: bool,
     principal: Option<Arc<str>>,
@@ -185,7 +195,7 @@ impl Other {
             return Some(admitted);
         }
         match &past.arguments {
-            RecordedArguments::Masked(arguments)
+            PastArguments::Masked(arguments)
                 if !sensitive.iter().any(|name| self.policy.reads_argument(subject.name, name)) =>
             {
                 Some(self.policy.decide(&context, &subject, arguments.get()))

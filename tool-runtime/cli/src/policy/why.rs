@@ -2,7 +2,8 @@
 
 use tool_runtime::ToolSpec;
 use tool_runtime::call::{Decision, Verdict};
-use tool_runtime::policy::{ToolPolicy, Unready};
+use tool_runtime::error::Problem;
+use tool_runtime::policy::ToolPolicy;
 
 use crate::policy::Explain;
 use crate::written::Written;
@@ -12,7 +13,7 @@ pub(super) fn of(
     decision: &Decision,
     policy: &ToolPolicy,
     written: &Written,
-    spec: &ToolSpec,
+    (spec, unready): (&ToolSpec, Option<&Problem>),
     asked: &Explain,
 ) -> String {
     let (rule, name) = (&*decision.rule, spec.name.as_str());
@@ -36,8 +37,10 @@ pub(super) fn of(
         ("roles" | "principals" | "attributes" | "tenants", _) => format!("`{table}.{subject}` may not use it"),
         ("labels", _) => format!("the run has the label `{subject}`, and the effect is `{effect}`"),
         ("tags", _) => format!("the tool has the tag `{rest}`"),
-        ("tools", "pin") if written.tool(name, "pin").is_none() => Unready::NotPinned.to_string(),
-        ("tools", "pin") => Unready::Drifted.to_string(),
+        ("tools", "pin") => match unready {
+            Some(why) => why.to_string(),
+            None => "its definition is not the one that the policy pins".to_owned(),
+        },
         ("tools", _) => argument(rest, written, name),
         ("require_approval_for_tools", _) => "calls of this tool wait for a person".to_owned(),
         ("require_approval_for_effects", _) => format!("calls of the effect `{effect}` wait for a person"),

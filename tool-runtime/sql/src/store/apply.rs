@@ -95,13 +95,15 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let found = read(connection, keys).await.map_err(Failed::Database)?;
     let documents: Result<Vec<_>, _> = keys.iter().map(|key| found.document(key)).collect();
     let documents = documents.map_err(Failed::Refused)?;
-    let writes = Transaction::new(now, keys.iter().cloned().zip(documents)).run(change).map_err(Failed::Refused)?;
-    written.wakes = writes.wakes(now);
-    for (key, document) in writes.documents {
+    let transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
+    let transaction = transaction.run(change).map_err(Failed::Refused)?;
+    written.wakes = transaction.wakes();
+    let (documents, records) = transaction.into_writes();
+    for (key, document) in documents {
         let stored = set(connection, &key, document, found.stored(&key)).await?;
         written.documents.push((key, stored));
     }
-    append(connection, writes.records, &mut written).await?;
+    append(connection, records, &mut written).await?;
     Ok(written)
 }
 
@@ -185,7 +187,7 @@ pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     [
         Some(clipped(record.run_id())),
         Some(clipped(record.call_id().as_str())),
-        Some(record.kind().code().to_owned()),
+        Some(record.kind().to_owned()),
         Some(escaped(record.tool())),
         Some(record.code().to_owned()),
         record.principal().map(|principal| escaped(principal)),

@@ -236,11 +236,11 @@ async fn hear(pool: sqlx::Pool<sqlx::Postgres>, channel: String, shared: std::sy
         {
             while let Ok(Some(_)) = listener.try_recv().await {
                 let Some(shared) = shared.upgrade() else { return };
-                shared.changed.wake();
+                shared.wake();
             }
         }
         let Some(shared) = shared.upgrade() else { return };
-        shared.changed.wake();
+        shared.wake();
         drop(shared);
         sleep(PAUSE).await;
     }

@@ -2,9 +2,7 @@
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
-use tool_runtime::store::{
-    ChainError, Clock as _, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument, SystemClock,
-};
+use tool_runtime::store::{Clock, Finding, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument};
 
 use crate::store::Shared;
 use crate::store::apply::{MOST_KEYS, filed};
@@ -113,19 +111,19 @@ fn sealed(record: Record) -> Result<SealedRecord, StoreError> {
         Record::Unreadable { number, sequence, run } => {
             let run = run.unwrap_or_else(|| format!("(of row {number})"));
             let place = sequence.and_then(|place| u64::try_from(place).ok()).unwrap_or_default();
-            return Err(ChainError::unreadable(&run, place, u64::try_from(number).ok()).into());
+            return Err(Finding::unreadable(&run, place, u64::try_from(number).ok()).into());
         }
     };
     let (number, sequence, previous, hash, run, call, kind, tool, code, principal, tenant, decider, at, body) = *kept;
     let (Ok(place), Ok(position)) = (u64::try_from(sequence), u64::try_from(number)) else {
         let place = u64::try_from(sequence).unwrap_or_default();
-        return Err(ChainError::unreadable(&run, place, u64::try_from(number).ok()).into());
+        return Err(Finding::unreadable(&run, place, u64::try_from(number).ok()).into());
     };
     let read = SealedRecord::from_json(&run, (place, position), (&previous, &hash), &body)?;
     let texts = [Some(run), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
     if filed(&read.record) != texts || micros(read.record.at()) != at {
         let run = texts[0].as_deref().unwrap_or_default();
-        return Err(ChainError::misfiled(run, place, Some(position)).into());
+        return Err(Finding::misfiled(run, place, Some(position)).into());
     }
     Ok(read)
 }
@@ -151,7 +149,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
 /// Returns the time of the transactions: the server's, or the machine's for a file.
 pub(super) async fn now(shared: &Shared) -> Result<Timestamp, StoreError> {
     if shared.database.is_sqlite() {
-        return Ok(shared.clock.at_least(SystemClock.now()));
+        return Ok(shared.clock.at_least(<dyn Clock>::system().now()));
     }
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint".to_owned();
     let micros = rows::<(i64,)>(shared, sql, Vec::new()).await?.first().map_or(0, |(micros,)| *micros);

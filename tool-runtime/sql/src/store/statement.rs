@@ -87,7 +87,7 @@ pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
     let texts = [
         ("run_id =", filter.run_id.as_deref().map(clipped)),
         ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),
-        ("kind =", filter.kind.map(|kind| kind.code().to_owned())),
+        ("kind =", filter.decisions.map(|only| if only { "decision" } else { "call" }.to_owned())),
         ("tool =", filter.tool.as_deref().map(escaped)),
         ("outcome =", filter.code.as_deref().map(escaped)),
         ("principal =", filter.principal.as_deref().map(escaped)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
-use tool_runtime::store::{Clock, StoreError, SystemClock};
+use tool_runtime::store::{Clock, StoreError};
 use tool_runtime::tool::Hash;
 
 use crate::store::apply::{Failed, Work, Written, apply};
@@ -197,7 +197,7 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
     if shared.database.is_sqlite() {
         let (found,) = connection.last::<(i64,)>(format!("BEGIN IMMEDIATE; {SCHEMA}")).await?;
         is_known(found)?;
-        return Ok(shared.clock.at_least(SystemClock.now()));
+        return Ok(shared.clock.at_least(<dyn Clock>::system().now()));
     }
     let patience = shared.patience.as_millis();
     // Longer than the lock timeout, so that a statement that waits for a lock fails with the lock's own error.
@@ -240,7 +240,7 @@ async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Re
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.after_commit()?;
     if wakes {
-        shared.changed.wake();
+        shared.wake();
     }
     Ok(())
 }

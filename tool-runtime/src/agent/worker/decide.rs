@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::RunQueue;
 use super::queue::corrupt;
-use super::{QueueError, RunQueue};
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
-use crate::runner::{ApprovalDecision, Grant, GrantError, ResumeError, Run, RunSnapshot};
-use crate::store::{Key, PendingCall, PendingFilter, StoredGrant, StoredRun};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
+use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
 
 impl RunQueue {
     /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
@@ -23,15 +23,15 @@ impl RunQueue {
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
     /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
-    /// durable execution drives the run, and takes decisions itself ([`QueueError::Engine`]); or the store failed.
+    /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
         run_id: &str,
         question: &Question,
         decision: ApprovalDecision,
         decider: &Decider,
-    ) -> Result<Option<ToolExecResult>, QueueError> {
-        let (run, stored) = match self.asking_run(run_id, question).await {
+    ) -> Result<Option<ToolExecResult>, ResumeError> {
+        let (run, stored) = match self.asking_run(run_id, question, decider).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
                 return Err(ResumeError::NotWaiting(id).into());
@@ -39,7 +39,7 @@ impl RunQueue {
             asking => asking?,
         };
         match stored {
-            Some(stored) if stored.is_driven() => Err(QueueError::Engine),
+            Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
                 let input = Input::new().decide(question, decision, decider);
                 self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
@@ -55,8 +55,8 @@ impl RunQueue {
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
-    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), QueueError> {
-        let (run, _) = self.asking_run(run_id, question).await?;
+    pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
+        let (run, _) = self.asking_run(run_id, question, decider).await?;
         Ok(run.may_decide(question, decider).await?)
     }
 
@@ -72,19 +72,25 @@ impl RunQueue {
         question: &Question,
         remember: Grant,
         decider: &Decider,
-    ) -> Result<StoredGrant, GrantError> {
-        let (run, _) = self.asking_run(run_id, question).await.map_err(GrantError::Resume)?;
+    ) -> Result<StoredGrant, ResumeError> {
+        let (run, _) = self.asking_run(run_id, question, decider).await?;
         run.remember(question, remember, decider).await
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.
-    async fn asking_run(&self, run_id: &str, question: &Question) -> Result<(Run, Option<StoredRun>), ResumeError> {
+    async fn asking_run(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decider: &Decider,
+    ) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
-        let filter =
-            PendingFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..PendingFilter::default() };
+        let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut calls = self.store().pending_calls(&filter).await?;
-        // A refused decision is recorded with the call that it may have been about.
-        let asks = calls.iter().position(|call| call.question() == *question).or((!calls.is_empty()).then_some(0));
+        // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two tenants.
+        let is_theirs = |call: &PendingCall| call.tenant.as_deref() == decider.tenant_id();
+        let asks = calls.iter().position(|call| call.question() == *question);
+        let asks = asks.or_else(|| calls.iter().position(is_theirs));
         let call = asks.map(|at| calls.swap_remove(at));
         let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
         let stored = self.stored(run_id).await?;

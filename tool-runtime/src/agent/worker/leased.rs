@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::RunQueue;
 use super::lease::{Kept, Lease, Renewed};
 use super::queue::transact;
-use crate::agent::{Input, QueueError, SavedConversation};
-use crate::runner::RunOptions;
+use crate::agent::{Input, SavedConversation};
+use crate::runner::{ResumeError, RunOptions};
 use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
@@ -61,15 +61,15 @@ impl RunQueue {
     /// step. `owner` is a name for operators.
     ///
     /// # Errors
-    /// The principal has no such run in the tenant; another process has it ([`QueueError::Held`]); it lacks records
-    /// since the store was restored from a backup ([`QueueError::HeldBack`]); or the store failed.
+    /// The principal has no such run in the tenant; another process has it ([`ResumeError::Held`]); it lacks records
+    /// since the store was restored from a backup ([`ResumeError::HeldBack`]); or the store failed.
     pub async fn take(
         &self,
         run_id: &str,
         tenant: Option<&str>,
         principal: Option<&str>,
         owner: &str,
-    ) -> Result<(LeasedRun, SavedConversation), QueueError> {
+    ) -> Result<(LeasedRun, SavedConversation), ResumeError> {
         let (run_id, owner): (Arc<str>, _) = (run_id.into(), owner_of(owner));
         let (principal, tenant) = (principal.map(str::to_owned), tenant.map(str::to_owned));
         let keys = vec![Key::run(Arc::clone(&run_id))];
@@ -77,9 +77,9 @@ impl RunQueue {
             runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, LEASE)
         };
         match transact(&**self.runner.store(), keys, change).await? {
-            Taking::Unknown => Err(QueueError::Unknown),
-            Taking::Held => Err(QueueError::Held),
-            Taking::HeldBack => Err(QueueError::HeldBack),
+            Taking::Unknown => Err(ResumeError::UnknownRun),
+            Taking::Held => Err(ResumeError::Held),
+            Taking::HeldBack => Err(ResumeError::HeldBack),
             Taking::Taken(lease, run) => {
                 let leased = LeasedRun::new(Arc::clone(self.runner.store()), lease, &run);
                 match SavedConversation::from_text(&run.document) {
@@ -98,7 +98,7 @@ impl RunQueue {
     ///
     /// # Errors
     /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
-    pub async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<LeasedRun, QueueError> {
+    pub async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<LeasedRun, ResumeError> {
         let run = conversation.run();
         let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
         (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());

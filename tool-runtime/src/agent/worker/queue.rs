@@ -1,6 +1,5 @@
 //! [`RunQueue`]: the conversations that workers share, as every other process sees them.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, run
 ///     while &*queue.find("run-1", Some("acme")).await?.0.state != "answered" {
 ///         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
 ///     }
-///     Ok::<(), tool_runtime::agent::QueueError>(())
+///     Ok::<(), tool_runtime::runner::ResumeError>(())
 /// };
 /// worker.run(async { answered.await.unwrap_or_default() }).await?;
 /// assert!(queue.find("run-1", None).await.is_err());
@@ -77,7 +76,7 @@ impl RunQueue {
     ///
     /// # Errors
     /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
-    pub async fn enqueue(&self, conversation: &SavedConversation) -> Result<(), QueueError> {
+    pub async fn enqueue(&self, conversation: &SavedConversation) -> Result<(), ResumeError> {
         let run = conversation.run();
         let id: Arc<str> = run.run_id().into();
         let mut stored = StoredRun::new(Arc::clone(&id), conversation.to_text()?);
@@ -98,15 +97,15 @@ impl RunQueue {
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
-    /// ([`QueueError::Refused`] with [`ResumeError::NotWaiting`]); a decider may not decide; an engine for durable
-    /// execution drives the run ([`QueueError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the
+    /// ([`ResumeError::NotWaiting`]); a decider may not decide; an engine for durable
+    /// execution drives the run ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the
     /// store failed.
-    pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), QueueError> {
+    pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
         let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
-        let stored = stored.ok_or(QueueError::Unknown)?;
+        let stored = stored.ok_or(ResumeError::UnknownRun)?;
         if stored.is_driven() {
             // No worker would ever take the post.
-            return Err(QueueError::Engine);
+            return Err(ResumeError::Engine);
         }
         let mut questions = Vec::new();
         for (question, kind, decider) in input.brought() {
@@ -141,7 +140,7 @@ impl RunQueue {
             move |transaction: &mut Transaction| posts::post(transaction, &key, tenant.as_deref(), &body, &questions);
         match transact(self.store(), keys, change).await? {
             Posted::Kept => Ok(()),
-            Posted::NoRun => Err(QueueError::Unknown),
+            Posted::NoRun => Err(ResumeError::UnknownRun),
             Posted::Answered(question) => {
                 let brought = input.brought().find(|(brought, ..)| **brought == question);
                 if let Some((question, kind, decider)) = brought {
@@ -162,7 +161,11 @@ impl RunQueue {
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
-    pub async fn find(&self, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, SavedConversation), QueueError> {
+    pub async fn find(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+    ) -> Result<(StoredRun, SavedConversation), ResumeError> {
         SavedConversation::find(self.store(), run_id, tenant).await
     }
 }
@@ -186,9 +189,9 @@ impl SavedConversation {
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
-    pub async fn find(store: &dyn Store, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, Self), QueueError> {
+    pub async fn find(store: &dyn Store, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, Self), ResumeError> {
         let is_theirs = |run: &StoredRun| run.tenant.as_deref() == tenant && !run.is_served() && !run.is_driven();
-        let run = stored(store, run_id).await?.filter(is_theirs).ok_or(QueueError::Unknown)?;
+        let run = stored(store, run_id).await?.filter(is_theirs).ok_or(ResumeError::UnknownRun)?;
         let conversation = Self::from_text(&run.document)?;
         Ok((run, conversation))
     }
@@ -215,77 +218,4 @@ pub(super) async fn transact<T: Send + 'static>(
     let (change, returned) = returning(change);
     store.update(keys, change).await?;
     returned()
-}
-
-/// The reason why a run could not be enqueued, posted to, or read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum QueueError {
-    /// The tenant has no such run.
-    Unknown,
-    /// A decision or an answer does not match a call of the run. Nothing was posted.
-    Refused(ResumeError),
-    /// Another process, such as a worker, has the run.
-    Held,
-    /// Records of the run are missing since the store was restored from a backup, see
-    /// [`release_run`](trait@crate::store::Store#method.release_run).
-    HeldBack,
-    /// An engine for durable execution drives the run: pass the decision to it.
-    Engine,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl QueueError {
-    /// Returns the stable code: `not_found`, `run_held`, `run_held_back`, `run_of_engine`, or that of the refusal or
-    /// the store.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unknown => "not_found",
-            Self::Refused(error) => error.code(),
-            Self::Held => "run_held",
-            Self::HeldBack => "run_held_back",
-            Self::Engine => "run_of_engine",
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-impl From<StoreError> for QueueError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<ResumeError> for QueueError {
-    fn from(error: ResumeError) -> Self {
-        match error {
-            ResumeError::Store(error) => Self::Store(error),
-            error => Self::Refused(error),
-        }
-    }
-}
-
-impl fmt::Display for QueueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("there is no such run"),
-            Self::Refused(error) => error.fmt(f),
-            Self::Held => f.write_str("another process has the run; try again when it is done"),
-            Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
-            Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for QueueError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unknown | Self::Held | Self::HeldBack | Self::Engine => None,
-            Self::Refused(error) => Some(error),
-            Self::Store(error) => Some(error),
-        }
-    }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::worker::lease::Lease;
 use crate::agent::worker::{Leased, WorkerState};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
-use crate::runner::{RestoreError, ResumeError};
+use crate::runner::ResumeError;
 use crate::store::runs::{Due, Next, Progress};
 use crate::store::{Key, StoreError, StoredRun};
 
@@ -194,7 +194,7 @@ impl Durable for WorkerRun<'_> {
         };
         let options = options.held(self.lease.run.clone());
         self.worker.agent.restore(&self.worker.runner, options, saved).await.map_err(|error| match error {
-            RestoreError::Store(error) => error.into(),
+            ResumeError::Store(error) => error.into(),
             error => Down::Never(error.code()),
         })
     }

@@ -8,8 +8,7 @@ pub(super) const MOST: usize = 100;
 /// The verdict on a change by semantic versioning, from the mildest to the gravest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LockVerdict {
+pub(crate) enum LockVerdict {
     /// There is no difference.
     Unchanged,
     /// Calls and results work as before.
@@ -21,9 +20,7 @@ pub enum LockVerdict {
 }
 
 impl LockVerdict {
-    /// Returns the word in reports: `unchanged`, `patch`, `minor` or `major`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
             Self::Patch => "patch",
@@ -50,8 +47,7 @@ pub struct LockChange {
     /// JSON Pointer (RFC 6901) into the definition, references followed as if inlined; the empty text is the whole
     /// tool.
     pub pointer: String,
-    /// The verdict by semantic versioning.
-    pub verdict: LockVerdict,
+    pub(crate) verdict: LockVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<LockMark>,
     /// The difference, before and after; at most a few hundred characters.
@@ -66,6 +62,14 @@ impl LockChange {
         message: impl Into<String>,
     ) -> Self {
         Self { pointer: pointer.into(), verdict, mark: mark.into(), message: message.into() }
+    }
+
+    /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool takes
+    /// or shows more than before; or `major` if valid calls are refused or mean something else, or shown values are
+    /// missing.
+    #[must_use]
+    pub const fn verdict(&self) -> &'static str {
+        self.verdict.as_str()
     }
 
     /// Whether a model, or the person who decides on calls, reads other words than before.
@@ -88,8 +92,7 @@ impl LockChange {
 pub struct ToolChanges {
     /// The name of the tool.
     pub name: String,
-    /// The gravest verdict of all changes.
-    pub verdict: LockVerdict,
+    pub(crate) verdict: LockVerdict,
     /// Whether some change [is visible](LockChange::is_visible).
     pub visible: bool,
     /// Whether some change [needs a review](LockChange::needs_review).
@@ -111,5 +114,11 @@ impl ToolChanges {
             changes.push(LockChange::new("", LockVerdict::Patch, LockMark::Review, message));
         }
         Self { name: name.into(), verdict, visible, review, changes }
+    }
+
+    /// Returns the gravest [verdict](LockChange::verdict) of all changes; `unchanged` if there is none.
+    #[must_use]
+    pub const fn verdict(&self) -> &'static str {
+        self.verdict.as_str()
     }
 }

@@ -176,6 +176,14 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         ((Patch, Some(Review)), "was added; a policy may match it"),
         changes,
     );
+    list(
+        "/also",
+        &old.also,
+        &new.also,
+        ((Patch, None), "is no word by which it is found any more"),
+        ((Patch, None), "is a word by which it is found now"),
+        changes,
+    );
     match (old.no_schema, new.no_schema) {
         (None, None) => {}
         (None, Some(_)) => {

@@ -33,6 +33,8 @@ pub(super) struct Locked {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) also: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) sensitive: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) evidence: BTreeMap<String, String>,
@@ -83,6 +85,7 @@ impl Locked {
             redaction: entry.projector.is_some().then(|| spec.redaction.clone()),
             execution: spec.execution,
             tags: texts(&spec.tags),
+            also: texts(&spec.also),
             sensitive: spec.sensitive.clone(),
             evidence: spec.evidence.clone(),
             require_any: spec.require_any.clone(),

@@ -43,7 +43,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::catalog::LockVerdict;
+    use crate::catalog::lock::LockVerdict;
 
     #[test]
     fn a_change_of_a_server_is_classified() {

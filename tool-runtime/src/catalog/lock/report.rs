@@ -64,10 +64,10 @@ impl LockReport {
         self.tools.is_empty()
     }
 
-    /// The gravest verdict of all tools.
+    /// Returns the gravest [verdict](LockChange::verdict) of all tools; `unchanged` if nothing changed.
     #[must_use]
-    pub fn verdict(&self) -> LockVerdict {
-        self.tools.iter().map(|tool| tool.verdict).max().unwrap_or(LockVerdict::Unchanged)
+    pub fn verdict(&self) -> &'static str {
+        self.tools.iter().map(|tool| tool.verdict).max().unwrap_or(LockVerdict::Unchanged).as_str()
     }
 }
 

@@ -21,9 +21,11 @@ pub(crate) enum PickField {
     ArgumentValue,
     /// The namespace, or the server of a discovered tool.
     Namespace,
+    /// The words that the author added.
+    Also,
 }
 
-pub(super) const FIELDS: usize = 6;
+pub(super) const FIELDS: usize = 7;
 
 /// The parameters of a field in BM25F.
 pub(super) struct Settings {
@@ -46,6 +48,8 @@ pub(super) const SETTINGS: [Settings; FIELDS] = [
     Settings { field: PickField::ArgumentDescription, weight: 0.3, length: 0.4, max_bytes: 8 << 10, pairs: false },
     Settings { field: PickField::ArgumentValue, weight: 0.75, length: 0.4, max_bytes: 4 << 10, pairs: false },
     Settings { field: PickField::Namespace, weight: 0.25, length: 0.75, max_bytes: 1 << 10, pairs: false },
+    // No corpus has such words. An author's word counts for less than one of the name, however many there are.
+    Settings { field: PickField::Also, weight: 2.0, length: 0.0, max_bytes: 1 << 10, pairs: true },
 ];
 
 /// Returns the text of each field, cut to its length.
@@ -59,8 +63,9 @@ pub(super) fn texts(spec: &ToolSpec) -> [String; FIELDS] {
         String::new(),
         String::new(),
         namespace.to_owned(),
+        spec.also.join("\n"),
     ];
-    let [_, _, names, descriptions, values, _] = &mut texts;
+    let [_, _, names, descriptions, values, ..] = &mut texts;
     arguments(&spec.input_schema.to_value(), &mut |kind, text| {
         let (into, most) = match kind {
             PickField::Argument => (&mut *names, SETTINGS[2].max_bytes),

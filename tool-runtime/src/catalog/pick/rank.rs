@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use crate::catalog::pick::fields::{FIELDS, PickField, SETTINGS};
 use crate::catalog::pick::index::{Indexed, PickIndex, Posting, joined};
-use crate::catalog::pick::words::{Word, weight, words};
+use crate::catalog::pick::words::{Word, is_function_word, weight, words};
 use crate::text::cut;
 use crate::tool::ToolName;
 
 /// How soon further occurrences of a word stop counting.
-const SATURATION: f64 = 1.2;
+const SATURATION: f64 = 1.1;
 /// The additional weight of a word that is repeated in the query.
 const REPEATED: f64 = 0.25;
 /// The weight of two words side by side, in addition to each of them.
@@ -22,20 +22,16 @@ const MAX_WORDS: usize = 256;
 
 /// The contribution of a word of the query to a score.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[non_exhaustive]
-pub struct PickReason {
-    /// The word of the query, without case and accents; two words where they were found side by side.
-    pub word: String,
+pub(crate) struct PickReason {
+    pub(super) word: String,
     pub(super) field: PickField,
-    /// Its share of the score, from 0 to 1.
-    pub share: f64,
+    pub(super) share: f64,
 }
 
 impl PickReason {
     /// Returns the part of the definition in which it was found: `name`, `description`, `argument`,
-    /// `argument_description`, `argument_value` or `namespace`.
-    #[must_use]
-    pub const fn field(&self) -> &'static str {
+    /// `argument_description`, `argument_value`, `namespace` or `also`.
+    pub(super) const fn field(&self) -> &'static str {
         match self.field {
             PickField::Name => "name",
             PickField::Description => "description",
@@ -43,6 +39,7 @@ impl PickReason {
             PickField::ArgumentDescription => "argument_description",
             PickField::ArgumentValue => "argument_value",
             PickField::Namespace => "namespace",
+            PickField::Also => "also",
         }
     }
 }
@@ -61,6 +58,8 @@ struct Wanted<'i> {
     postings: &'i [Posting],
     /// Its rarity, its repetitions and its weight together.
     worth: f64,
+    /// Whether it finds tools. A function word does not.
+    finds: bool,
 }
 
 impl PickIndex {
@@ -70,14 +69,19 @@ impl PickIndex {
         let wanted = self.wanted(query);
         let possible: f64 = wanted.iter().map(|word| word.worth).sum();
         let named = self.named(query);
-        if (possible <= 0.0 && named.is_empty()) || most == 0 {
+        let finds = possible > 0.0 && wanted.iter().any(|word| word.finds);
+        if (!finds && named.is_empty()) || most == 0 {
             return Vec::new();
         }
         let discounts = self.discounts();
         let mut scores = vec![0.0_f64; self.slots()];
-        for word in &wanted {
+        let (found, ordered): (Vec<_>, Vec<_>) = wanted.iter().partition(|word| word.finds);
+        for word in found.into_iter().chain(ordered) {
             for posting in word.postings {
                 let Some(tool) = self.tool(posting.slot as usize) else { continue };
+                if !word.finds && scores[posting.slot as usize] <= 0.0 {
+                    continue;
+                }
                 let frequency: f64 = frequencies(posting, tool, &discounts).iter().sum();
                 scores[posting.slot as usize] += word.worth * frequency / (SATURATION + frequency);
             }
@@ -110,33 +114,76 @@ impl PickIndex {
         words.filter(|word| word.contains(['_', '-']) || *word == query).filter_map(|word| self.slot(word)).collect()
     }
 
-    fn wanted(&self, query: &str) -> Vec<Wanted<'_>> {
-        let mut counted: HashMap<String, (String, f64, f64)> = HashMap::new();
+    /// Returns the words of a query that no tool of the slots for which `among` holds has, in their order: at most
+    /// [`UNMATCHED`](Self::UNMATCHED), without function words such as `the`. A model or a person can then try other
+    /// words, and an author may add them with `also`.
+    ///
+    /// ```
+    /// use tool_runtime::catalog::PickIndex;
+    /// use tool_runtime::{ToolError, definition, tool};
+    ///
+    /// /// Lists the open tasks.
+    /// #[tool(name = "tasks__list", effect = read_only, redact = ["$"])]
+    /// fn list() -> Result<Vec<String>, ToolError> { Ok(Vec::new()) }
+    ///
+    /// let mut index = PickIndex::default();
+    /// index.insert(&definition!(list)?);
+    /// assert_eq!(index.unmatched("Is any task overdue?", &|_| true), ["overdue"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn unmatched(&self, query: &str, among: &dyn Fn(usize) -> bool) -> Vec<String> {
+        let is_found = |stem: &str| self.postings(stem).iter().any(|posting| among(posting.slot as usize));
+        let mut unmatched = Vec::new();
         for half in halves(query) {
             let found = words(half);
-            let mut take = |stem: String, shown: &dyn Fn() -> String, weight: f64| {
+            let pairs: Vec<_> = found.windows(2).map(|pair| is_found(&joined(&pair[0].stem, &pair[1].stem))).collect();
+            let in_pair = |at: usize| {
+                [Some(at), at.checked_sub(1)].into_iter().flatten().any(|first| pairs.get(first) == Some(&true))
+            };
+            for (at, word) in found.iter().enumerate() {
+                if unmatched.len() == Self::UNMATCHED {
+                    return unmatched;
+                }
+                let says_something = !is_function_word(word) && !unmatched.contains(&word.folded);
+                if says_something && !is_found(&word.stem) && !in_pair(at) {
+                    unmatched.push(word.folded.clone());
+                }
+            }
+        }
+        unmatched
+    }
+
+    /// The most words that [`unmatched`](Self::unmatched) returns.
+    pub const UNMATCHED: usize = 16;
+
+    fn wanted(&self, query: &str) -> Vec<Wanted<'_>> {
+        let mut counted: HashMap<String, (String, f64, f64, bool)> = HashMap::new();
+        for half in halves(query) {
+            let found = words(half);
+            let mut take = |stem: String, shown: &dyn Fn() -> String, weight: f64, finds: bool| {
                 if !self.postings(&stem).is_empty() {
-                    counted.entry(stem).or_insert_with(|| (shown(), 0.0, weight)).1 += 1.0;
+                    counted.entry(stem).or_insert_with(|| (shown(), 0.0, weight, finds)).1 += 1.0;
                 }
             };
             for pair in found.windows(2) {
                 let [first, second] = pair else { continue };
-                // Two function words side by side say little about a tool.
+                // Two such words side by side say little about a tool.
                 if weight(first) < 1.0 && weight(second) < 1.0 {
                     continue;
                 }
                 let shown = || format!("{} {}", first.folded, second.folded);
-                take(joined(&first.stem, &second.stem), &shown, PAIR);
+                take(joined(&first.stem, &second.stem), &shown, PAIR, true);
             }
             for word in &found {
                 let Word { folded, stem } = word;
-                take(stem.clone(), &|| folded.clone(), weight(word));
+                take(stem.clone(), &|| folded.clone(), weight(word), !is_function_word(word));
             }
         }
-        let wanted = counted.into_iter().map(|(stem, (shown, count, weight))| {
+        let wanted = counted.into_iter().map(|(stem, (shown, count, weight, finds))| {
             let postings = self.postings(&stem);
             let worth = self.rarity(postings.len()) * (1.0 + REPEATED * count.ln()) * weight;
-            (stem, Wanted { shown, postings, worth })
+            (stem, Wanted { shown, postings, worth, finds })
         });
         let mut wanted: Vec<_> = wanted.collect();
         // In a fixed order, because sums of floats depend on it.
@@ -148,7 +195,7 @@ impl PickIndex {
     /// Adds to the ranked tools the words that made their scores.
     fn explain(&self, wanted: &[Wanted<'_>], discounts: &[(f64, f64); FIELDS], ranked: &mut [Ranked]) {
         let places: HashMap<_, _> = ranked.iter().enumerate().map(|(at, one)| (one.slot, at)).collect();
-        for word in wanted {
+        for word in wanted.iter().filter(|word| word.finds) {
             for posting in word.postings {
                 let (Some(at), Some(tool)) = (places.get(&(posting.slot as usize)), self.tool(posting.slot as usize))
                 else {

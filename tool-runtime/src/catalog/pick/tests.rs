@@ -132,6 +132,62 @@ fn reasons_say_what_was_found_where() {
 }
 
 #[test]
+fn function_words_do_not_score() {
+    let catalog = catalog([
+        tool("reports__export_log", "Exports what is in the log, as it is, to a file that you can read.", &[]),
+        tool("tools__find", "Say in a few words what the tool has to do, and what it is for.", &[]),
+        tool("tasks__list", "Lists the tasks.", &[]).also(["overdue", "To-Do", "due today"]),
+        tool("tasks__delete", "Deletes one of the tasks.", &[]),
+    ]);
+    let first = |query: &str| catalog.pick(query, &PickOptions::default()).first().map(|pick| pick.name.to_string());
+    assert_eq!(first("is anything overdue?").as_deref(), Some("tasks__list"));
+    assert_eq!(first("what is due today?").as_deref(), Some("tasks__list"));
+    for query in ["what do I have to do?", "is it in that?", "Can you do this for me, and why?"] {
+        let picks = catalog.pick(query, &PickOptions::new(9).min_score(0.0));
+        assert!(picks.is_empty(), "{query}: {picks:?}");
+    }
+    let picks = catalog.pick("which of the tasks are what?", &PickOptions::new(9));
+    let words = picks.iter().flat_map(|pick| &pick.reasons).map(|reason| reason.word.as_str());
+    assert!(words.clone().count() > 0 && words.into_iter().all(|word| word.contains("task")), "{picks:?}");
+}
+
+#[test]
+fn words_of_the_author_find_a_tool_and_no_other() {
+    let plain = || tool("tasks__list", "Lists the tasks.", &[]);
+    let editor = || tool("editor__open_in_editor", "Opens a file in the editor.", &[]);
+    let first = |catalog: &ToolCatalog, query: &str| catalog.pick(query, &PickOptions::default())[0].clone();
+    let without = catalog([plain(), editor()]);
+    assert_eq!(first(&without, "Which tasks are open?").name.as_str(), "editor__open_in_editor");
+    let with = catalog([plain().also(["open", "to-do"]), editor()]);
+    let pick = first(&with, "Which tasks are open?");
+    assert_eq!(pick.name.as_str(), "tasks__list");
+    assert!(pick.reasons.iter().any(|reason| reason.field() == "also" && reason.word == "open"), "{pick:?}");
+    assert_eq!(first(&with, "open the file").name.as_str(), "editor__open_in_editor");
+    assert_eq!(first(&with, "my todo").name.as_str(), "tasks__list", "two words are found as one");
+    // However many words an author adds, those of a name win.
+    let stuffed: Vec<_> = ["open", "file", "editor"].iter().cycle().take(3000).copied().collect();
+    let greedy = catalog([plain().also(stuffed), editor()]);
+    assert_eq!(first(&greedy, "open this in the editor").name.as_str(), "editor__open_in_editor");
+}
+
+#[test]
+fn words_that_no_tool_has_are_named() {
+    let catalog = catalog(office());
+    assert_eq!(catalog.unmatched("Is the task overdue, or the ZONE wrong?"), ["overdue", "wrong"]);
+    assert_eq!(catalog.unmatched("an e-mail, emailing"), [""; 0], "two words are found as one");
+    assert_eq!(catalog.unmatched("overdue Overdue \u{1f642} !?"), ["overdue"]);
+    assert_eq!(catalog.unmatched(""), [""; 0]);
+    assert_eq!(catalog.unmatched("what is it?"), [""; 0]);
+    let many: String = (0..500).map(|at| format!("quux{} ", "x".repeat(at % 100 + 1))).collect();
+    assert_eq!(catalog.unmatched(&many).len(), PickIndex::UNMATCHED);
+    // A word that only a hidden tool has matches nothing.
+    let mut index = PickIndex::default();
+    let slots: Vec<_> = catalog.specs().map(|spec| (index.insert(spec), spec.name.to_string())).collect();
+    let visible = |slot: usize| slots.iter().any(|(known, name)| *known == slot && name != "mail__send");
+    assert_eq!(index.unmatched("email a task", &visible), ["email"]);
+}
+
+#[test]
 fn tools_that_come_and_go_leave_no_trace() {
     let all = catalog(office());
     let mut changed = PickIndex::default();

@@ -150,21 +150,106 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// The weight of a word of a query. Words that hold a sentence together, or address the assistant, say little about the
-/// wanted tool, however rare they are in definitions.
-pub(super) fn weight(word: &Word) -> f64 {
-    if FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok() { 0.4 } else { 1.0 }
+/// Whether a word holds a sentence together. Such a word finds no tool, however rare it is in definitions: it only
+/// orders tools that other words found.
+pub(super) fn is_function_word(word: &Word) -> bool {
+    FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok()
 }
+
+/// The weight of a word of a query.
+pub(super) fn weight(word: &Word) -> f64 {
+    match word.folded.as_str() {
+        _ if is_function_word(word) => 0.3,
+        weak if WEAK_WORDS.binary_search(&weak).is_ok() => 0.4,
+        _ => 1.0,
+    }
+}
+
+/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or a
+/// time, and particles, as in `turn on`. Sorted.
+const WEAK_WORDS: &[&str] = &[
+    "get", "give", "help", "know", "let", "like", "look", "need", "on", "out", "please", "provide", "show", "tell",
+    "use", "using", "want", "when", "where", "who",
+];
 
 /// Sorted.
 const FUNCTION_WORDS: &[&str] = &[
-    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
-    "did", "do", "does", "for", "from", "get", "give", "had", "has", "have", "he", "help", "her", "his", "how", "i",
-    "if", "in", "into", "is", "it", "its", "just", "know", "let", "like", "look", "may", "me", "might", "my", "need",
-    "not", "now", "of", "on", "or", "our", "out", "please", "provide", "shall", "she", "should", "show", "so", "some",
-    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "us",
-    "use", "using", "want", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with",
-    "would", "you", "your",
+    "a",
+    "about",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "anything",
+    "are",
+    "as",
+    "at",
+    "be",
+    "been",
+    "but",
+    "by",
+    "can",
+    "could",
+    "did",
+    "do",
+    "does",
+    "for",
+    "from",
+    "had",
+    "has",
+    "have",
+    "he",
+    "her",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "into",
+    "is",
+    "it",
+    "its",
+    "just",
+    "may",
+    "me",
+    "might",
+    "my",
+    "not",
+    "now",
+    "of",
+    "or",
+    "our",
+    "shall",
+    "she",
+    "should",
+    "so",
+    "some",
+    "something",
+    "than",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "to",
+    "us",
+    "was",
+    "we",
+    "were",
+    "what",
+    "which",
+    "why",
+    "will",
+    "with",
+    "would",
+    "you",
+    "your",
 ];
 
 #[cfg(test)]
@@ -207,6 +292,6 @@ mod tests {
 
     #[test]
     fn function_words_are_sorted() {
-        assert!(FUNCTION_WORDS.is_sorted());
+        assert!(FUNCTION_WORDS.is_sorted() && WEAK_WORDS.is_sorted());
     }
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::capability::Secret;
 use crate::contain::awaited;
+use crate::error::BuildError;
 use crate::mcp::serve::body::{Body, refused};
 use crate::mcp::serve::error::McpServerError;
 use crate::runner::RunOptions;
@@ -119,7 +120,7 @@ impl Verified {
 /// // The server's `Authenticator`.
 /// let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
 /// # let _ = (options, admit);
-/// # Ok::<(), tool_runtime::mcp::serve::McpServerError>(())
+/// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 #[derive(Clone)]
 #[must_use]
@@ -137,7 +138,7 @@ impl Authorization {
     ///
     /// # Errors
     /// The address does not have `http` or `https` and a host, or has a query or a fragment.
-    pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, McpServerError> {
+    pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, BuildError> {
         let resource = resource.into();
         let described = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
         Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify: Arc::new(verify) })
@@ -154,10 +155,10 @@ impl Authorization {
     ///
     /// # Errors
     /// The scope violates RFC 6749: it must be printable ASCII without spaces, `"` and `\\`.
-    pub fn scope(mut self, scope: impl Into<String>) -> Result<Self, McpServerError> {
+    pub fn scope(mut self, scope: impl Into<String>) -> Result<Self, BuildError> {
         let scope = scope.into();
         if !is_scope(&scope) {
-            return Err(McpServerError::Scope { scope });
+            return Err(McpServerError::Scope { scope }.into());
         }
         self.scopes.push(scope);
         Ok(self)
@@ -165,7 +166,7 @@ impl Authorization {
 
     /// Returns the document that names the token issuers of the server, as JSON (RFC 9728).
     ///
-    /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. With a router of your own, serve it under
+    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) serves it. With a router of your own, serve it under
     /// [`resource_metadata_path`](Self::resource_metadata_path).
     #[must_use]
     pub fn resource_metadata(&self) -> String {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 
+use crate::error::BuildError;
 use crate::mcp::serve::authenticator::Authenticator;
 use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::listing::Listing;
@@ -144,13 +145,13 @@ impl McpServerBuilder {
     /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
     /// the runner has no store that was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the
     /// policy does not let its principal decide.
-    pub fn build(self) -> Result<McpServer, McpServerError> {
+    pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
         let rules = if ServedRuns(&runner).keeps_to_itself() { runner.asking_rules(ask_clients) } else { Vec::new() };
         if !rules.is_empty() {
-            return Err(McpServerError::Unreachable { rules });
+            return Err(McpServerError::Unreachable { rules }.into());
         }
         let rule = &runner.policy().data().mcp;
         let (hold, window) = (rule.hold.map(Window::length), rule.window.map_or(WINDOW, Window::length));

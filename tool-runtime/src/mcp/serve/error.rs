@@ -8,12 +8,12 @@ use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::ServerInitializeError;
 use serde_json::json;
 
+use crate::error::{BuildError, Problem};
 use crate::mcp::serve::shutdown::Full;
 
 /// Why a server was not built, or cannot serve.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum McpServerError {
+pub(super) enum McpServerError {
     /// The catalog has no such tool.
     Unknown {
         /// The name that the application wanted to expose.
@@ -67,9 +67,7 @@ impl McpServerError {
         Self::Handshake
     }
 
-    /// Returns the stable code.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
+    const fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "mcp_tool_unknown",
             Self::Name { .. } => "mcp_name",
@@ -124,12 +122,9 @@ impl fmt::Display for McpServerError {
     }
 }
 
-impl std::error::Error for McpServerError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Listen { source, .. } => Some(source),
-            _ => None,
-        }
+impl From<McpServerError> for BuildError {
+    fn from(error: McpServerError) -> Self {
+        Problem::of(error.code(), error.to_string(), None).into()
     }
 }
 

@@ -1,7 +1,6 @@
-//! [`HttpListener`]: a server with its own listening socket.
+//! A server with its own listening socket.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,10 +15,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::BuildError;
+use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::heads::Heads;
 use crate::mcp::serve::http::HttpService;
 use crate::mcp::serve::seats::{Seats, Sits};
-use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
+use crate::mcp::serve::{HttpOptions, McpServer};
 
 /// The path of the server.
 const PATH: &str = "/mcp";
@@ -33,15 +34,9 @@ const LAST: Duration = Duration::from_secs(2);
 /// How long to wait after a connection could not be accepted, for example because no file descriptor is left.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// A server that listens on an address, under the path `/mcp`. Made by [`McpServer::bind`].
-///
-/// It speaks HTTP/1.1 without TLS: if clients connect from other machines, put a proxy with TLS in front of it. With
-/// [`HttpOptions::authorization`] it also serves the metadata that names the token issuers.
-#[must_use]
-pub struct HttpListener {
+struct Listener {
     server: McpServer,
     listener: TcpListener,
-    address: SocketAddr,
     service: HttpService,
     /// Ends the sessions.
     ended: CancellationToken,
@@ -49,11 +44,30 @@ pub struct HttpListener {
 }
 
 impl McpServer {
-    /// Listens on an address; port 0 selects a free port. Web pages of this address may call the server.
+    /// Listens on an address, under the path `/mcp`; port 0 selects a free port. Web pages of this address may call the
+    /// server. Returns the address, with the port that was chosen, and a future that serves until the server is
+    /// [closed](Self::close) and resolves when the last connection has ended.
+    ///
+    /// The server speaks HTTP/1.1 without TLS: if clients connect from other machines, put a proxy with TLS in front of
+    /// it. With [`HttpOptions::authorization`] it also serves the metadata that names the token issuers.
+    ///
+    /// ```
+    /// use tool_runtime::mcp::serve::{HttpOptions, McpServer};
+    ///
+    /// # async fn example(server: McpServer) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (address, serving) = server.bind("127.0.0.1:0".parse()?, &HttpOptions::new()).await?;
+    /// println!("listening on http://{address}/mcp");
+    /// serving.await;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Listening on the address fails, for example because another process uses it.
-    pub async fn bind(&self, address: SocketAddr, options: &HttpOptions) -> Result<HttpListener, McpServerError> {
+    pub async fn bind(
+        &self,
+        address: SocketAddr,
+        options: &HttpOptions,
+    ) -> Result<(SocketAddr, impl Future<Output = ()> + Send + use<>), BuildError> {
         let failed = |source| McpServerError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -62,20 +76,15 @@ impl McpServer {
         let ended = CancellationToken::new();
         let service = self.service(options, &origins, ended.clone());
         let seats = Seats::new(options.max_connections.max(1), options.max_connections_each.max(1));
-        Ok(HttpListener { server: self.clone(), listener, address, service, ended, seats })
+        let listener = Listener { server: self.clone(), listener, service, ended, seats };
+        Ok((address, listener.serve()))
     }
 }
 
-impl HttpListener {
-    /// Returns the address, with the port that was chosen.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Serves until the server is [closed](McpServer::close), and returns when the last connection has ended.
-    pub async fn serve(self) {
-        let Self { server, listener, service, ended, seats, .. } = self;
+impl Listener {
+    /// Serves until the server is closed, and returns when the last connection has ended.
+    async fn serve(self) {
+        let Self { server, listener, service, ended, seats } = self;
         let calls = &server.0.calls;
         let ending = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -144,10 +153,4 @@ async fn connection(stream: TcpStream, service: HttpService, ending: Cancellatio
     serving.as_mut().graceful_shutdown();
     // An error means that the client went away.
     let _ = serving.await;
-}
-
-impl fmt::Debug for HttpListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpListener").field("address", &self.address).finish_non_exhaustive()
-    }
 }

@@ -3,6 +3,7 @@
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::error::BuildError;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::abandoned;
 use crate::mcp::serve::error::McpServerError;
@@ -16,7 +17,7 @@ impl McpServer {
     ///
     /// # Errors
     /// The client did not begin with the handshake of the protocol.
-    pub async fn stdio(&self) -> Result<(), McpServerError> {
+    pub async fn stdio(&self) -> Result<(), BuildError> {
         let (read, write) = rmcp::transport::stdio_pipes();
         self.stream(read, write).await
     }
@@ -25,7 +26,7 @@ impl McpServer {
     ///
     /// # Errors
     /// The client did not begin with the handshake of the protocol.
-    pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), McpServerError>
+    pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), BuildError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -44,7 +45,7 @@ impl McpServer {
                 Ok(())
             }
             Err(_) if closed.is_cancelled() => Ok(()),
-            Err(error) => Err(McpServerError::handshake(&error)),
+            Err(error) => Err(McpServerError::handshake(&error).into()),
         }
     }
 }

@@ -7,12 +7,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::look_alike;
-use crate::error::ParseError;
+use crate::error::{ParseError, Problem};
 use crate::json::{self, Limits};
 use crate::mcp::source::message;
 use crate::mcp::source::result::plain;
 use crate::mcp::source::slug;
-use crate::schema::{self, SchemaProblem};
+use crate::schema;
 use crate::text::sentence;
 use crate::tool::Hash;
 
@@ -158,7 +158,7 @@ fn describe(schema: &mut Value) {
 
 fn checked(code: &'static str, schema: &Value) -> Result<(), ParseError> {
     schema::check_foreign(schema).map(drop).map_err(|problems| {
-        let shown: Vec<_> = problems.iter().take(3).map(SchemaProblem::to_string).collect();
+        let shown: Vec<_> = problems.iter().take(3).map(Problem::to_string).collect();
         rejection(code, sentence(&shown.join("; "), 512))
     })
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogBuilder, CatalogError, Gathered, ToolCatalog, look_alike};
-use crate::error::ParseError;
+use crate::catalog::{CatalogBuilder, Gathered, ToolCatalog, look_alike};
+use crate::error::{BuildError, ParseError};
 use crate::mcp::source::awaited::Awaited;
 use crate::mcp::source::config::{Reach, RemoteServer};
 use crate::mcp::source::hints::Hints;
@@ -35,7 +35,7 @@ use crate::registration::{DynamicTool, ToolServer as _};
 /// let servers = ToolSource::connect([files]).await?;
 /// let policy = ToolPolicy::from_path("policy.toml")?;
 /// for tool in servers.tools() {
-///     println!("{} {}", tool.state(&policy).as_str(), tool.raw_name().escape_debug());
+///     println!("{} {}", tool.state(&policy), tool.raw_name().escape_debug());
 /// }
 /// let catalog = ToolCatalog::builder().collect().source(&servers).build()?;
 /// let runner = ToolRunner::builder(catalog, policy).build()?;
@@ -201,7 +201,7 @@ impl ToolCatalog {
     ///
     /// # Errors
     /// A name of these tools, or a prefix of these servers, is taken.
-    pub fn with_source(self, servers: &ToolSource) -> Result<Self, CatalogError> {
+    pub fn with_source(self, servers: &ToolSource) -> Result<Self, BuildError> {
         let (tools, servers) = servers.gathered();
         self.extended(tools, &servers)
     }

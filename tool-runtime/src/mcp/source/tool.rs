@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::catalog::{ToolChanges, compare_published};
-use crate::error::ParseError;
+use crate::error::{ParseError, Problem};
 use crate::mcp::source::definition::Listed;
 use crate::mcp::source::result;
 use crate::policy::{ToolPolicy, Unready};
@@ -22,14 +22,10 @@ pub struct McpTool {
 }
 
 /// The state of a tool under a policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum McpToolState {
+enum State {
     /// No policy pins it, so it is denied.
     Discovered,
-    /// It is rejected, regardless of the policy. The code is `malformed`, `too_large`, `illegal_name`,
-    /// `duplicate_name`, `colliding_name`, `input_schema`, `output_schema`, `unsupported_execution` or
-    /// `unsupported_header`.
+    /// It is rejected, regardless of the policy.
     Quarantined(ParseError),
     /// The policy allows it and pins this definition, and calls can run.
     Enabled,
@@ -37,20 +33,6 @@ pub enum McpToolState {
     Unready(Unready),
     /// The policy pins another definition, or the server switched between definitions: it is denied.
     Drifted,
-}
-
-impl McpToolState {
-    /// Returns the word in listings: `discovered`, `quarantined`, `enabled`, `unready` or `drifted`.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Discovered => "discovered",
-            Self::Quarantined(_) => "quarantined",
-            Self::Enabled => "enabled",
-            Self::Unready(_) => "unready",
-            Self::Drifted => "drifted",
-        }
-    }
 }
 
 impl McpTool {
@@ -101,23 +83,45 @@ impl McpTool {
         Some(compare_published(&definition.name, pinned, &definition.published))
     }
 
-    /// Returns the state of the tool under this policy.
+    /// Returns the state of the tool under this policy: `discovered` if no policy pins it, so that it is denied;
+    /// `quarantined` if it is rejected, regardless of the policy; `enabled` if the policy allows it and pins this
+    /// definition, and calls can run; `unready` if no call can run nevertheless; or `drifted` if the policy pins another
+    /// definition, or the server switched between definitions: it is denied.
     #[must_use]
-    pub fn state(&self, policy: &ToolPolicy) -> McpToolState {
+    pub fn state(&self, policy: &ToolPolicy) -> &'static str {
+        match self.look(policy) {
+            State::Discovered => "discovered",
+            State::Quarantined(_) => "quarantined",
+            State::Enabled => "enabled",
+            State::Unready(_) => "unready",
+            State::Drifted => "drifted",
+        }
+    }
+
+    /// Returns why the tool is `quarantined` or `unready`; `None` in any other [state](Self::state).
+    #[must_use]
+    pub fn problem(&self, policy: &ToolPolicy) -> Option<Problem> {
+        match self.look(policy) {
+            State::Quarantined(why) => Some(Problem::of(why.code(), why.to_string(), None)),
+            State::Unready(why) => Some(why.into()),
+            State::Discovered | State::Enabled | State::Drifted => None,
+        }
+    }
+
+    fn look(&self, policy: &ToolPolicy) -> State {
         let definition = match &self.listed.admitted {
             Ok(definition) => definition,
-            Err(why) => return McpToolState::Quarantined(why.clone()),
+            Err(why) => return State::Quarantined(why.clone()),
         };
         let published = (!self.has_moved).then_some(definition.pin);
         match Unready::of_pin(policy, &definition.name, Some(definition.pin), published) {
-            _ if self.has_moved => McpToolState::Drifted,
-            Some(Unready::Drifted) => McpToolState::Drifted,
+            _ if self.has_moved => State::Drifted,
+            Some(Unready::Drifted) => State::Drifted,
             None if policy.mentions(&definition.name) => {
                 let output = definition.output.clone().unwrap_or_else(result::plain_schema);
-                Unready::of_allowlist(policy, &definition.name, Some(&output))
-                    .map_or(McpToolState::Enabled, McpToolState::Unready)
+                Unready::of_allowlist(policy, &definition.name, Some(&output)).map_or(State::Enabled, State::Unready)
             }
-            _ => McpToolState::Discovered,
+            _ => State::Discovered,
         }
     }
 }

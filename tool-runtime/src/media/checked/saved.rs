@@ -7,6 +7,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{Source, decoded_len};
+use crate::error::ParseError;
 use crate::media::{MAX_BYTES, Media, MediaError};
 
 /// A document as it was saved, before it is checked.
@@ -44,9 +45,9 @@ pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<
 }
 
 impl TryFrom<Saved> for Media {
-    type Error = MediaError;
+    type Error = ParseError;
 
-    fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, MediaError> {
+    fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, ParseError> {
         let media = match source {
             Source::Base64(data) => Self::base64(&media_type, data)?,
             Source::Url(url) => Self::url(&media_type, url)?,

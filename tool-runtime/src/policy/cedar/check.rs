@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{Policy, Schema, ValidationMode, Validator};
 
+use crate::error::Problem;
 use crate::policy::cedar::kind::Kind;
 use crate::policy::cedar::parse::describe;
 use crate::policy::cedar::schema::{self, Described};
 use crate::policy::cedar::{CedarRules, on_own_stack};
 use crate::policy::label::LabelRule;
-use crate::policy::problem::PolicyProblem;
 use crate::text::nearest;
 use crate::tool::{self, ToolEffect, ToolSpec, is_discovered};
 
@@ -19,9 +19,8 @@ type Checked<'a> = HashMap<&'a str, (&'a ToolSpec, ToolEffect)>;
 
 impl CedarRules {
     /// Returns the mistakes of the policies against the catalog.
-    pub(crate) fn check(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<PolicyProblem> {
-        let failed =
-            || vec![PolicyProblem::new("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
+    pub(crate) fn check(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<Problem> {
+        let failed = || vec![Problem::policy("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
         on_own_stack(|| {
             let mut problems = self.unknown_names(labels, tools);
             problems.extend(self.validate(tools));
@@ -30,25 +29,25 @@ impl CedarRules {
         .unwrap_or_else(failed)
     }
 
-    fn unknown_names(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<PolicyProblem> {
+    fn unknown_names(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
         for rule in self.0.all.policies() {
             for name in named(rule, "Tool").filter(|name| !is_discovered(name) && !tools.contains_key(name.as_str())) {
                 let message = format!("there is no tool `{name}`");
                 let nearest = nearest(&name, tools.keys().copied()).map(str::to_owned);
-                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(format!("cedar.{}", rule.id()), message) });
+                problems.push(Problem::policy(format!("cedar.{}", rule.id()), message).with_nearest(nearest));
             }
         }
         let known: BTreeSet<_> = labels.keys().map(String::as_str).chain([LabelRule::UNTRUSTED]).collect();
         for label in self.labels().iter().filter(|label| !known.contains(label.as_str())) {
             let message = format!("nothing puts the label `{label}` on a run; add `[labels.{label}]` with its source");
             let nearest = nearest(label, known.iter().copied()).map(str::to_owned);
-            problems.push(PolicyProblem { nearest, ..PolicyProblem::new("cedar".to_owned(), message) });
+            problems.push(Problem::policy("cedar".to_owned(), message).with_nearest(nearest));
         }
         problems
     }
 
-    fn validate(&self, tools: &Checked<'_>) -> Vec<PolicyProblem> {
+    fn validate(&self, tools: &Checked<'_>) -> Vec<Problem> {
         let mut described: Vec<_> = tools
             .values()
             .map(|(spec, effect)| Described {
@@ -69,17 +68,17 @@ impl CedarRules {
             Ok(schema) => schema,
             Err(error) => {
                 let message = format!("the catalog has no Cedar schema: {error}");
-                return vec![PolicyProblem::new("cedar".to_owned(), message)];
+                return vec![Problem::policy("cedar".to_owned(), message)];
             }
         };
         let found = Validator::new(schema).validate(&self.0.all, ValidationMode::Strict);
         let errors = found.validation_errors().map(|error| (error.policy_id(), DetailedError::from(error)));
         let warnings = found.validation_warnings().map(|warning| (warning.policy_id(), DetailedError::from(warning)));
         let problem = |(id, error): (&cedar_policy::PolicyId, DetailedError)| {
-            PolicyProblem::new(format!("cedar.{id}"), describe(&error))
+            Problem::policy(format!("cedar.{id}"), describe(&error))
         };
         let mut problems: Vec<_> = errors.chain(warnings).map(problem).collect();
-        problems.sort_by(|one, other| (&one.path, &one.message).cmp(&(&other.path, &other.message)));
+        problems.sort_by(|one, other| (one.path(), one.message()).cmp(&(other.path(), other.message())));
         problems
     }
 }

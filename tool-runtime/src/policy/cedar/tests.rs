@@ -5,14 +5,15 @@ mod decide;
 mod gate;
 mod text;
 
+use crate::error::BuildError;
+use crate::policy::ToolPolicy;
 use crate::policy::tests::spec;
-use crate::policy::{PolicyError, ToolPolicy};
 use crate::tool::{Hash, Schema, ToolEffect, ToolSpec};
 
 const PERMIT: &str = "permit(principal, action, resource);";
 
 /// A policy that allows three tools, with these Cedar policies.
-fn policy(cedar: &str) -> Result<ToolPolicy, PolicyError> {
+fn policy(cedar: &str) -> Result<ToolPolicy, BuildError> {
     let tools = ["mail__send", "docs__search", "mcp__wiki__search"];
     let wiki = serde_json::json!({ "effect": "read_only", "pin": "00".repeat(32) });
     let written = serde_json::json!({

@@ -173,7 +173,7 @@ fn pointers_lead_somewhere() {
 #[test]
 fn conditions_compare_with_the_type_of_the_argument() {
     let schema = Schema::from_text(
-        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"string"}},"count":{"type":["integer","null"]},"open":{}}}"#,
+        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"string"}},"count":{"type":["integer","null"]},"open":{},"price":{"type":["string","number"],"pattern":"^-?\\d+(\\.\\d+)?$"},"cost":{"type":"string","pattern":"^\\d+\\.\\d{2}$"}}}"#,
     );
     let known = [ToolSpec { input_schema: schema, ..spec("mail__send", ToolEffect::StateChange) }];
     let problems = |condition: &str| -> Vec<String> {
@@ -186,6 +186,8 @@ fn conditions_compare_with_the_type_of_the_argument() {
         "pointer = '/to/0'\none_of = ['a', 'b']",
         "pointer = '/count'\nat_most = 3",
         "pointer = '/count'\nequals = 3",
+        "pointer = '/price'\nat_most = 20",
+        "pointer = '/cost'\nat_most = '19.99'",
         "pointer = '/open'\none_of = ['a', 3, true]",
     ] {
         assert_eq!(problems(fitting), [""; 0], "{fitting}");

@@ -98,7 +98,7 @@ fn what_is_not_named_is_denied() {
 
 #[test]
 fn a_run_narrows_its_tools() {
-    let tools = RunTools::from_iter(["t__read", "t__reads"]);
+    let tools = RunTools::from(["t__read".into(), "t__reads".into()]);
     let narrowed = |name| {
         let mut case = call(name, ReadOnly);
         case.context.tools = Some(&tools);

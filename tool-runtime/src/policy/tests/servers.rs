@@ -48,7 +48,7 @@ fn a_rule_that_decides_nothing_is_refused() {
         let policy = ToolPolicy::from_toml(text).unwrap();
         let problems = policy.check([], []).into_iter();
         problems
-            .map(|problem| format!("{}: {} {:?}", problem.path, problem.message, problem.nearest))
+            .map(|problem| format!("{}: {} {:?}", problem.path(), problem.message(), problem.nearest()))
             .collect::<Vec<_>>()
     };
     let named = "allowed_tools = ['mcp__wiki__get']\n";

@@ -72,6 +72,7 @@ impl DynamicTool {
             model: self.model,
             prepare: self.prepare,
             tags: self.tags,
+            also: self.also,
             sensitive: self.sensitive,
             evidence: self.evidence,
             require_any: self.require_any,

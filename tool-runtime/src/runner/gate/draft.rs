@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::call::{
     ArgumentChange, CallId, Cause, Decision, Intervention, JsonText, NamedArgument, Outcome, RecordedArguments,
-    RecordedRepair, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, VoidGrant, shown,
+    RecordedRepair, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Violation, VoidGrant, shown,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
@@ -289,7 +289,7 @@ impl Draft {
         if let Some(error) = error {
             record.tool_code.clone_from(&error.tool_code);
             record.safe_message = Some(error.safe_message.clone());
-            record.violations = error.errors.iter().map(Into::into).collect();
+            record.violations = error.errors.iter().map(Violation::recorded).collect();
         }
         record.executed = self.executed;
         record.ended_at = ended_at;

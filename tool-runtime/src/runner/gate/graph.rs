@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::call::{CallId, Caller, Decider, Event, Outcome, PendingGraph, ToolContext};
-use crate::policy::RunTools;
+use crate::policy::common_tools;
 use crate::runner::ledger::digests::Digests;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::tool::{ToolEffect, is_graph};
@@ -90,7 +90,7 @@ impl Host {
         // graph.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
         let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
-        let tools: RunTools = worker.tools.iter().filter(has).collect();
+        let tools = worker.tools.iter().filter(has).map(|name| name.as_str().into()).collect();
         let caller = Caller::Graph {
             run: run.id().to_owned(),
             name: worker.name.to_owned(),
@@ -98,7 +98,7 @@ impl Host {
         };
         let labels = run.labels();
         let options = RunOptions {
-            tools: RunTools::intersection(options.tools.clone(), Some(tools)),
+            tools: common_tools(options.tools.clone(), Some(tools)),
             agent: Some(worker.name.into()),
             labels,
             user_text: Vec::new(),

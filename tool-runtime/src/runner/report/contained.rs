@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use crate::call::{DigestKey, Event, EventSink, ToolInvocationRecord, Violation};
 use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use crate::contain::{attempted, awaited};
+use crate::error::Problem;
 use crate::hydrate::Repairer;
 use crate::json::Tree;
 use crate::runner::report::failure::Failures;
-use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Rest;
 use crate::store::transaction::returning;
@@ -193,9 +193,9 @@ impl Validator for ContainedValidator {
         &self.version
     }
 
-    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, Problem> {
         let compiled = self.part.call(VALIDATOR, |validator| validator.compile(schema)).unwrap_or_else(|| {
-            Err(SchemaProblem::new("", "the validator panicked", "see the report to the failure sink"))
+            Err(Problem::schema("", "the validator panicked", "see the report to the failure sink"))
         })?;
         Ok(Arc::new(Contained::new(compiled, self.part.failures.clone())))
     }

@@ -65,7 +65,7 @@ impl RunOptions {
 
     /// Sets the only tools of this run, by exact name. The runner refuses others, whichever executor asks.
     pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
-        self.tools = Some(tools.into_iter().collect());
+        self.tools = Some(tools.into_iter().map(|name| name.as_ref().into()).collect());
         self
     }
 

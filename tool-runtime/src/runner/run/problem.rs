@@ -27,7 +27,7 @@ pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<ParseE
         problems.push(ParseError::formatted(code, message));
     };
     if let Some(tools) = &options.tools {
-        for name in tools.names().into_iter().filter(|name| shared.catalog.entry(name).is_none()) {
+        for name in tools.iter().filter(|name| shared.catalog.entry(name).is_none()) {
             let mut known = shared.catalog.specs().map(|spec| spec.name.as_str());
             unknown("unknown_tool", "tools", name, &mut known, "the catalog has no such tool");
         }

@@ -1,78 +1,28 @@
 //! Restores a run from its snapshot, never wider than it was.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
-use crate::policy::{RunPolicy, RunTools};
+use crate::policy::{RunPolicy, common_tools};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::snapshot::RunSnapshot;
-use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
-
-/// The reason why a run cannot be restored.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
-    OtherPrincipal,
-    /// The snapshot's calls come from another caller than the options name.
-    OtherCaller,
-    /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
-    /// attributes. Start a new run.
-    TooManyPolicies,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl RestoreError {
-    /// Returns the stable code: `other_principal`, `other_caller`, `too_many_policies` or the store's own.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::OtherPrincipal => "other_principal",
-            Self::OtherCaller => "other_caller",
-            Self::TooManyPolicies => "too_many_policies",
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
-            Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
-            Self::TooManyPolicies => f.write_str("the run has too many policies, roles or attributes; start a new one"),
-            Self::Store(error) => fmt::Display::fmt(error, f),
-        }
-    }
-}
-
-impl Error for RestoreError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::OtherPrincipal | Self::OtherCaller | Self::TooManyPolicies => None,
-            Self::Store(error) => Some(error),
-        }
-    }
-}
 
 /// See [`ToolRunner::restore`].
 pub(in crate::runner) async fn restore(
     runner: &ToolRunner,
     snapshot: RunSnapshot,
     options: RunOptions,
-) -> Result<Run, RestoreError> {
+) -> Result<Run, ResumeError> {
     let options = narrowed(&snapshot, options)?;
     let mut standings = snapshot.standings;
     let now = options.standing();
     standings.retain(|standing| *standing != now);
     let policy = RunPolicy::restored(runner.policy().clone(), snapshot.policies, standings)
-        .ok_or(RestoreError::TooManyPolicies)?;
+        .ok_or(ResumeError::TooManyPolicies)?;
     // Under another policy, the run keeps to the tools that its earlier policies showed: only those could be approved.
     let visible = (!policy.is_current()).then_some(snapshot.visible);
-    let tools = RunTools::intersection(options.tools.clone(), visible);
+    let tools = common_tools(options.tools.clone(), visible);
     let run = Run::start(Arc::clone(&runner.shared), policy, RunOptions { tools, ..options });
     run.spending().restore(snapshot.spent);
     run.loop_guard().restore(snapshot.loop_guard);
@@ -80,13 +30,13 @@ pub(in crate::runner) async fn restore(
     run.remembered().restore(snapshot.state);
     for waiting in snapshot.waiting {
         let put = put_back(&run, waiting).await;
-        put.map_err(|error| RestoreError::Store(run.store_unread(error)))?;
+        put.map_err(|error| ResumeError::Store(run.store_unread(error)))?;
     }
     Ok(run)
 }
 
 /// Returns the options, limited to those of the snapshot.
-fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, RestoreError> {
+fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, ResumeError> {
     let theirs = |call: &PendingCall| {
         (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
     };
@@ -94,13 +44,13 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
         || snapshot.tenant != options.tenant
         || !snapshot.waiting.iter().all(|waiting| theirs(&waiting.call))
     {
-        return Err(RestoreError::OtherPrincipal);
+        return Err(ResumeError::OtherPrincipal);
     }
     if snapshot.caller != options.caller {
-        return Err(RestoreError::OtherCaller);
+        return Err(ResumeError::OtherCaller);
     }
     options.roles.retain(|role| snapshot.standings.iter().all(|standing| standing.roles.contains(role)));
-    options.tools = RunTools::intersection(options.tools, snapshot.tools.clone());
+    options.tools = common_tools(options.tools, snapshot.tools.clone());
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 

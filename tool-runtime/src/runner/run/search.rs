@@ -19,7 +19,8 @@ use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect};
 
 const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: from your next turn on you can call \
-                           what it returns. Say in a few words what the tool has to do.";
+                           what it returns. Say in a few words what the tool has to do. No tool has the \
+                           `unmatched_words` of your query: search again with other words for them.";
 
 /// The maximum length of a returned description, in bytes: the whole definition comes with the next request.
 const MAX_DESCRIPTION_BYTES: usize = 300;
@@ -59,12 +60,12 @@ impl DynamicTool {
                 "type": "object",
                 "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
                 "required": ["name", "description"],
-            }}},
+            }}, "unmatched_words": {"type": "array", "items": {"type": "string"}}},
             "required": ["tools"],
         });
         Self::built_in(SEARCH, DESCRIPTION, input, ToolEffect::ReadOnly, Arc::new(Searches))
             .output_schema(output)
-            .redact(["tools.name", "tools.description"])
+            .redact(["tools.name", "tools.description", "unmatched_words"])
     }
 }
 
@@ -94,6 +95,9 @@ const fn five() -> usize {
 #[derive(Serialize)]
 struct Found {
     tools: Vec<FoundTool>,
+    /// The words of the query that no tool has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unmatched_words: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -141,6 +145,6 @@ impl Search {
             name: spec.name.to_string(),
             description: sentence(&spec.description, MAX_DESCRIPTION_BYTES),
         });
-        Ok(Found { tools: tools.collect() })
+        Ok(Found { tools: tools.collect(), unmatched_words: run.unmatched(&self.query) })
     }
 }

@@ -125,7 +125,7 @@ pub(in crate::runner) async fn snapshot(run: &Run) -> Result<RunSnapshot, StoreE
         standings: run.policy().standings(options.standing()),
         tools: options.tools.clone(),
         policies: run.policy().policies(),
-        visible: run.catalog().specs().map(|spec| spec.name.as_str()).collect(),
+        visible: run.catalog().specs().map(|spec| spec.name.as_str().into()).collect(),
         state: run.state().clone(),
         loop_guard: run.loop_guard().last(),
         evidence: run.evidence().clone(),

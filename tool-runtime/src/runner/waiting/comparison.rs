@@ -3,10 +3,10 @@
 //! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
 //! call is claimed, so after a mismatch it waits for a run that matches.
 
-use crate::call::{DecisionError, Outcome, Suspension, ToolExecResult};
+use crate::call::{DecisionError, Outcome, Suspension, ToolExecResult, Violation};
 use crate::contain::discard;
 use crate::json;
-use crate::policy::RunTools;
+use crate::policy::are_within;
 use crate::runner::gate::draft::{Draft, Refused, Shown};
 use crate::runner::gate::ending::Stop;
 use crate::runner::ledger::client::LedgerClient;
@@ -61,7 +61,7 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Dec
         (options.roles.iter().any(|role| !pending.roles.contains(role)), DecisionError::Roles),
         (options.attributes != pending.attributes, DecisionError::Attributes),
         (options.caller != pending.caller, DecisionError::Caller),
-        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), DecisionError::Tools),
+        (!are_within(options.tools.as_ref(), pending.tools.as_ref()), DecisionError::Tools),
         (is_before(shared.clock.now(), pending.created_at), DecisionError::Clock),
     ];
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
@@ -101,7 +101,7 @@ pub(in crate::runner) async fn refuse(
         let why = format!("the value given for the call is `{}`", stop.outcome);
         stop = stop.reason(why, None);
     }
-    let violations = stop.errors.iter().map(Into::into).collect();
+    let violations = stop.errors.iter().map(Violation::recorded).collect();
     decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
     decision.arguments = shown.recorded(&run.shared().digests);
     stop.outcome = Outcome::ApprovalMismatch;

@@ -1,6 +1,5 @@
 //! Sticky decisions: a decision on a waiting call is remembered for similar calls.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,8 @@ use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
 use crate::store::{
-    Covered, DecisionKind, DecisionRecord, GrantCaller, GrantScope, Key, PendingCall, StoredGrant, Transaction, ledger,
+    Covered, DecisionKind, DecisionRecord, GrantCaller, GrantOrigin, GrantScope, Key, PendingCall, StoredGrant,
+    Transaction, ledger,
 };
 use crate::tool::ToolEffect;
 
@@ -33,7 +33,7 @@ const MAX_CONDITIONS: usize = 64 << 10;
 ///     .uses(20)
 ///     .expires_in(Duration::from_secs(7 * 24 * 3600));
 /// # let _ = remember;
-/// # Ok::<(), tool_runtime::runner::GrantError>(())
+/// # Ok::<(), tool_runtime::runner::ResumeError>(())
 /// ```
 #[derive(Clone)]
 #[must_use]
@@ -62,20 +62,20 @@ impl Grant {
     ///
     /// # Errors
     /// The text is not a list of conditions, an empty one, or longer than 64 KiB.
-    pub fn matching(mut self, conditions: &str) -> Result<Self, GrantError> {
+    pub fn matching(mut self, conditions: &str) -> Result<Self, ResumeError> {
         if conditions.len() > MAX_CONDITIONS {
-            return Err(GrantError::Conditions("they are longer than 64 KiB".to_owned()));
+            return Err(ResumeError::GrantConditions("they are longer than 64 KiB".to_owned()));
         }
-        let invalid = |error: serde_json::Error| GrantError::Conditions(error.to_string());
+        let invalid = |error: serde_json::Error| ResumeError::GrantConditions(error.to_string());
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(invalid)?;
         if written.is_empty() {
             let why = "the list is empty; write a condition, or cover any arguments (`any_arguments`)".to_owned();
-            return Err(GrantError::Conditions(why));
+            return Err(ResumeError::GrantConditions(why));
         }
         let rule = |mut condition: serde_json::Map<String, serde_json::Value>| {
             if condition.contains_key("then") || condition.insert("otherwise".to_owned(), "deny".into()).is_some() {
-                return Err(GrantError::Conditions("leave `then` and `otherwise` out".to_owned()));
+                return Err(ResumeError::GrantConditions("leave `then` and `otherwise` out".to_owned()));
             }
             serde_json::from_value(condition.into()).map_err(invalid)
         };
@@ -111,7 +111,7 @@ impl Grant {
         effect: Option<ToolEffect>,
         decider: &Decider,
         now: Timestamp,
-    ) -> Result<(StoredGrant, DecisionRecord), GrantError> {
+    ) -> Result<(StoredGrant, DecisionRecord), ResumeError> {
         let Self { scope, verdict, matching, uses, expires_in } = self;
         let fits = match &scope {
             GrantScope::Run(run) => *run == call.run_id,
@@ -122,15 +122,15 @@ impl Grant {
         let counted = if verdict == Verdict::Deny { uses.is_none() } else { uses != Some(0) };
         let lasts = expires_in.is_none_or(|time| !time.is_zero());
         if !fits || !counted || !lasts || call.repair.is_some() || call.graph.is_some() {
-            return Err(GrantError::Scope);
+            return Err(ResumeError::GrantScope);
         }
         let reaches_out = effect.is_none_or(|effect| effect == ToolEffect::ExternalSideEffect);
         if verdict == Verdict::Allow && reaches_out && (uses.is_none() || expires_in.is_none()) {
-            return Err(GrantError::Unbounded);
+            return Err(ResumeError::GrantUnbounded);
         }
         let covers = matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching);
         if let Some(pointer) = covers.unmet(call.arguments.as_str()) {
-            return Err(GrantError::Unmet(pointer));
+            return Err(ResumeError::GrantUnmet(pointer));
         }
         let grant = StoredGrant {
             id: uuid::Uuid::new_v4().simple().to_string().into(),
@@ -140,6 +140,7 @@ impl Grant {
             tenant: call.tenant.clone(),
             principal: call.principal.clone(),
             caller: GrantCaller::from(&call.caller),
+            origin: GrantOrigin::from(call),
             labels: call.labels.clone(),
             verdict,
             covers,
@@ -166,79 +167,20 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// The reason why a decision cannot be remembered. Nothing was changed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum GrantError {
-    /// The call does not wait, the decider may not decide on it, or the store failed.
-    Resume(ResumeError),
-    /// The tool has external effects, so its grants need both a number of uses and an expiry.
-    Unbounded,
-    /// The scope names another run or conversation than the call's, or a principal that the run does not have; a denial
-    /// has a number of uses, or an allowance has zero; its lifetime is zero; the call's arguments were repaired; or the
-    /// call is that of a graph, which waits with another.
-    Scope,
-    /// The text is not a list of conditions.
-    Conditions(String),
-    /// The waiting call itself does not meet the condition on the argument at this pointer, so the decider has not seen
-    /// an example of a covered call.
-    Unmet(String),
-}
-
-impl GrantError {
-    /// Returns the stable code: `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, or that of the
-    /// [`ResumeError`].
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Resume(error) => error.code(),
-            Self::Unbounded => "grant_unbounded",
-            Self::Scope => "grant_scope",
-            Self::Conditions(_) => "grant_conditions",
-            Self::Unmet(_) => "grant_unmet",
-        }
-    }
-}
-
-impl fmt::Display for GrantError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resume(error) => error.fmt(f),
-            Self::Unbounded => f.write_str("the tool has external effects; limit the grant's uses and set its end"),
-            Self::Scope => f.write_str("the scope, the number of uses or the time does not fit the call that waits"),
-            Self::Conditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
-            Self::Unmet(pointer) => write!(
-                f,
-                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
-                pointer.escape_debug()
-            ),
-        }
-    }
-}
-
-impl Error for GrantError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Resume(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 /// See [`Run::remember`].
 pub(in crate::runner) async fn remember(
     run: &Run,
     question: &Question,
     remember: Grant,
     decider: &Decider,
-) -> Result<StoredGrant, GrantError> {
+) -> Result<StoredGrant, ResumeError> {
     let id = question.call_id();
-    let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
+    let not_waiting = || ResumeError::NotWaiting(id.clone());
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
-    let call = match asked(run, id, &given).await.map_err(GrantError::Resume)? {
+    let call = match asked(run, id, &given).await? {
         Ok((waiting, _)) => waiting.call,
-        Err(_) => return Err(GrantError::Resume(ResumeError::NotAllowed(DecisionError::Question))),
+        Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
     };
     let now = run.shared().clock.now();
     if call.is_expired(now) {
@@ -256,6 +198,6 @@ pub(in crate::runner) async fn remember(
     match run.shared().store.transact(keys, change).await {
         Ok(true) => Ok(grant),
         Ok(false) => Err(not_waiting()),
-        Err(error) => Err(GrantError::Resume(run.store_failed(error))),
+        Err(error) => Err(run.store_failed(error)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decision, Verdict, VoidGrant};
+use crate::call::{Decider, Decision, Verdict, VoidGrant};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::gate::open::OpenCall;
@@ -10,7 +10,7 @@ use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
 use crate::store::grants::{self, Asked};
 use crate::store::pages::Rest;
-use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant, Transaction};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant};
 
 /// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
 pub(in crate::runner) async fn of_tenant(
@@ -24,13 +24,13 @@ pub(in crate::runner) async fn of_tenant(
 }
 
 /// See [`ToolRunner::revoke`](crate::runner::ToolRunner::revoke).
-pub(in crate::runner) async fn revoke(shared: &Shared, grant: &StoredGrant) -> Result<bool, StoreError> {
-    let key = grant.key();
-    let change = {
-        let key = key.clone();
-        move |transaction: &mut Transaction| grants::revoke(transaction, &key)
-    };
-    shared.store.transact(vec![key], change).await
+pub(in crate::runner) async fn revoke(
+    shared: &Shared,
+    grant: &StoredGrant,
+    decider: &Decider,
+) -> Result<bool, StoreError> {
+    let (keys, change) = grants::revocation(grant, decider);
+    shared.store.transact(keys, change).await
 }
 
 /// The remembered decision about a call.

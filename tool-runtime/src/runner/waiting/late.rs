@@ -38,7 +38,9 @@ pub(in crate::runner) async fn append(
     (kind, decider): (DecisionKind, Option<&Decider>),
 ) -> Result<(), StoreError> {
     let id = question.call_id();
-    let theirs = |found: Party<'_>| party.is_none_or(|party| party == found);
+    // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
+    let tenant = decider.and_then(Decider::tenant_id);
+    let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
     let late = late(shared, (run_id, id), theirs, (kind, decider)).await?;
     if let Some(record) = late {
         shared.store.append(AuditRecord::from(record)).await?;
@@ -58,14 +60,15 @@ async fn late(
         return Ok(None);
     }
     let (store, of_call) = (&shared.store, RecordFilter::call(run_id, id.clone()));
-    let records: Vec<_> = store.records(&of_call).await?.into_iter().map(|sealed| sealed.record).collect();
+    let of_party = |record: &AuditRecord| wanted((record.principal().map(|id| &**id), record.tenant().map(|id| &**id)));
+    let records = store.records(&of_call).await?.into_iter().map(|sealed| sealed.record);
+    let records: Vec<_> = records.filter(of_party).collect();
     let refused = |record: &&AuditRecord| record.as_decision().is_some_and(|decision| decision.refused.is_some());
     if records.iter().filter(refused).count() >= MOST {
         return Ok(None);
     }
     // A call with a posted decision still waits, and a running call has only the record of its decision.
-    let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from);
-    let of_party = |record: &AuditRecord| wanted((record.principal().map(|id| &**id), record.tenant().map(|id| &**id)));
-    let known = records.into_iter().chain(open).rfind(of_party);
+    let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
+    let known = records.into_iter().chain(open).last();
     Ok(known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now())))
 }

@@ -1,4 +1,4 @@
-//! [`ResumeError`]: the reason why a waiting call cannot be finished.
+//! [`ResumeError`]: the reason why a waiting call, or the run that it belongs to, cannot be continued.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::fmt;
 use crate::call::{CallId, DecisionError};
 use crate::store::StoreError;
 
-/// The reason why a waiting call cannot be finished. Nothing was changed: a call that waited still waits.
+/// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
+/// restored, sealed, opened, enqueued or found. Nothing was changed: a call that waited still waits.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResumeError {
@@ -17,6 +18,47 @@ pub enum ResumeError {
     /// The decider may not decide on this call, or a posted decision answers another question than the call asks now.
     /// The attempt is recorded.
     NotAllowed(DecisionError),
+    /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
+    OtherPrincipal,
+    /// The snapshot's calls come from another caller than the options name.
+    OtherCaller,
+    /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
+    /// attributes. Start a new run.
+    TooManyPolicies,
+    /// The tool has external effects, so its grants need both a number of uses and an expiry.
+    GrantUnbounded,
+    /// The scope of a grant names another run or conversation than the call's, or a principal that the run does not
+    /// have; a denial has a number of uses, or an allowance has zero; its lifetime is zero; the call's arguments were
+    /// repaired; or the call is that of a graph, which waits with another.
+    GrantScope,
+    /// The text is not a list of conditions of a grant.
+    GrantConditions(String),
+    /// The waiting call itself does not meet the condition on the argument at this pointer, so the decider has not seen
+    /// an example of a call that the grant covers.
+    GrantUnmet(String),
+    /// The text is not a sealed token, or was changed.
+    TokenForged,
+    /// The key that sealed the token is not in the ring.
+    TokenKeyUnknown,
+    /// Another version of the library sealed the token.
+    TokenVersion,
+    /// The call of the token expired.
+    TokenExpired,
+    /// The call of the token belongs to another tenant.
+    OtherTenant,
+    /// The suspended call of the token differs from the one that would run.
+    Mismatch(DecisionError),
+    /// The system gave no random bytes.
+    NoRandomness,
+    /// The tenant has no such run.
+    UnknownRun,
+    /// Another process, such as a worker, has the run.
+    Held,
+    /// Records of the run are missing since the store was restored from a backup, see
+    /// [`release_run`](trait@crate::store::Store#method.release_run).
+    HeldBack,
+    /// An engine for durable execution drives the run: pass the decision to it.
+    Engine,
     /// The store failed.
     Store(StoreError),
 }
@@ -30,12 +72,34 @@ impl ResumeError {
         }
     }
 
-    /// Returns the stable code: `not_pending`, `not_allowed` or the store's own.
+    /// Returns the stable code: `not_pending`, `not_allowed`, `other_principal`, `other_caller`, `too_many_policies`,
+    /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`,
+    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `no_randomness`, `not_found`, `run_held`,
+    /// `run_held_back`, `run_of_engine`, that of the mismatch, or
+    /// the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotWaiting(_) => "not_pending",
             Self::NotAllowed(_) => "not_allowed",
+            Self::OtherPrincipal => "other_principal",
+            Self::OtherCaller => "other_caller",
+            Self::TooManyPolicies => "too_many_policies",
+            Self::GrantUnbounded => "grant_unbounded",
+            Self::GrantScope => "grant_scope",
+            Self::GrantConditions(_) => "grant_conditions",
+            Self::GrantUnmet(_) => "grant_unmet",
+            Self::TokenForged => "token_forged",
+            Self::TokenKeyUnknown => "token_key_unknown",
+            Self::TokenVersion => "token_version",
+            Self::TokenExpired => "token_expired",
+            Self::OtherTenant => "other_tenant",
+            Self::Mismatch(mismatch) => mismatch.code(),
+            Self::NoRandomness => "no_randomness",
+            Self::UnknownRun => "not_found",
+            Self::Held => "run_held",
+            Self::HeldBack => "run_held_back",
+            Self::Engine => "run_of_engine",
             Self::Store(error) => error.code(),
         }
     }
@@ -51,7 +115,32 @@ impl fmt::Display for ResumeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWaiting(_) => f.write_str("no call waits for this answer; it may have been answered already"),
-            Self::NotAllowed(mismatch) => fmt::Display::fmt(mismatch, f),
+            Self::TokenForged => f.write_str("this is not a token that was sealed here, or it was changed"),
+            Self::TokenKeyUnknown => f.write_str("the token was sealed with a key that is not in use any more"),
+            Self::TokenVersion => f.write_str("the token was sealed by another version of the library"),
+            Self::TokenExpired => f.write_str("the token expired"),
+            Self::OtherTenant => f.write_str("the token belongs to another tenant"),
+            Self::NoRandomness => f.write_str("the system gave no random bytes"),
+            Self::UnknownRun => f.write_str("there is no such run"),
+            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
+            Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
+            Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
+            Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
+            Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
+            Self::TooManyPolicies => f.write_str("the run has too many policies, roles or attributes; start a new one"),
+            Self::GrantUnbounded => {
+                f.write_str("the tool has external effects; limit the grant's uses and set its end")
+            }
+            Self::GrantScope => {
+                f.write_str("the scope, the number of uses or the time does not fit the call that waits")
+            }
+            Self::GrantConditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
+            Self::GrantUnmet(pointer) => write!(
+                f,
+                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
+                pointer.escape_debug()
+            ),
             Self::Store(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -60,8 +149,8 @@ impl fmt::Display for ResumeError {
 impl Error for ResumeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NotWaiting(_) | Self::NotAllowed(_) => None,
             Self::Store(error) => Some(error),
+            _ => None,
         }
     }
 }

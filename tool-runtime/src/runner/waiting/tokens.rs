@@ -1,6 +1,5 @@
 //! Sealed tokens: a waiting call as a text that a client carries, for services without a store.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,12 +9,11 @@ use chacha20poly1305::aead::{Aead as _, Generate as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, DecisionError, Question, Suspension};
+use crate::call::{CallId, Question, Suspension};
 use crate::runner::run::restore::{put_back, restore};
 use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
-use crate::runner::{RestoreError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::StoreError;
+use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 
 /// The prefix of every token. It names the purpose and the version, and is authenticated with the rest.
 const PREFIX: &str = "tool-runtime-approval-1";
@@ -69,84 +67,6 @@ impl fmt::Debug for SealingKeys {
     }
 }
 
-/// The reason why a call cannot be sealed, or a token cannot be opened. No tool ran.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// No call waits for an approval under this id, or it no longer does.
-    NotWaiting(CallId),
-    /// The text is not a token, or was changed.
-    Forged,
-    /// The key that sealed the token is not in the ring.
-    UnknownKey,
-    /// Another version of the library sealed the token.
-    Version,
-    /// The call expired.
-    Expired,
-    /// The call belongs to another principal.
-    OtherPrincipal,
-    /// The call belongs to another tenant.
-    OtherTenant,
-    /// The suspended call differs from the one that would run.
-    Mismatch(DecisionError),
-    /// The run cannot be restored.
-    Restore(RestoreError),
-    /// The system gave no random bytes.
-    NoRandomness,
-}
-
-impl TokenError {
-    /// Returns the stable code: `not_pending`, `token_forged`, `token_key_unknown`, `token_version`, `token_expired`,
-    /// `other_principal`, `other_tenant`, `no_randomness`, and those of [`DecisionError`] and [`RestoreError`].
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotWaiting(_) => "not_pending",
-            Self::Forged => "token_forged",
-            Self::UnknownKey => "token_key_unknown",
-            Self::Version => "token_version",
-            Self::Expired => "token_expired",
-            Self::OtherPrincipal => "other_principal",
-            Self::OtherTenant => "other_tenant",
-            Self::Mismatch(mismatch) => mismatch.code(),
-            Self::Restore(error) => error.code(),
-            Self::NoRandomness => "no_randomness",
-        }
-    }
-}
-
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotWaiting(_) => "no call waits for an approval; it may have been decided already",
-            Self::Forged => "this is not a token that was sealed here, or it was changed",
-            Self::UnknownKey => "the token was sealed with a key that is not in use any more",
-            Self::Version => "the token was sealed by another version of the library",
-            Self::Expired => "the token expired",
-            Self::OtherPrincipal => "the token belongs to another principal",
-            Self::OtherTenant => "the token belongs to another tenant",
-            Self::Mismatch(mismatch) => return mismatch.fmt(f),
-            Self::Restore(error) => return error.fmt(f),
-            Self::NoRandomness => "the system gave no random bytes",
-        })
-    }
-}
-
-impl Error for TokenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Restore(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<StoreError> for TokenError {
-    fn from(error: StoreError) -> Self {
-        Self::Restore(RestoreError::Store(error))
-    }
-}
-
 /// The content of a token.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,19 +76,19 @@ struct Sealed {
 }
 
 /// See [`Run::seal`].
-pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &SealingKeys) -> Result<String, TokenError> {
+pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &SealingKeys) -> Result<String, ResumeError> {
     let call = CallId::new(call_id);
     let mut snapshot = snapshot(run).await?;
     snapshot.waiting.retain(|waiting| waiting.call.call_id == call && waiting.call.suspension == Suspension::Approval);
     let Some((id, key)) = keys.sealing().filter(|_| !snapshot.waiting.is_empty()) else {
-        return Err(TokenError::NotWaiting(call));
+        return Err(ResumeError::NotWaiting(call));
     };
     // A document that cannot be serialized is an error of the library; no process could open its token.
-    let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| TokenError::Version)?;
-    let nonce = XNonce::try_generate().map_err(|_| TokenError::NoRandomness)?;
+    let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| ResumeError::TokenVersion)?;
+    let nonce = XNonce::try_generate().map_err(|_| ResumeError::NoRandomness)?;
     let head = format!("{PREFIX}.{id}.");
     let payload = Payload { msg: &text, aad: head.as_bytes() };
-    let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| TokenError::Version)?;
+    let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| ResumeError::TokenVersion)?;
     let mut bytes = nonce.to_vec();
     bytes.extend(sealed);
     Ok(head + URL_SAFE_NO_PAD.encode(bytes).as_str())
@@ -180,55 +100,55 @@ pub(in crate::runner) async fn open(
     token: &str,
     keys: &SealingKeys,
     options: RunOptions,
-) -> Result<(Run, Question), TokenError> {
+) -> Result<(Run, Question), ResumeError> {
     let Sealed { call, run: mut snapshot } = unsealed(token, keys)?;
     let found = snapshot.waiting.iter().position(|waiting| waiting.call.call_id == call);
-    let waiting = snapshot.waiting.swap_remove(found.ok_or(TokenError::Version)?);
+    let waiting = snapshot.waiting.swap_remove(found.ok_or(ResumeError::TokenVersion)?);
     let pending = waiting.call.clone();
     if snapshot.principal != options.principal {
-        return Err(TokenError::OtherPrincipal);
+        return Err(ResumeError::OtherPrincipal);
     }
     if snapshot.tenant != options.tenant {
-        return Err(TokenError::OtherTenant);
+        return Err(ResumeError::OtherTenant);
     }
     if runner.shared.is_undated() {
         runner.shared.date().await;
     }
     if pending.is_expired(runner.shared.clock.now()) {
-        return Err(TokenError::Expired);
+        return Err(ResumeError::TokenExpired);
     }
-    let run = restore(runner, snapshot, options).await.map_err(TokenError::Restore)?;
+    let run = restore(runner, snapshot, options).await?;
     if let Some(mismatch) = comparison::differs(&run, &pending) {
-        return Err(TokenError::Mismatch(mismatch));
+        return Err(ResumeError::Mismatch(mismatch));
     }
     put_back(&run, waiting).await?;
     match run.pending(&call).await {
         Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
-        Ok(_) => Err(TokenError::NotWaiting(call)),
+        Ok(_) => Err(ResumeError::NotWaiting(call)),
         Err(error) => Err(error.into()),
     }
 }
 
-fn unsealed(token: &str, keys: &SealingKeys) -> Result<Sealed, TokenError> {
+fn unsealed(token: &str, keys: &SealingKeys) -> Result<Sealed, ResumeError> {
     if token.len() > MAX_BYTES {
-        return Err(TokenError::Forged);
+        return Err(ResumeError::TokenForged);
     }
     let mut parts = token.splitn(3, '.');
     let (Some(prefix), Some(id), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(TokenError::Forged);
+        return Err(ResumeError::TokenForged);
     };
     if prefix != PREFIX {
         let family = PREFIX.trim_end_matches(|digit: char| digit.is_ascii_digit());
         let version = prefix.strip_prefix(family).filter(|version| version.bytes().all(|one| one.is_ascii_digit()));
-        return Err(version.map_or(TokenError::Forged, |_| TokenError::Version));
+        return Err(version.map_or(ResumeError::TokenForged, |_| ResumeError::TokenVersion));
     }
-    let key = keys.opening(id).ok_or(TokenError::UnknownKey)?;
-    let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| TokenError::Forged)?;
-    let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(TokenError::Forged)?;
+    let key = keys.opening(id).ok_or(ResumeError::TokenKeyUnknown)?;
+    let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| ResumeError::TokenForged)?;
+    let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(ResumeError::TokenForged)?;
     let head = format!("{PREFIX}.{id}.");
     let payload = Payload { msg: sealed, aad: head.as_bytes() };
     let opened = XChaCha20Poly1305::new(key).decrypt(&XNonce::from(*nonce), payload);
-    let text = opened.map_err(|_| TokenError::Forged)?;
+    let text = opened.map_err(|_| ResumeError::TokenForged)?;
     // The text is authentic, so an unreadable one was written by another version.
-    serde_json::from_slice(&text).map_err(|_| TokenError::Version)
+    serde_json::from_slice(&text).map_err(|_| ResumeError::TokenVersion)
 }

@@ -41,6 +41,7 @@ fn spec() -> ToolSpec {
         redaction: Redaction { allow: vec!["$".to_owned()], ..Redaction::default() },
         execution: Execution::Server,
         tags: Vec::new(),
+        also: Vec::new(),
         sensitive: Vec::new(),
         evidence: BTreeMap::new(),
         require_any: Vec::new(),
@@ -71,6 +72,7 @@ fn the_hash_covers_all_but_title_and_itself() {
     assert!(changed(|spec| spec.redaction.model.push("a".to_owned())));
     assert!(changed(|spec| spec.execution = Execution::Client));
     assert!(changed(|spec| spec.tags.push("a".into())));
+    assert!(changed(|spec| spec.also.push("a".into())));
     assert!(changed(|spec| spec.sensitive.push("a".to_owned())));
     assert!(changed(|spec| spec.evidence = [("a".to_owned(), "core__list".to_owned())].into()));
     assert!(changed(|spec| spec.require_any.push("a".to_owned())));

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallId, Suspension, ToolInvocationRecord};
-use crate::store::conformance::{at, read, record, run, text, update, waiting};
-use crate::store::{
-    AuditRecord, Chain, Document, DocumentKind, Key, PendingFilter, Query, RecordFilter, Store, Transaction,
-};
+use crate::call::{CallId, ToolInvocationRecord};
+use crate::store::conformance::{read, record, run, text, update, waiting};
+use crate::store::{AuditRecord, Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, Transaction};
 
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     let store = &*store;
@@ -20,12 +18,11 @@ pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
         update(store, &[key], write).await.expect("it writes");
     }
     let cases = [
-        (PendingFilter::default(), vec!["a", "b", "c"]),
-        (PendingFilter { run_id: Some("one".into()), ..PendingFilter::default() }, vec!["a", "b"]),
-        (PendingFilter { call_id: Some(CallId::new("c")), ..PendingFilter::default() }, vec!["c"]),
-        (PendingFilter { expired_at: Some(at(20)), ..PendingFilter::default() }, vec!["a", "b"]),
-        (PendingFilter { suspension: Some(Suspension::Client), ..PendingFilter::default() }, vec![]),
-        (PendingFilter { conversation_id: Some("other".into()), ..PendingFilter::default() }, vec![]),
+        (RecordFilter::default(), vec!["a", "b", "c"]),
+        (RecordFilter { run_id: Some("one".into()), ..RecordFilter::default() }, vec!["a", "b"]),
+        (RecordFilter { call_id: Some(CallId::new("c")), ..RecordFilter::default() }, vec!["c"]),
+        (RecordFilter { principal: Some("nobody".into()), ..RecordFilter::default() }, vec![]),
+        (RecordFilter { decisions: Some(true), ..RecordFilter::default() }, vec![]),
     ];
     for (filter, expected) in cases {
         let found = store.pending_calls(&filter).await.expect("it lists");

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use crate::call::{Decider, Verdict};
 use crate::store::Covered;
 use crate::store::conformance::ledger::{LONG, intent};
-use crate::store::conformance::{ask, at, read, several, update};
+use crate::store::conformance::{ask, at, read, several, update, waiting};
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{Document, GrantCaller, GrantScope, Key, Store, StoredGrant, Transaction};
+use crate::store::{Document, GrantCaller, GrantOrigin, GrantScope, Key, Store, StoredGrant, Transaction};
 use crate::tool::{Hash, ToolName};
 
 /// Returns a grant with this many uses.
@@ -22,6 +22,7 @@ pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) 
         tenant: None,
         principal: Some("ada\\".into()),
         caller: GrantCaller::Graph("helper".into()),
+        origin: GrantOrigin::from(&waiting("a\0", id, 9).call),
         labels: vec!["untrusted".into(), "".into()],
         verdict: Verdict::Allow,
         covers: Covered::Exactly(Hash([8; 32])),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, Decider, Outcome, ToolInvocationRecord};
 use crate::store::conformance::{at, record, waiting};
-use crate::store::{AuditKind, AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, SealedRecord, Store};
+use crate::store::{AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, SealedRecord, Store};
 
 pub(super) fn calls(records: &[SealedRecord]) -> Vec<&str> {
     records.iter().map(|sealed| sealed.record.call_id().as_str()).collect()
@@ -81,8 +81,8 @@ pub(super) async fn records_are_found_by_what_they_say(store: Arc<dyn Store>) {
     let after_a_moment = |second| at(second).saturating_add(Duration::from_nanos(1)).ok();
     let cases: Vec<(RecordFilter, &[&str])> = vec![
         (all(), &["a", "b", "c", "d", "e"]),
-        (RecordFilter { kind: Some(AuditKind::Call), ..all() }, &["a", "b", "d", "e"]),
-        (RecordFilter { kind: Some(AuditKind::Decision), ..all() }, &["c"]),
+        (RecordFilter { decisions: Some(false), ..all() }, &["a", "b", "d", "e"]),
+        (RecordFilter { decisions: Some(true), ..all() }, &["c"]),
         (RecordFilter { tool: Some("core__add".into()), ..all() }, &["a", "c", "d", "e"]),
         (RecordFilter { tool: Some("core__".into()), ..all() }, &[]),
         (RecordFilter { code: Some("execution_error".into()), ..all() }, &["b"]),
@@ -102,8 +102,8 @@ pub(super) async fn records_are_found_by_what_they_say(store: Arc<dyn Store>) {
             RecordFilter { since: Some(Timestamp::MIN), until: Some(Timestamp::MAX), ..all() },
             &["a", "b", "c", "d", "e"],
         ),
-        (RecordFilter { kind: Some(AuditKind::Call), ..RecordFilter::run("two") }, &["d", "e"]),
-        (RecordFilter { kind: Some(AuditKind::Call), ..RecordFilter::call("one", CallId::new("c")) }, &[]),
+        (RecordFilter { decisions: Some(false), ..RecordFilter::run("two") }, &["d", "e"]),
+        (RecordFilter { decisions: Some(false), ..RecordFilter::call("one", CallId::new("c")) }, &[]),
         (RecordFilter { tool: Some("core__add".into()), limit: Some(2), ..all() }, &["a", "c"]),
     ];
     for (filter, expected) in cases {

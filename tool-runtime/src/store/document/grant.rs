@@ -6,9 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Caller, Decider, Verdict};
+use crate::call::{ArgumentDigest, CallId, Caller, Decider, JsonText, Verdict};
 use crate::policy::ArgumentRule;
 use crate::store::key::Key;
+use crate::store::pending::PendingCall;
 use crate::tool::{Hash, ToolName};
 
 /// A decision that applies to later calls. It takes effect only where the policy requires an approval: a call that the
@@ -37,6 +38,8 @@ pub struct StoredGrant {
     pub principal: Option<Arc<str>>,
     /// The caller of the reviewed call.
     pub(crate) caller: GrantCaller,
+    /// The reviewed call. The record of a revocation is about it.
+    pub(crate) origin: GrantOrigin,
     /// The labels that the run had when the call was reviewed.
     pub labels: Vec<Arc<str>>,
     /// The decision. Never [`Verdict::RequireApproval`].
@@ -65,6 +68,29 @@ pub enum GrantScope {
     Principal,
     /// Runs of all principals of the tenant.
     Tenant,
+}
+
+/// The call from which a grant was made, as records show it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GrantOrigin {
+    pub(crate) run_id: Arc<str>,
+    pub(crate) call_id: CallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) argument_digest: Option<ArgumentDigest>,
+    /// The arguments, with sensitive ones masked.
+    pub(crate) shown_arguments: JsonText,
+}
+
+impl From<&PendingCall> for GrantOrigin {
+    fn from(call: &PendingCall) -> Self {
+        Self {
+            run_id: Arc::clone(&call.run_id),
+            call_id: call.call_id.clone(),
+            argument_digest: call.record_digest,
+            shown_arguments: call.shown_arguments.clone(),
+        }
+    }
 }
 
 /// The caller whose calls an allowance covers.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::transaction::TransactionWrites;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
 
@@ -67,28 +66,28 @@ impl State {
     /// Writes documents and records, and returns the records that were dropped to make room.
     pub(super) fn write(
         &mut self,
-        writes: TransactionWrites,
+        documents: Vec<(Key, Option<StoredDocument>)>,
+        records: Vec<AuditRecord>,
         limits: Limits,
         now: Timestamp,
     ) -> Result<Vec<Kept>, StoreError> {
-        if self.has_no_room(&writes, limits) {
+        if self.has_no_room(&documents, limits) {
             self.forget(now);
-            if self.has_no_room(&writes, limits) {
+            if self.has_no_room(&documents, limits) {
                 return Err(StoreError::Full);
             }
         }
-        for (key, document) in writes.documents {
+        for (key, document) in documents {
             self.set(key, document, limits.records);
         }
-        Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
+        Ok(records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
     /// Whether the store would pass a limit: of open documents, or of marks of decided calls.
-    fn has_no_room(&self, writes: &TransactionWrites, limits: Limits) -> bool {
+    fn has_no_room(&self, changes: &[(Key, Option<StoredDocument>)], limits: Limits) -> bool {
         let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
-            let changed = || writes.documents.iter();
-            let added = changed().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
-            let left = changed().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
+            let added = changes.iter().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
+            let left = changes.iter().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
             added > left && before - left + added > most
         };
         let open = self.documents.len() - self.settled.len() - self.decided;

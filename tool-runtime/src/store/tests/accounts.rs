@@ -29,7 +29,7 @@ impl Books {
         });
         let mut transaction = Transaction::over(Timestamp::from_second(second).unwrap(), keys.collect::<Vec<_>>());
         let answer = change(&mut transaction).unwrap();
-        for (key, document) in transaction.into_writes().documents {
+        for (key, document) in transaction.into_writes().0 {
             self.documents.insert(key, document.unwrap().document);
         }
         answer

@@ -21,7 +21,7 @@ fn call(sealed: &mut SealedRecord) -> &mut crate::call::ToolInvocationRecord {
 fn check(change: impl FnOnce(&mut Vec<SealedRecord>), broken_at: Option<usize>) {
     let mut records = chain();
     change(&mut records);
-    assert_eq!(Chain::verify(&records).err().map(|error| error.at), broken_at);
+    assert_eq!(Chain::verify(&records).err().and_then(|error| error.index()), broken_at);
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Shared {
     ) -> Result<T, &'static str> {
         let mut transaction = Transaction::over(at(second), [(Key::run("run"), Some(self.0.clone()))]);
         let answer = change(&mut transaction).map_err(|error| error.code())?;
-        if let Some((_, Some(document))) = transaction.into_writes().documents.pop() {
+        if let Some((_, Some(document))) = transaction.into_writes().0.pop() {
             self.0 = document.document;
         }
         Ok(answer)

@@ -50,11 +50,11 @@ impl Entry {
     ) -> Result<T, &'static str> {
         let mut transaction = Transaction::over(at(second), [(key(), self.0.clone())]);
         let answer = change(&mut transaction).map_err(|error| error.code())?;
-        let writes = transaction.into_writes();
-        for (_, document) in writes.documents {
+        let (documents, records) = transaction.into_writes();
+        for (_, document) in documents {
             self.0 = document.map(|stored| stored.document);
         }
-        self.1.extend(writes.records.iter().filter_map(|record| Some(record.as_call()?.outcome.code().to_owned())));
+        self.1.extend(records.iter().filter_map(|record| Some(record.as_call()?.outcome.code().to_owned())));
         Ok(answer)
     }
 

@@ -45,7 +45,7 @@ async fn a_gap_shows_in_the_chain() {
     assert_eq!((later.len(), store.dropped()), (3, 7));
     assert_eq!(Chain::verify(&later), Ok(()));
     read.extend(later);
-    assert_eq!(Chain::verify(&read).unwrap_err().at, 3);
+    assert_eq!(Chain::verify(&read).unwrap_err().index(), Some(3));
 }
 
 fn keep(store: &MemoryStore, call: &'static str) -> Result<(), StoreError> {

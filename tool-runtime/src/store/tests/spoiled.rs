@@ -121,12 +121,13 @@ impl Spoiled {
         let named = keys.clone();
         let changed = move |transaction: &mut Transaction| {
             let refused = change(transaction);
-            let writes = std::mem::replace(transaction, Transaction::new(transaction.now(), [])).into_writes();
+            let whole = std::mem::replace(transaction, Transaction::new(transaction.now(), []));
+            let (documents, records) = whole.into_writes();
             *transaction = Transaction::new(transaction.now(), named.iter().map(|key| (key.clone(), None)));
             if refused.is_err() && fault != Fault::WritesWhatWasRefused {
                 return refused;
             }
-            for (key, document) in writes.documents {
+            for (key, document) in documents {
                 match document.map(|document| spoiled(document, fault)) {
                     Some(Some(document)) => transaction.put(document)?,
                     Some(None) => {}
@@ -134,7 +135,7 @@ impl Spoiled {
                     None => transaction.remove(&key)?,
                 }
             }
-            writes.records.into_iter().filter(|_| fault != Fault::ForgetsRecords).for_each(|record| {
+            records.into_iter().filter(|_| fault != Fault::ForgetsRecords).for_each(|record| {
                 drop(transaction.append(record));
             });
             Ok(())
@@ -154,11 +155,11 @@ impl Spoiled {
             let answer = match changed {
                 Err(error) => Err(error),
                 Ok(()) => {
-                    let writes = transaction.into_writes();
-                    for record in writes.records {
+                    let (documents, records) = transaction.into_writes();
+                    for record in records {
                         store.append(record).await.unwrap();
                     }
-                    for (key, document) in writes.documents {
+                    for (key, document) in documents {
                         let set = move |transaction: &mut Transaction| match &document {
                             Some(document) => transaction.put(document.clone()),
                             None => transaction.remove(&key),
@@ -203,8 +204,8 @@ impl Store for Spoiled {
                     let documents = named.iter().zip(&names).map(|(key, cut)| (key.clone(), transaction.document(cut)));
                     let mut whole = Transaction::new(transaction.now(), documents.collect::<Vec<_>>());
                     change(&mut whole)?;
-                    let writes = whole.into_writes();
-                    for (key, document) in writes.documents {
+                    let (documents, _) = whole.into_writes();
+                    for (key, document) in documents {
                         let place = named.iter().position(|named| *named == key).unwrap();
                         match document {
                             Some(mut document) => {

@@ -28,7 +28,7 @@ impl One {
         let documents = [(Key::run("r"), self.0.clone()), (Key::post("r", "p"), self.1.clone())];
         let mut transaction = Transaction::over(at(second), documents);
         let changed = change(&mut transaction)?;
-        for (key, document) in transaction.into_writes().documents {
+        for (key, document) in transaction.into_writes().0 {
             *(if key == Key::run("r") { &mut self.0 } else { &mut self.1 }) = document.map(|stored| stored.document);
         }
         Ok(changed)

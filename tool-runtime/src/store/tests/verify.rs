@@ -237,6 +237,90 @@ async fn a_lost_tail_is_named_by_its_first_record() {
     }
 }
 
+/// An export that was continued after the store went back to an earlier state holds two anchors of one number.
+#[tokio::test]
+async fn exported_anchors_that_contradict_each_other_are_named() {
+    let (store, exported) = history().await;
+    let twice: Vec<_> = exported.iter().chain(&exported).cloned().collect();
+    assert_eq!(verified(&store, &twice).await, Ok(2), "the same anchor twice");
+    // The store as it was at the first anchor, from which it continues.
+    let again = MemoryStore::new();
+    for (at, sealed) in store.records(&RecordFilter::default()).await.unwrap().into_iter().take(4).enumerate() {
+        again.append(sealed.record).await.unwrap();
+        if at == 3 {
+            keep(&again, &exported[0]).await;
+        }
+    }
+    again.append(record("three", "call_0").into()).await.unwrap();
+    let mut continued = exported.clone();
+    (&again as &dyn Store).anchor(|anchor| continued.push(anchor.clone())).await.unwrap();
+    assert_eq!((continued.len(), continued[1].number, continued[2].number), (3, 1, 1));
+    assert_eq!(verified(&again, &continued[2..]).await, Ok(2));
+    let found = verified(&again, &continued).await.unwrap_err();
+    assert!(found.starts_with("run \"one\", record 2: it is missing, and what anchor 1 holds"), "{found}");
+    // In any order, and if the store's anchor of that number cannot be read.
+    continued.reverse();
+    assert_eq!(verified(&again, &continued).await.unwrap_err(), found);
+    let (_, found) = all(&Torn(again, vec![Key::anchor(1)]), &continued).await;
+    assert!(found.iter().any(|found| found.contains("record 2: it is missing")), "{found:?}");
+}
+
+/// Stores an anchor as the last one.
+async fn keep(store: &MemoryStore, anchor: &Anchor) {
+    let (anchor, keys) = (Box::new(anchor.clone()), vec![Key::anchor(anchor.number), Key::last_anchor()]);
+    let change = move |transaction: &mut Transaction| {
+        transaction.set(&Key::anchor(anchor.number), Document::Anchor(anchor.clone()))?;
+        transaction.set(&Key::last_anchor(), Document::LastAnchor(anchor.clone()))
+    };
+    store.update(keys, Box::new(change)).await.unwrap();
+}
+
+/// Anchors that no store made: each ends, hides no other, and is named.
+#[tokio::test]
+async fn forged_anchors_end_nothing_and_are_named() {
+    let forge = |last: Option<&Anchor>, position, number| {
+        let mut forged = Anchor::after(last, jiff::Timestamp::MAX, position, Vec::new()).unwrap();
+        forged.number = number;
+        // Sealed anew, as anyone can who writes to the store.
+        let sealed = Anchor { number: number.saturating_sub(1), hash: forged.previous, ..forged.clone() };
+        Anchor::after(Some(&sealed), jiff::Timestamp::MAX, position, Vec::new()).unwrap()
+    };
+    for (position, number) in [(0, 2), (u64::MAX, 2), (8, 1_000_000), (8, u64::MAX - 1), (u64::MAX, u64::MAX)] {
+        let (store, exported) = history().await;
+        let forged = forge(exported.last(), position, number);
+        assert_eq!((forged.number, forged.is_whole()), (number, true));
+        keep(&store, &forged).await;
+        let mut seen = Vec::new();
+        let number_of =
+            |read: Result<Anchor, Finding>| read.map_or_else(|found| found.anchor(), |read| Some(read.number));
+        (&store as &dyn Store).anchors(|read| seen.extend(number_of(read))).await.unwrap();
+        assert_eq!(seen, [0, 1, number], "{position}");
+        store.append(record("later", "call").into()).await.unwrap();
+        match (&store as &dyn Store).anchor(|_| {}).await {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.code(), "store_corrupt", "{position} {number}"),
+        }
+        // One that follows the others is whole; only the export tells that it was forged.
+        if number > 2 {
+            assert!(verified(&store, &exported).await.is_err(), "{position} {number}");
+        }
+    }
+    // Those of another store.
+    let (store, exported) = history().await;
+    let (_, foreign) = long(3).await;
+    assert!(verified(&store, &foreign).await.is_err());
+    let both: Vec<_> = exported.iter().chain(&foreign).cloned().collect();
+    let (_, found) = all(&store, &both).await;
+    let anew = "it is not the one that was exported: the anchors were made anew";
+    for number in [0, 1] {
+        assert!(found.contains(&format!("anchor {number}: {anew}")), "{found:?}");
+    }
+    assert!(
+        found.iter().any(|found| found.starts_with("anchor 2: it was exported and is not in the store")),
+        "{found:?}"
+    );
+}
+
 #[tokio::test]
 async fn an_anchor_never_replaces_another() {
     let (store, anchors) = history().await;

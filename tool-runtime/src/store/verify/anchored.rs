@@ -18,7 +18,7 @@ pub(super) async fn anchors(
     verifier: &mut Verifier,
 ) -> Result<Vec<Finding>, StoreError> {
     let mut lost = Vec::new();
-    let mut kept: BTreeMap<_, _> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
+    let mut kept = exported(kept);
     // The hash of the anchor before the next one. `None` if that anchor cannot be read.
     let (mut next, mut before, mut end) = (0, Some(Hash([0; 32])), None::<Anchor>);
     let mut read = StoredAnchors::of(store);
@@ -27,9 +27,11 @@ pub(super) async fn anchors(
             Ok(anchor) => anchor,
             Err(finding) => {
                 if let Some(number) = finding.anchor().filter(|number| *number >= next) {
-                    let exported = kept.remove(&number);
-                    exported.into_iter().for_each(|anchor| verifier.expect(anchor));
-                    (next, before, end) = (number.saturating_add(1), exported.map(|anchor| anchor.hash), None);
+                    let exported = kept.remove(&number).unwrap_or_default();
+                    exported.iter().for_each(|anchor| verifier.expect(anchor));
+                    // Of several, any may be the one that cannot be read.
+                    let hash = if let [one] = exported[..] { Some(one.hash) } else { None };
+                    (next, before, end) = (number.saturating_add(1), hash, None);
                 }
                 verifier.note(finding);
                 continue;
@@ -42,7 +44,7 @@ pub(super) async fn anchors(
         } else if number < next || before.is_some_and(|before| anchor.previous != before) {
             wrong(number, "it does not follow the anchor before it: one of them was replaced");
         }
-        if let Some(kept) = kept.remove(&number).filter(|kept| kept.hash != anchor.hash) {
+        for kept in kept.remove(&number).into_iter().flatten().filter(|kept| kept.hash != anchor.hash) {
             verifier.expect(kept);
             let wrong = "it is not the one that was exported: the anchors were made anew";
             lost.push(Wrong::Anchor { number, wrong }.into());
@@ -50,7 +52,8 @@ pub(super) async fn anchors(
         verifier.expect(&anchor);
         (next, before, end) = (number.saturating_add(1), Some(anchor.hash), Some(anchor));
     }
-    for (number, anchor) in kept {
+    for anchor in kept.into_values().flatten() {
+        let number = anchor.number;
         verifier.expect(anchor);
         let wrong = "it was exported and is not in the store: the last anchors were removed";
         lost.push(Wrong::Anchor { number, wrong }.into());
@@ -81,6 +84,19 @@ pub(super) async fn anchors(
         _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
     }
     Ok(lost)
+}
+
+/// Groups exported anchors by their numbers. Equal ones count once. Different ones of one number remain: the store went
+/// back to an earlier state and its anchors were made anew, which an export that was continued shows.
+fn exported(kept: &[Anchor]) -> BTreeMap<u64, Vec<&Anchor>> {
+    let mut exported = BTreeMap::<_, Vec<_>>::new();
+    for anchor in kept {
+        let same = exported.entry(anchor.number).or_default();
+        if !same.contains(&anchor) {
+            same.push(anchor);
+        }
+    }
+    exported
 }
 
 async fn is_there(store: &dyn Store, last: &Anchor) -> Result<bool, StoreError> {

@@ -1,7 +1,6 @@
 //! Reads records a page at a time, with an error in the place of each unreadable record.
 
-use crate::store::chain::ChainError;
-use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
+use crate::store::{Finding, RecordFilter, SealedRecord, Store, StoreError};
 
 impl RecordFilter {
     /// Reads the next records, and moves [`after`](Self::after) past them; `None` at the end. A record that cannot be
@@ -31,7 +30,7 @@ impl RecordFilter {
     pub async fn next_page(
         &mut self,
         store: &dyn Store,
-    ) -> Result<Option<Vec<Result<SealedRecord, ChainError>>>, StoreError> {
+    ) -> Result<Option<Vec<Result<SealedRecord, Finding>>>, StoreError> {
         let (wrong, end) = match store.records(self).await {
             Ok(records) => {
                 let Some(last) = records.last() else { return Ok(None) };
@@ -54,9 +53,9 @@ impl RecordFilter {
 }
 
 /// Returns the record that cannot be read, and its position. Any other error stays an error.
-fn unreadable(error: StoreError) -> Result<(ChainError, u64), StoreError> {
+fn unreadable(error: StoreError) -> Result<(Finding, u64), StoreError> {
     let StoreError::Corrupt(source) = error else { return Err(error) };
-    match source.downcast::<ChainError>() {
+    match source.downcast::<Finding>() {
         Ok(wrong) => match wrong.position {
             Some(position) => Ok((*wrong, position)),
             None => Err(StoreError::Corrupt(wrong)),

@@ -150,8 +150,7 @@ impl Serialize for Decoded {
 pub struct DecodedCall {
     /// The call, as it goes to the runner.
     pub call: ToolCall,
-    /// Whether its name and arguments can be read.
-    pub status: CallStatus,
+    pub(crate) status: CallStatus,
     /// Whether the request offered a tool of this name; `true` if the decoder was not given the names.
     pub offered: bool,
 }
@@ -161,6 +160,38 @@ impl DecodedCall {
     #[must_use]
     pub fn is_executable(&self) -> bool {
         self.status == CallStatus::Ok && self.call.is_complete()
+    }
+
+    /// Returns whether the name and the arguments can be read: `ok`; `invalid_json` for text that is not JSON as the
+    /// gate reads it, for example because a property occurs twice in one object; `arguments_not_object` for JSON of
+    /// another type; `truncated_arguments` if they are not JSON and the turn broke off; or `missing_name`.
+    #[must_use]
+    pub const fn status(&self) -> &'static str {
+        match self.status {
+            CallStatus::Ok => "ok",
+            CallStatus::InvalidJson => "invalid_json",
+            CallStatus::ArgumentsNotObject => "arguments_not_object",
+            CallStatus::TruncatedArguments => "truncated_arguments",
+            CallStatus::MissingName => "missing_name",
+        }
+    }
+
+    /// Replaces the arguments by a text as it arrived, for models that are not read by a decoder. The
+    /// [status](Self::status) is that of the text.
+    ///
+    /// ```
+    /// use tool_runtime::wire::history::{CallMessage, Part};
+    /// use tool_runtime::wire::{Decoded, Finish};
+    ///
+    /// let call = CallMessage::new("call_1", "core__add", "{}");
+    /// let mut decoded = Decoded::new(&[Part::Call(call)], Finish::ToolCalls);
+    /// decoded.calls[0].set_arguments("[1,2]");
+    /// assert_eq!((decoded.calls[0].status(), decoded.calls[0].is_executable()), ("arguments_not_object", false));
+    /// ```
+    pub fn set_arguments(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.status = CallStatus::of_arguments(&text, true);
+        self.call.arguments = Arguments::Text(text.into());
     }
 }
 
@@ -197,8 +228,7 @@ impl Serialize for DecodedCall {
 /// Whether a call's name and arguments can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CallStatus {
+pub(crate) enum CallStatus {
     /// A name and one JSON object.
     Ok,
     /// The arguments are not JSON as the gate reads it: text that is not JSON, a property name that occurs twice in one

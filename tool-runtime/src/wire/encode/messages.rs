@@ -2,33 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
 use serde_json::value::RawValue;
 
 use crate::media::files;
-use crate::wire::encode::{Dialect, Loss, Node, Object};
+use crate::wire::encode::{Dialect, Encoded, Loss, Node, Object};
 use crate::wire::history::{CallMessage, Missing, Part, Piece, ProviderState, bounded, pieces};
 use crate::wire::{Format, Message};
 
-/// A history, ready to be put into a request body.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct EncodedMessages {
-    /// The fields of the request body, such as `messages` and `system`, as JSON text. Data that a provider wants back
-    /// is in it byte for byte.
-    pub body: BTreeMap<String, Box<RawValue>>,
-    /// The parts that the format cannot carry.
-    pub losses: Vec<Loss>,
-}
-
-// The messages stay out of logs.
-impl fmt::Debug for EncodedMessages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields = self.body.keys();
-        f.debug_struct("EncodedMessages").field("fields", &fields).field("losses", &self.losses).finish_non_exhaustive()
-    }
-}
+/// The fields of a request body as JSON text.
+pub(crate) type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// The messages written.
 pub(crate) struct Messages<'a> {
@@ -161,7 +144,7 @@ pub(crate) fn encode_messages(
     dialect: &dyn Dialect,
     history: &[Message],
     model: Option<&str>,
-) -> EncodedMessages {
+) -> Encoded<Fields> {
     encode_marked(format, dialect, history, model, false)
 }
 
@@ -172,7 +155,7 @@ pub(super) fn encode_marked(
     history: &[Message],
     model: Option<&str>,
     marks: bool,
-) -> EncodedMessages {
+) -> Encoded<Fields> {
     let bounded = bounded(history);
     let history = bounded.as_ref().map_or(history, |bounded| &bounded.messages);
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
@@ -201,5 +184,5 @@ pub(super) fn encode_marked(
         RawValue::from_string(json).unwrap_or_default()
     };
     let body = fields.into_iter().map(|(key, value)| (key.to_owned(), raw(value))).collect();
-    EncodedMessages { body, losses }
+    Encoded { body, losses, ..Encoded::default() }
 }

@@ -28,7 +28,7 @@ impl<'a> WireTool<'a> {
     }
 
     /// Returns the arguments of a call without the nulls that only a closed copy of the schema allows
-    /// ([`SentSchema::ClosedWithNulls`](crate::wire::SentSchema::ClosedWithNulls)). Arguments that do not parse are
+    /// (`closed_with_nulls` in [`Encoded::tools`](crate::wire::Encoded::tools)). Arguments that do not parse are
     /// returned as they are.
     ///
     /// ```

@@ -6,23 +6,45 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// A part of a request body: the offered tools, or the settings.
-#[derive(Debug, Clone, Default)]
+/// A part of a request body: the offered tools, the settings, or a history. A history is JSON text, so that data which
+/// a provider wants back is in it byte for byte.
+#[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct Encoded {
-    /// The parts of the request body.
-    pub body: Map<String, Value>,
-    /// The offered tools by name, and which schema of each was sent. The names are what
-    /// [`DecodeOptions::with_offered`](crate::wire::DecodeOptions::with_offered) takes.
-    pub tools: BTreeMap<String, SentSchema>,
+pub struct Encoded<Body = Map<String, Value>> {
+    /// The fields of the request body, such as `tools`, or `messages` and `system`.
+    pub body: Body,
+    pub(crate) tools: BTreeMap<String, SentSchema>,
     /// The parts that the format cannot carry.
     pub losses: Vec<Loss>,
 }
 
+impl<Body> Encoded<Body> {
+    /// Returns the offered tools by name, and which schema of each was sent: `authoritative`; `closed` for a closed copy
+    /// in which optional properties stay optional; or `closed_with_nulls` for one in which they are required and
+    /// nullable, so that arguments go through [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before
+    /// they are validated. [`DecodeOptions::with_offered`](crate::wire::DecodeOptions::with_offered) takes the names.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
+        self.tools.iter().map(|(name, sent)| {
+            let sent = match sent {
+                SentSchema::Authoritative => "authoritative",
+                SentSchema::Closed => "closed",
+                SentSchema::ClosedWithNulls => "closed_with_nulls",
+            };
+            (&**name, sent)
+        })
+    }
+}
+
+// The contents of messages stay out of logs.
+impl<Body> fmt::Debug for Encoded<Body> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoded").field("tools", &self.tools).field("losses", &self.losses).finish_non_exhaustive()
+    }
+}
+
 /// Which schema of a tool was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SentSchema {
+pub(crate) enum SentSchema {
     /// The authoritative one.
     Authoritative,
     /// A closed copy in which optional properties stay optional.

@@ -1,6 +1,7 @@
 //! Media that a provider stored, by the provider's format.
 
-use crate::media::{Media, MediaError, Source};
+use crate::error::ParseError;
+use crate::media::{Media, Source};
 use crate::wire::Format;
 
 impl Media {
@@ -9,8 +10,8 @@ impl Media {
     ///
     /// # Errors
     /// The media type is not valid, or the id is empty, longer than 512 bytes or not printable ASCII.
-    pub fn id(media_type: &str, format: Format, id: &str) -> Result<Self, MediaError> {
-        Self::stored(media_type, format.as_str().into(), id.into())
+    pub fn id(media_type: &str, format: Format, id: &str) -> Result<Self, ParseError> {
+        Ok(Self::stored(media_type, format.as_str().into(), id.into())?)
     }
 
     /// The id under which the provider of this format stored it; `None` if it did not.

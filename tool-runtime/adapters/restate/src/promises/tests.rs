@@ -1,11 +1,15 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tool_runtime::call::DecisionError;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::agent::{Agent, Conversation, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::call::{DecisionError, Suspension};
+use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
+
+use crate::engine::too_late;
 
 use super::*;
 
@@ -38,17 +42,9 @@ impl Server {
     }
 }
 
-impl Shared for Server {
+impl Promises for Server {
     fn invocation(&self) -> &str {
         &self.invocation
-    }
-
-    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
-        Ok(self.run_id.clone())
-    }
-
-    async fn waiting(&self) -> Result<Waiting, TerminalError> {
-        Ok(self.waiting.clone())
     }
 
     async fn peek(&self, promise: &str) -> Result<Option<Delivered>, TerminalError> {
@@ -59,9 +55,19 @@ impl Shared for Server {
     fn resolve(&self, promise: &str, delivered: Delivered) {
         if let Some(rival) = &self.rival {
             let brought = serde_json::from_str(&serde_json::to_string(rival).expect("JSON")).expect("JSON");
-            self.keep(promise, &Delivered { invocation: "rival".to_owned(), brought });
+            self.keep(promise, &Delivered { invocation: "rival".to_owned(), brought: Some(brought) });
         }
         self.keep(promise, &delivered);
+    }
+}
+
+impl Shared for Server {
+    async fn run_id(&self) -> Result<Option<String>, TerminalError> {
+        Ok(self.run_id.clone())
+    }
+
+    async fn waiting(&self) -> Result<Waiting, TerminalError> {
+        Ok(self.waiting.clone())
     }
 
     async fn once(&self, _: &str, work: impl Future<Output = HandlerResult<()>> + Send) -> Result<(), TerminalError> {
@@ -97,7 +103,7 @@ async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
     let decisions = decisions.filter_map(|decision| {
-        let mismatch = decision.refused.as_ref()?.mismatch.map(DecisionError::code);
+        let mismatch = decision.mismatch().map(DecisionError::code);
         Some((decision.decider.as_ref()?.principal().to_owned(), mismatch))
     });
     decisions.collect()
@@ -117,7 +123,7 @@ async fn a_decision_is_brought_once_and_the_second_one_is_recorded() {
     assert!(twice.contains("already_decided"), "{twice}");
     assert_eq!(refused(&store).await, [late("heidi")]);
     let kept = server.peek(&promise(&question, 0)).await.unwrap().expect("it is resolved");
-    assert!(matches!(kept.brought, Brought::Decided { decider, .. } if decider.principal() == "grace"));
+    assert!(matches!(kept.brought, Some(Brought::Decided { decider, .. }) if decider.principal() == "grace"));
 }
 
 /// Both looked before either decided.
@@ -158,4 +164,113 @@ async fn a_client_that_answers_a_decided_question_is_refused() {
     brings(&server, &runner, &question, "grace").await.expect("it is brought");
     let twice = bring(&server, &question, Brought::Client(ClientAnswer::failed("c1"))).await.ok().unwrap();
     assert_eq!(twice, Err(Refused::Decided));
+}
+
+/// A conversation whose call waits until its time is over, its clock and its store.
+struct Timed {
+    conversation: Conversation,
+    runner: ToolRunner,
+    store: MemoryStore,
+    question: Question,
+}
+
+/// Returns a conversation whose call has just expired.
+async fn expired() -> Timed {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
+    let store = MemoryStore::with_clock(Arc::clone(&clock));
+    let catalog = ToolCatalog::builder().tool::<delete>().build().expect("a catalog");
+    let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
+        .approval_ttl(Duration::from_secs(60))
+        .clock(Arc::clone(&clock))
+        .store(store.clone())
+        .approvals(true)
+        .build()
+        .expect("a runner");
+    let turns = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
+    let run = runner.run(RunOptions::new().run_id("order-1").principal("ada"));
+    let mut conversation = Agent::new(ScriptedModel::new(turns)).converse(run);
+    let TurnOutcome::Waiting { mut calls } = conversation.send("Delete 7.").await else { panic!("it waits") };
+    let question = calls.remove(0).question;
+    clock.advance(Duration::from_secs(60));
+    Timed { conversation, runner, store, question }
+}
+
+impl Timed {
+    /// Ends the wait as the workflow does when its timer fires. Returns the outcomes of calls and the decisions, each
+    /// with whether it was refused.
+    async fn timer_fires(mut self, server: &Server) -> (Vec<String>, Vec<(String, bool)>) {
+        let arrived = too_late(server, vec![(self.question.clone(), 0, Suspension::Approval)]).await.unwrap();
+        assert_eq!(arrived.resolved, [self.question.clone()]);
+        let ended = self.conversation.receive(arrived.input).await.expect("it waits");
+        assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "Done."), "{ended:?}");
+        // Nothing is left to decide, and the promise keeps its value.
+        let again = brings(server, &self.runner, &self.question, "mallory").await.unwrap_err();
+        assert!(again.contains("already_decided") || again.contains("not_pending"), "{again}");
+        let records = self.store.records(&RecordFilter::default()).await.expect("records");
+        Chain::verify(&records).expect("a chain");
+        let calls = records.iter().filter_map(|sealed| sealed.record.as_call());
+        let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        let decisions = decisions.map(|decision| {
+            let who = decision.decider.as_ref().map_or("", Decider::principal);
+            (format!("{} {who}", decision.decision.code()), decision.refused.is_some())
+        });
+        (calls.map(|record| record.outcome.code().to_owned()).collect(), decisions.collect())
+    }
+}
+
+fn decision(text: &str, is_refused: bool) -> (String, bool) {
+    (text.to_owned(), is_refused)
+}
+
+/// The timer fires after the decision was brought, and before the workflow has seen it.
+#[tokio::test]
+async fn a_decision_that_was_brought_before_the_timer_reaches_the_gate() {
+    let timed = expired().await;
+    let server = server(&[&timed.question]);
+    brings(&server, &timed.runner, &timed.question, "grace").await.expect("it is brought");
+    let (calls, decisions) = timed.timer_fires(&server).await;
+    assert_eq!(calls, ["approval_expired"]);
+    assert_eq!(decisions, [decision("too_late grace", false), decision("approved mallory", true)]);
+}
+
+/// The handler looked at the open questions before the timer fired, and brings the decision after it.
+#[tokio::test]
+async fn a_decision_after_the_timer_is_refused_and_recorded() {
+    let timed = expired().await;
+    let server = server(&[&timed.question]);
+    assert!(close(&server, &timed.question, 0).await.unwrap().is_none());
+    let late = brings(&server, &timed.runner, &timed.question, "grace").await.unwrap_err();
+    assert!(late.contains("not_pending"), "{late}");
+    let (calls, decisions) = timed.timer_fires(&server).await;
+    assert_eq!(calls, ["approval_expired"]);
+    let expected = [decision("approved grace", true), decision("expired ", false), decision("approved mallory", true)];
+    assert_eq!(decisions, expected);
+}
+
+/// The decision resolves the promise just before the timer does.
+#[tokio::test]
+async fn of_a_decision_and_the_timer_at_once_the_promise_has_one() {
+    let timed = expired().await;
+    let rival = Brought::Decided { decision: ApprovalDecision::Deny(None), decider: Decider::new("grace") };
+    let server = Server { rival: Some(rival), ..server(&[&timed.question]) };
+    let (calls, decisions) = timed.timer_fires(&server).await;
+    assert_eq!(calls, ["approval_expired"]);
+    assert_eq!(decisions, [decision("too_late grace", false), decision("approved mallory", true)]);
+}
+
+/// Several calls expire at once, and one of them has a decision: it goes first, and what was closed asks once more.
+#[tokio::test]
+async fn an_answer_goes_before_the_calls_that_expire_with_it() {
+    let (runner, _, first) = waits().await;
+    let rename = |id: &str| -> Question {
+        serde_json::from_str(&serde_json::to_string(&first).unwrap().replace("c1", id)).unwrap()
+    };
+    let (second, third) = (rename("c2"), rename("c3"));
+    let server = server(&[&first, &second, &third]);
+    brings(&server, &runner, &second, "grace").await.expect("it is brought");
+    let late = [&first, &second, &third].map(|question| (question.clone(), 0, Suspension::Approval));
+    let arrived = too_late(&server, late.to_vec()).await.unwrap();
+    assert_eq!((arrived.resolved, arrived.name), (vec![first, second.clone()], format!("decision {second}")));
+    assert!(server.peek(&promise(&third, 0)).await.unwrap().is_none(), "it can still be decided");
 }

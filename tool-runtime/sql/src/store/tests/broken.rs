@@ -158,7 +158,7 @@ async fn an_edited_record_is_named() {
     )
     .await;
     let records = store.records(&RecordFilter::default()).await.unwrap();
-    assert_eq!(Chain::verify(&records).unwrap_err().at, 1);
+    assert_eq!(Chain::verify(&records).unwrap_err().index(), Some(1));
     edit(&store, "UPDATE tool_runtime_records SET body = '{}' WHERE call_id = 'b'").await;
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap_err().code(), "store_corrupt");
     assert_eq!(put(&store, "d").await, Ok(()), "the next record is kept");

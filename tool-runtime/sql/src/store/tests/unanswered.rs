@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, SystemClock, Transaction};
+use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, Transaction};
 use tool_runtime::testing::conformance::{document, record};
 
 use crate::store::SqlStore;
@@ -40,7 +40,9 @@ async fn together(store: &SqlStore) -> (Written, crate::store::connection::Conne
         Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
     ];
     for mut work in jobs {
-        let Ok(written) = apply(&mut connection, &mut work, SystemClock.now()).await else { panic!("it is applied") };
+        let Ok(written) = apply(&mut connection, &mut work, <dyn Clock>::system().now()).await else {
+            panic!("it is applied")
+        };
         all.then(written);
     }
     (all, connection)
@@ -71,7 +73,9 @@ async fn documents_alone_are_found_as_they_were_left() {
         let (mut all, runs) = (Written::default(), Arc::default());
         for _ in 0..2 {
             let mut work = Work::Update(vec![Key::run("run")], Box::new(count(&runs)));
-            let Ok(written) = apply(&mut connection, &mut work, SystemClock.now()).await else { panic!("applied") };
+            let Ok(written) = apply(&mut connection, &mut work, <dyn Clock>::system().now()).await else {
+                panic!("applied")
+            };
             all.then(written);
         }
         connection.run(end).await.unwrap();

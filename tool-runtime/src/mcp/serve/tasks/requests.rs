@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, Task, TaskPayload};
 
-use crate::agent::{Input, QueueError, RunQueue};
+use crate::agent::{Input, RunQueue};
 use crate::call::{CallId, Outcome, Question};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
@@ -14,7 +14,7 @@ use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
-use crate::runner::{ApprovalDecision, RestoreError, Run, RunOptions, ServedRun, ServedRuns};
+use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -122,7 +122,7 @@ impl Tasks {
             RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
         // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
-            && !matches!(error, QueueError::Refused(_))
+            && !matches!(error, ResumeError::NotWaiting(_) | ResumeError::NotAllowed(_))
         {
             tracing::warn!(
                 run = run_tasks.run.id(),
@@ -164,7 +164,7 @@ impl Tasks {
             ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
         let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
-            RestoreError::Store(error) => failed(&error),
+            ResumeError::Store(error) => failed(&error),
             _ => unknown(),
         })?;
         let run_tasks = Arc::new(RunTasks::new(run, party));

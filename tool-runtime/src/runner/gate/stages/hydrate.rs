@@ -65,7 +65,7 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
         |unhydrated| {
             let Unhydrated { call, error, .. } = *unhydrated;
             let shown = shown_of(&call, &error);
-            let message = format!("{error} The call still waits.");
+            let message = format!("{} The call still waits.", error.text());
             Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
         },
     )

@@ -115,7 +115,7 @@ fn tools_by_name_are_looked_up_and_no_other_is_asked_about() {
     assert_eq!(names(&runner.run(RunOptions::new())), ["views__a", "views__b"]);
     assert!(is_shared(&of(&["views__b"]), &of(&["views__b"])));
     let asked = std::cell::Cell::new(0);
-    let named = ["views__b", "views__nothing"].into_iter().collect();
+    let named = ["views__b", "views__nothing"].into_iter().map(Into::into).collect();
     let view = runner.catalog().view(Some(&named), |_| {
         asked.set(asked.get() + 1);
         true

@@ -1,6 +1,6 @@
 //! Files of a user's message.
 
-use crate::media::{Media, MediaError};
+use crate::media::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
 /// The most files of one message.
@@ -23,8 +23,8 @@ pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, C
 
 /// A file in the body itself.
 pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Media, ChatError> {
-    Media::base64(media_type, data).map_err(|error| match error {
-        MediaError::TooLarge { .. } => ChatError::new(ChatErrorKind::TooLarge, path),
+    Media::base64(media_type, data).map_err(|error| match error.code() {
+        "media_too_large" => ChatError::new(ChatErrorKind::TooLarge, path),
         _ => refused(path),
     })
 }
