@@ -44,7 +44,8 @@ fn every_chapter_is_listed_and_compiled() {
     let compiled = read("tests/src/lib.rs");
     for entry in fs::read_dir(root().join("docs/src")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if name != "SUMMARY.md" {
+        // Pictures are beside the chapters that show them.
+        if name != "SUMMARY.md" && !name.ends_with(".svg") {
             assert!(listed.contains(&format!("docs/src/{name}")), "{name} is not in SUMMARY.md");
             assert!(compiled.contains(&format!("\"{name}\"")), "{name} is not compiled by tests/src/lib.rs");
         }
@@ -131,6 +132,18 @@ fn the_whole_policy_names_every_key() {
     for key in defaults.as_object().unwrap().keys() {
         let named = [format!("{key} = "), format!("[{key}"), format!("[[{key}.")];
         assert!(named.iter().any(|written| text.lines().any(|line| line.starts_with(written.as_str()))), "{key}");
+    }
+}
+
+/// The picture of the pipeline and the table below it name every outcome.
+#[test]
+fn the_pipeline_names_every_outcome() {
+    let picture = read("docs/src/pipeline.svg");
+    let text = read("docs/src/ten-types.md");
+    let (_, table) = text.split_once("\n## The pipeline\n").expect("the chapter has it");
+    for code in Outcome::ALL.iter().map(|outcome| outcome.code()) {
+        assert!(picture.contains(code), "{code} is not in the picture");
+        assert!(table.contains(&format!("`{code}`")), "{code} is not in the table");
     }
 }
 
