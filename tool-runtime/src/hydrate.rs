@@ -80,7 +80,7 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
         validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.canonical())),
         validator: used,
         repair,
-        ..HydrationResult::of(&call, hydrated.map_err(|unhydrated| unhydrated.error))
+        ..HydrationResult::of(call, hydrated.map_err(|unhydrated| unhydrated.error))
     }
 }
 

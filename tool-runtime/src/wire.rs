@@ -71,9 +71,8 @@ pub(crate) use decode::framing::EventStream;
 #[cfg(feature = "http")]
 pub(crate) use decode::provider_error::{CodeIn, event_error};
 pub use decode::{DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
-pub(crate) use encode::SentSchema;
 #[cfg(feature = "http")]
-pub(crate) use encode::{AnswerMode, OfferedTools};
+pub(crate) use encode::{AnswerMode, OfferedTools, SentSchema};
 pub(crate) use encode::{Asked, Request};
 pub use encode::{EncodeError, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
 pub use format::Format;

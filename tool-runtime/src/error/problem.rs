@@ -165,6 +165,7 @@ impl Problem {
 
     /// Returns the places where the tools are written, as `file:line:column`: both sites of a collision; none for tools
     /// that were made at run time.
+    #[must_use]
     pub fn locations(&self) -> impl ExactSizeIterator<Item = String> {
         let locations: &[Location] = match &self.rest.place {
             Place::Sources(locations) => locations,

@@ -45,21 +45,21 @@ impl HydrationResult {
     /// A call that is refused before its arguments are read. `message` conceals the exact reason.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };
-        Self::of(call, Err(error))
+        Self::of(call.clone(), Err(error))
     }
 
-    pub(super) fn of(call: &ToolCall, hydrated: Result<Hydrated, HydrationError>) -> Self {
+    pub(super) fn of(call: ToolCall, hydrated: Result<Hydrated, HydrationError>) -> Self {
         let stage = hydrated.as_ref().err().map(|error| error.stage);
         Self {
             hydrated: hydrated.map_err(SafeError::from),
             stage,
-            tool_call_id: call.id.clone(),
-            origin: call.origin.clone(),
             tool: None,
             definition_hash: None,
             repaired: None,
             raw_arguments: call.arguments.as_str().to_owned(),
             raw: call.raw().cloned(),
+            tool_call_id: call.id,
+            origin: call.origin,
             validated: None,
             validator: None,
             repair: None,

@@ -12,6 +12,7 @@ use crate::tool::Hash;
 /// Why no call of a tool can run although a policy allows the tool.
 /// A model never reads it: the calls are refused like those of an unknown tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources of tools make some of them"))]
 pub(crate) enum Unready {
     /// The policy does not pin this tool of a server.
     NotPinned,

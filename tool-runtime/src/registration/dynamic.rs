@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-#[cfg(feature = "mcp-client")]
 use crate::error::BuildError;
+#[cfg(feature = "mcp-client")]
 use crate::registration::OnAccount;
 use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
 use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
@@ -163,7 +163,6 @@ impl DynamicTool {
     }
 
     /// Lets calls of a tool [without a schema](Self::without_schema) run, each after an approval.
-    #[must_use]
     pub fn approve_each(mut self) -> Self {
         self.no_schema = self.no_schema.and(Some(NoSchemaMode::ApproveEach));
         self

@@ -34,7 +34,7 @@ impl RunQueue {
         let (run, stored) = match self.asking_run(run_id, question, decider).await {
             Err(ResumeError::NotWaiting(id)) => {
                 self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
-                return Err(ResumeError::NotWaiting(id).into());
+                return Err(ResumeError::NotWaiting(id));
             }
             asking => asking?,
         };
@@ -57,7 +57,7 @@ impl RunQueue {
     /// As [`decide`](Self::decide), except that the posts are not checked.
     pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
         let (run, _) = self.asking_run(run_id, question, decider).await?;
-        Ok(run.may_decide(question, decider).await?)
+        run.may_decide(question, decider).await
     }
 
     /// Remembers a decision on a waiting call for later calls, as [`Run::remember`](crate::Run::remember) does. The

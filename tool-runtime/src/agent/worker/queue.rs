@@ -113,7 +113,7 @@ impl RunQueue {
                 Err(ResumeError::NotWaiting(id)) => {
                     let party = (stored.principal.as_deref(), stored.tenant.as_deref());
                     self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
-                    return Err(ResumeError::NotWaiting(id).into());
+                    return Err(ResumeError::NotWaiting(id));
                 }
                 called => called?,
             };
@@ -124,13 +124,13 @@ impl RunQueue {
         for id in input.answered() {
             let call = self.called(&stored, id).await?;
             if call.suspension != Suspension::Client {
-                return Err(ResumeError::NotWaiting(id.clone()).into());
+                return Err(ResumeError::NotWaiting(id.clone()));
             }
             questions.push(call.question());
         }
         let twice = questions.iter().enumerate().find(|(at, question)| questions[..*at].contains(question));
         if let Some((_, question)) = twice {
-            return Err(ResumeError::NotWaiting(question.call_id().clone()).into());
+            return Err(ResumeError::NotWaiting(question.call_id().clone()));
         }
         let body: Arc<str> = serde_json::to_string(input).map_err(corrupt)?.into();
         let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
@@ -147,7 +147,7 @@ impl RunQueue {
                     let party = (stored.principal.as_deref(), stored.tenant.as_deref());
                     self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
                 }
-                Err(ResumeError::NotWaiting(question.call_id().clone()).into())
+                Err(ResumeError::NotWaiting(question.call_id().clone()))
             }
         }
     }

@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(50);
 
 struct Listener {
     server: McpServer,
-    listener: TcpListener,
+    socket: TcpListener,
     service: HttpService,
     /// Ends the sessions.
     ended: CancellationToken,
@@ -76,7 +76,7 @@ impl McpServer {
         let ended = CancellationToken::new();
         let service = self.service(options, &origins, ended.clone());
         let seats = Seats::new(options.max_connections.max(1), options.max_connections_each.max(1));
-        let listener = Listener { server: self.clone(), listener, service, ended, seats };
+        let listener = Listener { server: self.clone(), socket: listener, service, ended, seats };
         Ok((address, listener.serve()))
     }
 }
@@ -84,7 +84,7 @@ impl McpServer {
 impl Listener {
     /// Serves until the server is closed, and returns when the last connection has ended.
     async fn serve(self) {
-        let Self { server, listener, service, ended, seats } = self;
+        let Self { server, socket, service, ended, seats } = self;
         let calls = &server.0.calls;
         let ending = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -93,7 +93,7 @@ impl Listener {
                 () = calls.closing().cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 () = seats.freed() => {}
-                taken = listener.accept(), if seats.has_room() => match taken {
+                taken = socket.accept(), if seats.has_room() => match taken {
                     Ok((stream, peer)) => match seats.take(peer.ip()) {
                         Some(sits) => {
                             connections.spawn(connection(stream, service.clone(), ending.clone(), sits));
@@ -107,7 +107,7 @@ impl Listener {
                 },
             }
         }
-        drop(listener);
+        drop(socket);
         calls.closed().cancelled().await;
         ending.cancel();
         let _ = tokio::time::timeout(LAST, all(&mut connections)).await;
