@@ -228,11 +228,7 @@ impl Tool<'_> {
 
     /// The schema has to refuse a changed value at the place of the change.
     fn refused(&mut self, compiled: &Arc<dyn Compiled>, mutant: &Mutant) {
-        let at = match compiled.check(&Tree::from_value(&mutant.value)) {
-            Ok(()) => None,
-            Err(violations) => Some(violations),
-        };
-        match at {
+        match compiled.check(&Tree::from_value(&mutant.value)).err() {
             None => {
                 self.found.insert(format!("{}: the validator takes {}", mutant.pointer, mutant.what));
             }

@@ -1,5 +1,7 @@
 //! [`Fault`]: what a test lets happen in place of a tool.
 
+#![allow(clippy::panic, reason = "a panic is one of the faults")]
+
 use std::collections::HashMap;
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,8 @@
 //! [`Harness`]: a catalog behind a whole gate, for tests.
 
+#![allow(clippy::panic, reason = "a test stops at its first surprise")]
+#![allow(clippy::must_use_candidate, reason = "an assertion returns the call for the next one")]
+
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -282,8 +285,10 @@ impl fmt::Debug for Harness {
 /// An adapter for every connection of one trait.
 struct Account {
     kind: &'static str,
-    open: Box<dyn Fn(&ConnectionRequest<'_>) -> Option<ConnectionHandle> + Send + Sync>,
+    open: Box<Open>,
 }
+
+type Open = dyn Fn(&ConnectionRequest<'_>) -> Option<ConnectionHandle> + Send + Sync;
 
 struct Accounts(Vec<Account>);
 

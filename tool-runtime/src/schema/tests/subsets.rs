@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::error::Problem;
 use crate::schema::subset::is_subset;
 
 #[track_caller]
 fn check(schema: &Value, expected: &[&str]) {
     let problems = is_subset(schema).err().unwrap_or_default();
-    let found: Vec<_> = problems.iter().map(|problem| problem.path()).collect();
+    let found: Vec<_> = problems.iter().map(Problem::path).collect();
     assert_eq!(found, expected, "{problems:#?}");
 }
 

@@ -12,7 +12,7 @@ use crate::text::pointer;
 /// The names of one value: of its members, or of its variants.
 pub(super) struct Names {
     pointer: String,
-    names: &'static [&'static str],
+    known: &'static [&'static str],
     is_enum: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn watched<T>(tree: &Tree<'_>, parse: impl FnOnce() -> T) -> (T, Vec<
 fn locate(tree: &Tree<'_>, at: &mut String, stated: &[watch::Stated], named: &mut Vec<Names>) {
     let here = std::ptr::from_ref(tree).addr();
     let of_here = stated.iter().filter(|one| one.value == here);
-    named.extend(of_here.map(|one| Names { pointer: at.clone(), names: one.names, is_enum: one.is_enum }));
+    named.extend(of_here.map(|one| Names { pointer: at.clone(), known: one.names, is_enum: one.is_enum }));
     let before = at.len();
     match tree {
         Tree::Object(members) => {
@@ -55,19 +55,19 @@ pub(super) fn compare(stated: &[Names], schema: &Value, found: &mut BTreeSet<Str
         let Some(described) = super::mutants::described(schema, &names.pointer) else { continue };
         if names.is_enum {
             let Some(Value::Array(values)) = described.get("enum") else { continue };
-            for name in names.names.iter().filter(|name| !values.iter().any(|value| value == **name)) {
+            for name in names.known.iter().filter(|name| !values.iter().any(|value| value == **name)) {
                 found.insert(format!("{}: the parser takes `{name}`, which the schema does not list", names.pointer));
             }
             continue;
         }
         let Some(Value::Object(properties)) = described.get("properties") else { continue };
-        for name in names.names.iter().filter(|name| !properties.contains_key(**name)) {
+        for name in names.known.iter().filter(|name| !properties.contains_key(**name)) {
             found.insert(format!(
                 "{}: the parser takes the member `{name}`, which the schema does not have",
                 names.pointer
             ));
         }
-        for name in properties.keys().filter(|name| !names.names.contains(&name.as_str())) {
+        for name in properties.keys().filter(|name| !names.known.contains(&name.as_str())) {
             found.insert(format!(
                 "{}: the schema has the member `{name}`, which the parser does not know",
                 names.pointer

@@ -165,14 +165,10 @@ pub(super) fn described<'a>(schema: &'a Value, at: &str) -> Option<&'a Map<Strin
     Some(here)
 }
 
+type Each<'a> = dyn FnMut(&str, &Map<String, Value>, &Value) + 'a;
+
 /// Visits every part of a value with its schema.
-fn visit(
-    root: &Value,
-    schema: &Value,
-    value: &Value,
-    at: &mut String,
-    each: &mut dyn FnMut(&str, &Map<String, Value>, &Value),
-) {
+fn visit(root: &Value, schema: &Value, value: &Value, at: &mut String, each: &mut Each<'_>) {
     let Some(schema) = resolved(root, schema) else { return };
     each(at, schema, value);
     let before = at.len();
