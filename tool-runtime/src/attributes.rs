@@ -160,7 +160,7 @@ pub use tool_runtime_macros::capability;
 /// | `title` | a short name for people |
 /// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
-/// | `also` | words by which the tool is found besides those of its definition: `["overdue", "to-do"]`. Models do not read them |
+/// | `also` | additional words by which the tool is found: `["overdue", "to-do"]`. Models do not read them |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |

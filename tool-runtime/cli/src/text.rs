@@ -59,7 +59,7 @@ impl Why {
         Self { app, tools, labels }
     }
 
-    /// Returns the command. `None` for an outcome that is no refusal of the policy, and for an unknown tool.
+    /// Returns the command. `None` unless the policy refused a known tool.
     pub(crate) fn command(&self, outcome: Outcome, tool: &str) -> Option<String> {
         let is_refusal = matches!(outcome, Outcome::PolicyDenied | Outcome::Unavailable);
         if !is_refusal || !self.tools.iter().any(|known| **known == *tool) {

@@ -261,8 +261,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets words by which the tool is found besides those of its definition, such as `overdue`. Models do not read
-    /// them.
+    /// Sets additional words by which the tool is found, such as `overdue`. Models do not read them.
     pub fn also<S: Into<Arc<str>>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.also = words.into_iter().map(Into::into).collect();
         self

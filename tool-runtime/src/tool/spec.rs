@@ -38,8 +38,7 @@ pub struct ToolSpec {
     /// Words that policies and views may match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Arc<str>>,
-    /// Words by which the tool is found besides those of its definition: what users write and the description does not.
-    /// Models do not read them.
+    /// Additional words by which the tool is found: words of users that the description lacks. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Arc<str>>,
     /// Arguments that are masked in events, records, approvals and logs.
