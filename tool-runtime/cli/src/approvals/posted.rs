@@ -232,10 +232,8 @@ impl Look<'_> {
         for sealed in records {
             match sealed.record {
                 AuditRecord::Call(record) => state = State::Ended(record.outcome),
-                AuditRecord::Decision(record) => {
-                    if still && record.refused().is_some() {
-                        state = State::Refused(record);
-                    }
+                AuditRecord::Decision(record) if still && record.refused().is_some() => {
+                    state = State::Refused(record);
                 }
                 _ => {}
             }
