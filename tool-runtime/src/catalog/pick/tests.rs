@@ -178,7 +178,7 @@ fn words_that_no_tool_has_are_named() {
     assert_eq!(catalog.unmatched("overdue Overdue \u{1f642} !?"), ["overdue"]);
     assert_eq!(catalog.unmatched(""), [""; 0]);
     assert_eq!(catalog.unmatched("what is it?"), [""; 0]);
-    let many: String = (0..500).map(|at| format!("quux{} ", "x".repeat(at % 100 + 1))).collect();
+    let many = (0..60).map(|at| format!("quux{}", "x".repeat(at))).collect::<Vec<_>>().join(" ");
     assert_eq!(catalog.unmatched(&many).len(), PickIndex::UNMATCHED);
     // A word that only a hidden tool has matches nothing.
     let mut index = PickIndex::default();
