@@ -110,5 +110,6 @@ pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<(Met
     methods::owned_parameter(block, errors);
     methods::method_without_return(block, errors);
     methods::too_many_borrowed(block, errors);
+    methods::cfg_method(block, errors);
     methods::methods(block)
 }

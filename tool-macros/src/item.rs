@@ -25,8 +25,8 @@ pub(crate) struct Methods {
     /// The trait in front of `for`, which should not be there.
     pub(crate) of_trait: Option<Path>,
     pub(crate) ty: Type,
-    /// The signatures of its functions.
-    pub(crate) signatures: Vec<Signature>,
+    /// The signatures of its functions, with their attributes.
+    pub(crate) signatures: Vec<(Vec<Attribute>, Signature)>,
 }
 
 impl Parse for Methods {
@@ -49,15 +49,15 @@ impl Parse for Methods {
 }
 
 /// The signatures in an `impl` block. Bodies and all other items stay unread.
-fn signatures(content: ParseStream<'_>) -> syn::Result<Vec<Signature>> {
+fn signatures(content: ParseStream<'_>) -> syn::Result<Vec<(Vec<Attribute>, Signature)>> {
     let mut found = Vec::new();
     while !content.is_empty() {
-        content.call(Attribute::parse_outer)?;
+        let attributes = content.call(Attribute::parse_outer)?;
         content.parse::<Visibility>()?;
         let ahead = content.fork();
         if let Ok(signature) = ahead.parse::<Signature>() {
             content.advance_to(&ahead);
-            found.push(signature);
+            found.push((attributes, signature));
         }
         while !content.is_empty() {
             let token: TokenTree = content.parse()?;

@@ -51,7 +51,7 @@ pub(crate) fn borrowed(ty: &Type) -> Option<&TypeReference> {
 }
 
 /// The context has two names. Behind any other name it is bound like a capability, and the value is the same.
-fn passed(reference: &TypeReference) -> Passed {
+pub(crate) fn passed(reference: &TypeReference) -> Passed {
     let target = peel(&reference.elem);
     match target {
         Type::Path(path)

@@ -170,3 +170,46 @@ macro_rules! definition {
         $crate::__definition_of::<$tool>()
     };
 }
+
+/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked tool.
+///
+/// Values are made from each schema: the parser has to take them, and a schema of an output has to describe what the
+/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to refuse
+/// it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse it, too.
+/// The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
+///
+/// ```
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Finds parts.
+/// #[tool(name = "parts__find", effect = read_only, redact = ["$"])]
+/// fn find(
+///     /// A piece of the name.
+///     #[schemars(length(min = 1, max = 40))]
+///     text: String,
+/// ) -> Result<u32, ToolError> {
+///     Ok(1)
+/// }
+///
+/// let catalog = ToolCatalog::builder().tool::<find>().build()?;
+/// tool_runtime::assert_catalog_ok!(catalog);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "testing")]
+#[macro_export]
+macro_rules! assert_catalog_ok {
+    () => {
+        match $crate::ToolCatalog::collect() {
+            ::core::result::Result::Ok(catalog) => $crate::assert_catalog_ok!(catalog),
+            ::core::result::Result::Err(problems) => ::core::panic!("{problems}"),
+        }
+    };
+    ($catalog:expr) => {{
+        let found = $crate::testing::disagreements(&$catalog, |done, all| {
+            if done % 1_000 == 0 {
+                ::std::eprintln!("{done} of {all} tools");
+            }
+        });
+        ::core::assert!(found.is_empty(), "{}", found.join("\n"));
+    }};
+}

@@ -13,7 +13,7 @@ mod mask;
 mod path;
 mod plan;
 mod projector;
-#[cfg(any(test, feature = "mcp-server"))]
+#[cfg(any(test, feature = "mcp-server", feature = "testing"))]
 mod published;
 mod shape;
 mod suggestion;

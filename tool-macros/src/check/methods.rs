@@ -1,5 +1,7 @@
 //! Rules about the `impl` block of a struct tool.
 
+use std::collections::HashSet;
+
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{FnArg, ReceiverKind, ReturnType, Safety, Signature};
@@ -8,7 +10,7 @@ use crate::check::argument::{find_borrow, find_impl};
 use crate::check::signature::MAX_CAPABILITIES;
 use crate::errors::Errors;
 use crate::item::Methods;
-use crate::methods::{Method, borrowed};
+use crate::methods::{Method, Passed, borrowed, passed};
 
 pub(super) fn impl_of_a_trait(block: &Methods, errors: &mut Errors) {
     if let Some(path) = &block.of_trait {
@@ -116,10 +118,13 @@ pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
 }
 
 pub(super) fn too_many_borrowed(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
-        if let Some(extra) = sig.inputs.iter().skip(1).nth(MAX_CAPABILITIES) {
+    let mut seen = HashSet::new();
+    for input in both(block).flat_map(|sig| &sig.inputs) {
+        let FnArg::Typed(typed) = input else { continue };
+        let Some(Passed::Injected(target)) = borrowed(&typed.ty).map(passed) else { continue };
+        if seen.insert(target.to_token_stream().to_string()) && seen.len() == MAX_CAPABILITIES + 1 {
             errors.at(
-                extra,
+                input,
                 format_args!(
                     "a tool borrows at most {MAX_CAPABILITIES} things; split the tool, or put capabilities behind one trait"
                 ),
@@ -128,12 +133,25 @@ pub(super) fn too_many_borrowed(block: &Methods, errors: &mut Errors) {
     }
 }
 
+pub(super) fn cfg_method(block: &Methods, errors: &mut Errors) {
+    let ours = block.signatures.iter().filter(|(_, sig)| sig.ident == "run" || sig.ident == "reconcile");
+    for attribute in ours.flat_map(|(attributes, _)| attributes) {
+        if attribute.path().is_ident("cfg") {
+            errors.at(attribute, "the attribute calls this method in every build; put `#[cfg]` on the whole tool");
+        }
+    }
+}
+
+fn named<'b>(block: &'b Methods, name: &str) -> Option<&'b Signature> {
+    block.signatures.iter().map(|(_, sig)| sig).find(|sig| sig.ident == name)
+}
+
 fn run(block: &Methods) -> Option<&Signature> {
-    block.signatures.iter().find(|sig| sig.ident == "run")
+    named(block, "run")
 }
 
 fn reconcile(block: &Methods) -> Option<&Signature> {
-    block.signatures.iter().find(|sig| sig.ident == "reconcile")
+    named(block, "reconcile")
 }
 
 /// The methods that the runtime calls. In the implementation of a trait only the trait is wrong.

@@ -130,6 +130,9 @@ impl Cli<'_> {
     /// Returns the store that has the records of earlier commands. `None` without `--store` if no command has kept any.
     pub(super) async fn kept_records(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         let Some(url) = self.store_url() else { return Ok(None) };
+        if self.settings.store.is_none() {
+            return self.store().await.map(Some);
+        }
         let opened =
             self.opened.get_or_try_init(async || open(self, &url, Missing::Refused).await.map_err(Failure::from));
         opened.await.map(|store| Some(Arc::clone(store)))

@@ -26,48 +26,6 @@ const ALL_CASES: usize = 40_000;
 /// One of so many values is changed in every way.
 const MUTATED: usize = 8;
 
-/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked tool.
-///
-/// Values are made from each schema: the parser has to take them, and a schema of an output has to describe what the
-/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to refuse
-/// it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse it, too.
-/// The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
-///
-/// ```
-/// use tool_runtime::{ToolCatalog, ToolError, tool};
-///
-/// /// Finds parts.
-/// #[tool(name = "parts__find", effect = read_only, redact = ["$"])]
-/// fn find(
-///     /// A piece of the name.
-///     #[schemars(length(min = 1, max = 40))]
-///     text: String,
-/// ) -> Result<u32, ToolError> {
-///     Ok(1)
-/// }
-///
-/// let catalog = ToolCatalog::builder().tool::<find>().build()?;
-/// tool_runtime::assert_catalog_ok!(catalog);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[macro_export]
-macro_rules! assert_catalog_ok {
-    () => {
-        match $crate::ToolCatalog::collect() {
-            ::core::result::Result::Ok(catalog) => $crate::assert_catalog_ok!(catalog),
-            ::core::result::Result::Err(problems) => ::core::panic!("{problems}"),
-        }
-    };
-    ($catalog:expr) => {{
-        let found = $crate::testing::disagreements(&$catalog, |done, all| {
-            if done % 1_000 == 0 {
-                ::std::eprintln!("{done} of {all} tools");
-            }
-        });
-        ::core::assert!(found.is_empty(), "{}", found.join("\n"));
-    }};
-}
-
 /// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the place
 /// as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes what is tried.
 ///
@@ -196,6 +154,7 @@ impl Tool<'_> {
             cases: u32::try_from(cases).unwrap_or(u32::MAX),
             failure_persistence: None,
             max_shrink_iters: 512,
+            max_global_rejects: 10_000,
             ..Config::default()
         };
         let mut runner = TestRunner::new_with_rng(

@@ -69,6 +69,11 @@ impl Faults {
         };
     }
 
+    /// The tools that have a fault.
+    pub(super) fn tools(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
     fn of(&self, tool: &str) -> Option<Fault> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }

@@ -160,12 +160,17 @@ impl Harness {
     /// Sets what happens when a tool runs, from its next call on.
     #[must_use]
     pub fn fault(self, tool: &str, fault: Fault) -> Self {
-        self.break_tool(tool, fault);
+        self.faults.set(tool, Some(fault));
         self
     }
 
     /// As [`fault`](Self::fault), between two calls.
+    ///
+    /// # Panics
+    /// There is no such tool.
+    #[track_caller]
     pub fn break_tool(&self, tool: &str, fault: Fault) {
+        assert!(self.run().catalog().get(tool).is_some(), "no tool of the run is called `{tool}`");
         self.faults.set(tool, Some(fault));
     }
 
@@ -257,6 +262,9 @@ impl Harness {
 }
 
 fn build(mut parts: Parts, faults: &Faults, clock: &Arc<ManualClock>) -> Gate {
+    for tool in faults.tools() {
+        assert!(parts.catalog.get(&tool).is_some(), "`{tool}` has a fault and is not in the catalog");
+    }
     parts.catalog.wrap(|tool, behaviour| faults.around(tool, behaviour));
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(clock)));
     let mut options = parts.options;

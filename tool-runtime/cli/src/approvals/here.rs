@@ -73,7 +73,13 @@ async fn finish_call(
             Some(result) => result,
             None => {
                 kept.release();
-                return Err(unfinished(cli, pending));
+                // It still waits: the decider is of another tenant, or answered another question.
+                let waits = run.pending(call).await?.is_some();
+                return Err(if waits {
+                    Failure::from(&ResumeError::NotWaiting(call.clone()))
+                } else {
+                    unfinished(cli, pending)
+                });
             }
         },
         Err(error) => {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tool_runtime::agent::{Agent, Input};
-use tool_runtime::call::{CallId, Question};
+use tool_runtime::agent::{Agent, ClientAnswer, Input};
+use tool_runtime::call::{CallId, Question, Suspension};
 use tool_runtime::runner::RunOptions;
 use tool_runtime::store::RecordFilter;
 use tool_runtime::wire::Message;
@@ -32,8 +32,8 @@ enum News {
     Document,
     /// Another process posted to the run.
     Post,
-    /// The time for these decisions is over.
-    Expired(Vec<Question>),
+    /// The time for these decisions and answers is over.
+    Expired(Vec<(Question, Suspension)>),
 }
 
 impl Talk<'_> {
@@ -52,7 +52,11 @@ impl Talk<'_> {
             }
             News::Expired(questions) => {
                 terminal::message("the time for the decision is over");
-                let expired = questions.iter().fold(Input::new(), Input::expire);
+                let over = |input: Input, (question, suspension): &(Question, Suspension)| match suspension {
+                    Suspension::Client => input.answer(ClientAnswer::failed(question.call_id())),
+                    _ => input.expire(question),
+                };
+                let expired = questions.iter().fold(Input::new(), over);
                 self.receive(expired).await.map(drop)
             }
         }
@@ -79,7 +83,7 @@ impl Talk<'_> {
             let now = self.gate.store.now().await?;
             let waiting = self.conversation.waiting();
             let late = waiting.filter(|call| call.expires_at.is_some_and(|expires| expires <= now));
-            let late: Vec<_> = late.map(|call| call.question.clone()).collect();
+            let late: Vec<_> = late.map(|call| (call.question.clone(), call.suspension)).collect();
             if !late.is_empty() {
                 return Ok(News::Expired(late));
             }

@@ -66,7 +66,7 @@ fn of_object(schema: &Map<String, Value>, members: &Map<String, Value>, add: &mu
         without.remove(name);
         add(format!("an object without `{name}`, which is required"), true, Value::Object(without));
     }
-    if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+    if schema.get("additionalProperties") == Some(&Value::Bool(false)) && !schema.contains_key("patternProperties") {
         let mut more = members.clone();
         more.insert("_no_such_member".to_owned(), Value::Null);
         add("an unknown member".to_owned(), false, Value::Object(more));
@@ -111,11 +111,13 @@ fn of_number(schema: &Map<String, Value>, add: &mut Add<'_>) {
     // A number without a neighbour, at the ends of 64 bits, cannot break its bound.
     let beyond = |name: &str, step: i64| {
         let bound = schema.get(name)?;
-        match bound.as_i64() {
-            Some(whole) => whole.checked_add(step).map(Value::from),
-            None => bound
-                .as_f64()
-                .map(|bound| json!(bound + bound.abs().max(1.0).copysign(if step < 0 { -1.0 } else { 1.0 }))),
+        match (bound.as_i64(), step) {
+            (Some(whole), _) => whole.checked_add(step).map(Value::from),
+            (None, 0) => Some(bound.clone()),
+            (None, _) => {
+                let further = |bound: f64| bound.abs().max(1.0).copysign(if step < 0 { -1.0 } else { 1.0 });
+                bound.as_f64().map(|bound| json!(bound + further(bound)))
+            }
         }
     };
     for (name, step) in [("minimum", -1), ("exclusiveMinimum", 0), ("maximum", 1), ("exclusiveMaximum", 0)] {

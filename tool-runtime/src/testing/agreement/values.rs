@@ -70,6 +70,19 @@ impl Maker<'_> {
         if let Some(Value::Array(listed)) = schema.get("enum") {
             return if listed.is_empty() { self.refuse("`enum` is empty") } else { Ok(select(listed.clone()).boxed()) };
         }
+        for alternatives in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(branches)) = schema.get(alternatives) {
+                self.depth += 1;
+                let made: Result<Vec<_>, _> = branches.iter().map(|branch| self.of(branch)).collect();
+                self.depth -= 1;
+                let made = made?;
+                return if made.is_empty() {
+                    self.refuse("there is no alternative")
+                } else {
+                    Ok(Union::new(made).boxed())
+                };
+            }
+        }
         let types = types(schema);
         if types.is_empty() {
             let is_object = schema.contains_key("properties");
@@ -139,15 +152,22 @@ impl Maker<'_> {
     fn text(&self, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
         let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
         let low = bound("minLength").unwrap_or(0);
-        let high = bound("maxLength").unwrap_or(u64::MAX).min(low.saturating_add(SPREAD));
+        let longest = bound("maxLength").unwrap_or(u64::MAX);
+        let high = longest.min(low.saturating_add(SPREAD));
         if low > 100_000 || low > high {
             return self.refuse("no text has such a length");
         }
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
             let inner = pattern.strip_prefix('^').unwrap_or(pattern);
             let inner = if inner.ends_with("\\$") { inner } else { inner.strip_suffix('$').unwrap_or(inner) };
-            return match string_regex(inner) {
-                Ok(texts) => Ok(texts.prop_map(Value::from).boxed()),
+            // Of the digits of an integer of 128 bits, the last one may be too much.
+            let inner = inner.strip_suffix("{1,39}").map_or_else(|| ascii(inner), |digits| format!("{digits}{{1,38}}"));
+            let fits = move |text: &String| {
+                let length = text.chars().count() as u64;
+                low <= length && length <= longest
+            };
+            return match string_regex(&inner) {
+                Ok(texts) => Ok(texts.prop_filter("a text of its length", fits).prop_map(Value::from).boxed()),
                 Err(_) => self.refuse("no text can be made for its `pattern`"),
             };
         }
@@ -173,6 +193,11 @@ impl Maker<'_> {
         let high = bound("maxItems").unwrap_or(u64::MAX).min(low.saturating_add(3));
         if low > 1_000 || low > high {
             return self.refuse("no array has such a length");
+        }
+        if let Some(Value::Array(first)) = schema.get("prefixItems") {
+            let made: Result<Vec<_>, _> =
+                first.iter().enumerate().map(|(index, item)| self.inside(&index.to_string(), item)).collect();
+            return Ok(made?.prop_map(Value::Array).boxed());
         }
         let items = match schema.get("items") {
             // An array that may be empty ends a schema that comes back to itself.
@@ -212,7 +237,7 @@ impl Maker<'_> {
                 Union::new_weighted(vec![(1, Just(None).boxed()), (3, given.boxed())]).boxed()
             });
         }
-        if let Some(absent) = required.iter().find(|name| !properties.contains_key(**name)) {
+        for absent in required.iter().filter(|name| !properties.contains_key(**name)) {
             if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
                 return self.refuse(&format!("`{absent}` is required, and the schema does not have it"));
             }
@@ -290,6 +315,25 @@ fn whole(value: &Value) -> Option<i128> {
 
 fn integer(value: i128) -> Value {
     i64::try_from(value).map(Value::from).or_else(|_| u64::try_from(value).map(Value::from)).unwrap_or_default()
+}
+
+/// The pattern with classes of ASCII, as validators read `\d` and `\w`.
+fn ascii(pattern: &str) -> String {
+    let (mut written, mut letters) = (String::new(), pattern.chars());
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            written.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('d') => written.push_str("[0-9]"),
+            Some('D') => written.push_str("[^0-9]"),
+            Some('w') => written.push_str("[A-Za-z0-9_]"),
+            Some('W') => written.push_str("[^A-Za-z0-9_]"),
+            escaped => written.extend([Some('\\'), escaped].into_iter().flatten()),
+        }
+    }
+    written
 }
 
 /// Formats of which there are many values.
