@@ -11,6 +11,7 @@ use crate::expand::runtime::private;
 use crate::expand::spans::{at, generated};
 use crate::item::{Methods, without_helpers};
 use crate::methods::{Method, Passed};
+use crate::model::output_span;
 
 /// `#[tool]` on an `impl` block.
 pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, errors: &mut Errors) -> TokenStream {
@@ -42,6 +43,11 @@ fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> Token
     let held = held(run, reconcile);
     let kinds = held.iter().map(|target| quote_spanned!(at(target)=> __rt::Cap<#target>));
     let output = &run.output;
+    let shown = quote_spanned!(output_span(output)=> <#output as __rt::ToolReturn>::Output);
+    let capabilities = match held.first() {
+        Some(first) => quote_spanned!(at(first)=> (#(#kinds,)*)),
+        None => quote!(()),
+    };
     let body = call(ty, run, &held);
     let signature = |name: &Ident, returned: TokenStream| {
         quote_spanned! {at(name)=>
@@ -61,8 +67,8 @@ fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> Token
     quote! {
         #[automatically_derived]
         impl __rt::ToolComponent for #ty {
-            type Capabilities = (#(#kinds,)*);
-            type Output = <#output as __rt::ToolReturn>::Output;
+            type Capabilities = #capabilities;
+            type Output = #shown;
             #run { #body }
             #reconcile
         }
@@ -97,7 +103,7 @@ fn call(ty: &Type, method: &Method, held: &[Type]) -> TokenStream {
     let name = generated(&method.sig.ident);
     let called = quote_spanned!(at(&method.sig.ident)=> <#ty>::#name(self, #(#passed),*));
     let wait = is_async(&method.sig).then(|| quote!(.await));
-    quote!(__rt::returned(#called #wait))
+    quote_spanned!(output_span(&method.output)=> __rt::returned(#called #wait))
 }
 
 fn is_async(sig: &Signature) -> bool {

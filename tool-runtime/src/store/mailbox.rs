@@ -75,8 +75,11 @@ pub(crate) mod served {
         }
     }
 
-    /// Stores a run that its server does not store yet, and an id by which one of its calls is found. Returns `false`
-    /// and writes nothing if another call has that id.
+    /// Stores a run with its document, and an id by which one of its calls is found. Returns `false` and writes nothing
+    /// if another call has that id.
+    ///
+    /// An older document is replaced: the server may be about to [`forget`] it, because the calls in it are over, and
+    /// would forget this call with it.
     pub(crate) fn enter(
         transaction: &mut Transaction,
         run: &StoredRun,
@@ -88,7 +91,7 @@ pub(crate) mod served {
         {
             return Ok(false);
         }
-        claim(transaction, run).map(|_| true)
+        keep(transaction, run).map(|()| true)
     }
 
     /// Removes a message that was posted, once it has had its effect.
@@ -154,6 +157,20 @@ pub(crate) mod served {
             assert!(transaction.get(&run).is_some());
             forget(&mut transaction, &"run".into(), "two").unwrap();
             assert!(transaction.get(&run).is_none());
+        }
+
+        #[test]
+        fn a_call_that_enters_is_not_forgotten_with_the_calls_before_it() {
+            let (run, asked) = (Key::run("run"), Key::run("asked"));
+            let mut transaction =
+                Transaction::over(Timestamp::UNIX_EPOCH, [(run.clone(), None), (asked.clone(), None)]);
+            let named =
+                |document: &str| StoredRun { principal: Some("ada".into()), ..StoredRun::new("asked", document) };
+            assert!(enter(&mut transaction, &of("ada", "the first call"), Some(&named("first"))).unwrap());
+            assert!(!enter(&mut transaction, &of("ada", "another"), Some(&named("another"))).unwrap());
+            assert!(enter(&mut transaction, &of("ada", "the second call"), None).unwrap());
+            forget(&mut transaction, &"run".into(), "the first call").unwrap();
+            assert!(matches!(transaction.get(&run), Some(Document::Run(kept)) if &*kept.document == "the second call"));
         }
 
         #[test]

@@ -4,7 +4,6 @@
 //! processes get the same call at the same time, only one of them therefore has it; a decision can be posted as soon as
 //! the call is visible; and a process that is killed leaves no call that its client cannot find.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -12,7 +11,7 @@ use rmcp::model::ErrorData;
 
 use crate::call::CallId;
 use crate::mcp::serve::error::broken;
-use crate::mcp::serve::tasks::kept::{SavedRunTasks, SavedTask};
+use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::tasks::status::{task_id, too_many};
 use crate::mcp::serve::tasks::{Refusal, Ticket, task_runner};
@@ -105,8 +104,8 @@ impl KeepsCall for Entering {
         };
         // A call that ran, and had a question for its client, is a task already.
         let known = server.0.tasks.by_run().get(run.id()).cloned();
-        if known.is_some_and(|run_tasks| run_tasks.waits(&id, &saved)) {
-            return Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, None)));
+        if let Some(run_tasks) = known.filter(|run_tasks| run_tasks.waits(&id, &saved)) {
+            return Ok(Some(ServedRun(run).served_entry(run_tasks.document().await?, None)));
         }
         // Added before the write, so that a request that finds the call in the store finds it here, too.
         let add = |run_tasks: &RunTasks| run_tasks.add(id.clone(), saved.clone(), Arc::default(), None);
@@ -122,7 +121,7 @@ impl KeepsCall for Entering {
             task_runner::start(&server, &run_tasks);
         }
         let named = asked_as.as_ref().map(|asked_as| (asked_as, run_tasks.named(&id)));
-        Ok(Some(ServedRun(run).served_entry(document(run, &id, saved).await?, named)))
+        Ok(Some(ServedRun(run).served_entry(run_tasks.document().await?, named)))
     }
 
     fn entered(&self, waits: Option<bool>) {
@@ -146,10 +145,4 @@ impl Drop for Entering {
             run_tasks.changed.notify_one();
         }
     }
-}
-
-/// Returns the document of a run in which this call is suspended.
-async fn document(run: &Run, call: &CallId, saved: SavedTask) -> Result<Arc<str>, StoreError> {
-    let kept = SavedRunTasks { run: run.snapshot().await?, tasks: BTreeMap::from([(call.clone(), saved)]) };
-    serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))
 }

@@ -40,9 +40,7 @@ impl RunTasks {
     pub(super) async fn save(&self, runner: &ToolRunner) -> Result<(), StoreError> {
         let mut tasks = self.saved();
         loop {
-            let run = self.run.snapshot().await?;
-            let document = serde_json::to_string(&SavedRunTasks { run, tasks: tasks.clone() });
-            let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
+            let document = self.with(tasks.clone()).await?;
             ServedRuns(runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);
             // Another call of the run may have become a task meanwhile, and may have been stored first.
@@ -52,6 +50,16 @@ impl RunTasks {
             }
             tasks = now;
         }
+    }
+
+    /// Returns the document of the run with all its tasks.
+    pub(super) async fn document(&self) -> Result<Arc<str>, StoreError> {
+        self.with(self.saved()).await
+    }
+
+    async fn with(&self, tasks: BTreeMap<CallId, SavedTask>) -> Result<Arc<str>, StoreError> {
+        let kept = SavedRunTasks { run: self.run.snapshot().await?, tasks };
+        serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))
     }
 
     fn saved(&self) -> BTreeMap<CallId, SavedTask> {
