@@ -37,8 +37,8 @@ const MAX_NAME_BYTES: usize = 255;
 /// let report = Media::file("report.pdf", b"%PDF-1.7 ..")?;
 /// assert_eq!((report.media_type(), report.name()), ("application/pdf", Some("report.pdf")));
 /// let lie = Media::bytes("image/png", b"%PDF-1.7 ..");
-/// assert_eq!(lie, Err(MediaError::Mismatch { found: Some("application/pdf") }));
-/// assert_eq!(Media::url("image/png", "file:///etc/passwd"), Err(MediaError::Url));
+/// assert_eq!(lie.map_err(|error| error.code()), Err("media_type_mismatch"));
+/// assert_eq!(Media::url("image/png", "file:///etc/passwd").map_err(|error| error.code()), Err("media_url_invalid"));
 /// # Ok::<(), ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
