@@ -213,7 +213,7 @@ impl Timed {
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
         let decisions = decisions.map(|decision| {
             let who = decision.decider.as_ref().map_or("", Decider::principal);
-            (format!("{} {who}", decision.decision.code()), decision.refused.is_some())
+            (format!("{} {who}", decision.decision.code()), decision.refused().is_some())
         });
         (calls.map(|record| record.outcome.code().to_owned()).collect(), decisions.collect())
     }
