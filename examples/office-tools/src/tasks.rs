@@ -75,7 +75,7 @@ pub struct TaskChange {
     effect = read_only,
     redact = ["task_id", "title", "state", "due_date"],
     tags = ["tasks"],
-    // What people write who look for this list.
+    // Words of people who look for this list.
     also = ["open", "overdue", "late", "to-do", "deadlines"]
 )]
 pub async fn list_tasks(

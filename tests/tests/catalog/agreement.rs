@@ -22,7 +22,7 @@ struct Line {
 /// A member with a second name.
 #[tool(name = "bad__alias", effect = read_only, redact = ["$"])]
 fn alias(
-    /// What to order.
+    /// The line of the order.
     line: Line,
 ) -> Result<u32, ToolError> {
     Ok(line.count)
@@ -51,7 +51,7 @@ impl Default for Size {
     }
 }
 
-/// A default that nobody is told.
+/// A default that the schema does not publish.
 #[tool(name = "bad__hidden_default", effect = read_only, redact = ["$"])]
 fn hidden_default(
     /// Which page.
@@ -243,6 +243,16 @@ fn what_cannot_be_tried_is_said() {
         let found = disagreements(&catalog, |_, _| {});
         assert!(matches!(&found[..], [line] if line.contains(expected)), "{expected}: {found:?}");
     }
+}
+
+/// The validator refuses a pattern with a thousand million states before a text is made for it.
+#[test]
+fn an_enormous_pattern_makes_no_enormous_text() {
+    let text = json!({ "type": "string", "pattern": "^((a{1000}){1000}){1000}$" });
+    let schema = json!({ "type": "object", "properties": { "a": text }, "required": ["a"] });
+    let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build() else { return };
+    let found = disagreements(&catalog, |_, _| {});
+    assert!(found.iter().any(|line| line.contains("cannot be compiled")), "{found:?}");
 }
 
 /// The number of values a tool gets shrinks with the catalog, and each tool is reported.

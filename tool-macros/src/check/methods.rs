@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{FnArg, ReceiverKind, ReturnType, Safety, Signature};
+use syn::{FnArg, ReceiverKind, ReturnType, Signature};
 
-use crate::check::argument::{find_borrow, find_impl};
-use crate::check::signature::MAX_CAPABILITIES;
+use crate::check::argument::find_impl;
+use crate::check::signature::{MAX_CAPABILITIES, owned, qualifiers};
 use crate::errors::Errors;
 use crate::item::Methods;
 use crate::methods::{Method, Passed, borrowed, passed};
@@ -48,18 +47,7 @@ pub(super) fn generic_method(block: &Methods, errors: &mut Errors) {
 
 pub(super) fn qualified_method(block: &Methods, errors: &mut Errors) {
     for sig in both(block) {
-        let mut refuse = |tokens: TokenStream, word: &str| {
-            errors.at(tokens, format_args!("a tool is a plain or `async` function; remove `{word}`"));
-        };
-        if let Some(constness) = &sig.constness {
-            refuse(constness.to_token_stream(), "const");
-        }
-        if let Safety::Unsafe(token) = &sig.safety {
-            refuse(token.to_token_stream(), "unsafe");
-        }
-        if let Some(abi) = &sig.abi {
-            refuse(abi.to_token_stream(), "extern");
-        }
+        qualifiers(sig, errors);
     }
 }
 
@@ -109,11 +97,7 @@ pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
             );
             continue;
         };
-        if let Some(tokens) = find_impl(output) {
-            errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");
-        } else if let Some(tokens) = find_borrow(output) {
-            errors.at(tokens, "the output of a tool is owned; write `String` for `&str`, `Vec<T>` for `&[T]`");
-        }
+        owned(output, errors);
     }
 }
 

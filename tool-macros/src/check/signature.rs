@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
-use syn::{FnArg, GenericParam, Path, Safety, Token};
+use syn::{FnArg, GenericParam, Path, Safety, Signature, Token, Type};
 
 use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
@@ -51,7 +51,11 @@ pub(super) fn self_receiver(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn qualified_function(tool: &Tool, errors: &mut Errors) {
     let Form::Function(function) = &tool.form else { return };
-    let sig = &function.sig;
+    qualifiers(&function.sig, errors);
+}
+
+/// Reports everything before and behind a signature that makes it more than a plain or `async` function.
+pub(in crate::check) fn qualifiers(sig: &Signature, errors: &mut Errors) {
     let mut refuse = |tokens: TokenStream, word: &str| {
         errors.at(tokens, format_args!("a tool is a plain or `async` function; remove `{word}`"));
     };
@@ -82,7 +86,13 @@ pub(super) fn missing_return(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn borrowed_output(tool: &Tool, errors: &mut Errors) {
     let Form::Function(function) = &tool.form else { return };
-    let Some(output) = &function.output else { return };
+    if let Some(output) = &function.output {
+        owned(output, errors);
+    }
+}
+
+/// Reports an output without a name of its own, and one that borrows.
+pub(in crate::check) fn owned(output: &Type, errors: &mut Errors) {
     if let Some(tokens) = find_impl(output) {
         errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");
     } else if let Some(tokens) = find_borrow(output) {

@@ -176,7 +176,7 @@ async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
     found.ok_or_else(|| {
         let data = cli.settings.data.display();
         let why = if cfg!(feature = "sqlite") {
-            format!("{data} has no records of earlier commands; name the folder with `--data DIR`, or ")
+            format!("`{data}` has no records of earlier commands; name the folder with `--data DIR`, or ")
         } else {
             "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
              tool-runtime-cli; name "

@@ -221,7 +221,7 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         let text = |event: &&Event| matches!(event, Event::TextDelta { .. });
         let delta = events.iter().find(text).expect("text").clone();
         let result = events.iter().find(|event| matches!(event, Event::ToolCallResult { .. })).expect("a result");
-        // Nobody reads, and far more events arrive than are kept.
+        // The stream has no reader, and far more events arrive than are kept.
         for _ in 0..400_000 {
             sink.emit(delta.clone());
         }

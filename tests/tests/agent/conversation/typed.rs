@@ -75,7 +75,7 @@ async fn an_answer_comes_as_text_or_as_a_call() {
         let text = history.last().map(Message::text).unwrap_or_default();
         assert!(text.contains(r#"{"total":2"#) && history.last().is_some_and(|last| last.calls().next().is_none()));
         is_whole(&conversation);
-        // The answer is no call: it does not appear at the gate, in a record or in an event.
+        // The answer is not a call: it does not appear at the gate, in a record or in an event.
         assert_eq!(rig.outcomes().await, [("a".to_owned(), Outcome::Ok)]);
         let events = serde_json::to_string(&rig.heard.take()).expect("JSON");
         assert!(events.ends_with(r#"{"type":"done","reason":"answered"}]"#), "{events}");

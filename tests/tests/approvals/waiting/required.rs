@@ -72,7 +72,7 @@ async fn a_policy_can_want_a_record_of_each_call() {
         ("waiting__counted", never, REQUIRED, (Outcome::Ok, true, true, 0), 1),
         ("waiting__read", unread, "", (Outcome::Ok, true, true, 0), 0),
         ("waiting__read", unread, REQUIRED, (Outcome::Cancelled, false, false, 0), 0),
-        // It does not run here. While nothing can be read, nobody knows whether another process ran it.
+        // It does not run here. While the store cannot be read, another process may have run it.
         ("waiting__counted", unread, REQUIRED, (Outcome::OutcomeUnknown, true, false, 0), 0),
         ("waiting__read", full, "", (Outcome::Ok, true, true, 1), 0),
         ("waiting__read", full, REQUIRED, (Outcome::Cancelled, true, false, 1), 0),

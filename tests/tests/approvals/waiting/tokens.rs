@@ -1,4 +1,4 @@
-//! Sealed tokens: nobody who carries a token can read it. It opens only unchanged, and its call runs only where it
+//! Sealed tokens: a carrier cannot read one. It opens only unchanged, and its call runs only where it
 //! fits.
 
 use std::time::Duration;
