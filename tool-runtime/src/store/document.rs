@@ -151,13 +151,6 @@ impl StoredDocument {
     pub fn as_grant(&self) -> Option<&StoredGrant> {
         if let Document::Grant(grant) = &self.document { Some(grant) } else { None }
     }
-
-    /// Returns the anchor, if this is the document of one. The copy that marks the end of the chain of anchors returns
-    /// `None`.
-    #[must_use]
-    pub fn as_anchor(&self) -> Option<&Anchor> {
-        if let Document::Anchor(anchor) = &self.document { Some(anchor) } else { None }
-    }
 }
 
 // The text holds arguments of calls and conversations, so `Debug` leaves it out.

@@ -70,7 +70,7 @@ fn records_are_kept_in_the_data_folder() {
     let endpoint = Endpoint::new(vec![call("c1", "tasks__list_tasks", &json!({})), text("Five.")]);
     let rig = Rig::new();
     let none = rig.run(&["--json", "audit", "show"]).code(2);
-    assert!(none.error() == "usage" && none.stderr.contains("data has no records"), "{none:?}");
+    assert!(none.error() == "usage" && none.stderr.contains("`data` has no records"), "{none:?}");
     assert!(!rig.path("data").exists(), "looking makes no folder");
     rig.run(OK).code(0);
     rig.run(&["chat", "--model-url", &endpoint.url, "--model", "m", "--no-stream", "Which tasks?"]).code(0);
