@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Runs the large corpora (one argument: their folder) through the command line and the corpus program, and scores them.
-# Fails when a profile falls below its threshold.
+# Fails when a profile falls below its threshold. PROFILE=release builds them for measuring time.
 set -euo pipefail
 corpora=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-cargo build --release -q -p toolbox -p tests --bins
-bin=${CARGO_TARGET_DIR:-target}/release
+# The programs of the workspace's tests, so that nothing is built twice.
+profile=${PROFILE:-dev}
+cargo test -q --workspace --no-run --profile "$profile"
+bin=${CARGO_TARGET_DIR:-target}/${profile/dev/debug}
 score() { "$bin/score" "$1" "$corpora/$1.jsonl" "$out/$1.jsonl" "${@:2}" | { grep -v '^  ' || true; }; }
 echo "== calls, through the command line"
 "$bin/toolbox" hydrate --tools "$corpora/dynamic-tools.jsonl" --calls "$corpora/calls.jsonl" > "$out/calls.jsonl"

@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
-use tool_runtime::store::{MemoryStore, Store};
+use tool_runtime::store::{Key, MemoryStore, Store, Transaction};
+use tool_runtime::testing::conformance;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -64,6 +65,23 @@ async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
     rate(16, move |task, number| {
         let (store, run) = (Arc::clone(&store), format!("{name} {}", task % runs));
         async move { store.append(record(&run, &format!("{task}-{number}"))).await.expect("it keeps records") }
+    })
+    .await
+}
+
+/// Documents that are due, as the runs that wait for a worker: each of 16 writers writes one of its own. With PostgreSQL
+/// each of these writes wakes other processes.
+async fn due(store: &Arc<dyn Store>) -> f64 {
+    let (store, name) = (Arc::clone(store), tool_runtime::CallId::generate());
+    rate(16, move |task, number| {
+        let (store, run) = (Arc::clone(&store), format!("{name} {task}"));
+        async move {
+            let key = Key::run(run.as_str());
+            let change = move |transaction: &mut Transaction| {
+                transaction.put(conformance::document(&run, &number.to_string(), Some(transaction.now())))
+            };
+            store.update(vec![key], Box::new(change)).await.expect("it keeps documents");
+        }
     })
     .await
 }
@@ -154,17 +172,18 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 /// Measures one chain, and one chain for each run, in turn, with the time of a commit for each pair.
 async fn chains(server: &Postgres, store: &Arc<dyn Store>, name: &str) {
-    let [mut ones, mut manies, mut ratios, mut commits] = [const { Vec::new() }; 4];
+    let [mut ones, mut manies, mut dues, mut ratios, mut commits] = [const { Vec::new() }; 5];
     for _ in 0..rounds() {
         commits.push(tokio::task::block_in_place(|| server.commit_ms()));
         let (one, many) = (records(store, 1).await, records(store, 16).await);
         ones.push(one);
         manies.push(many);
+        dues.push(due(store).await);
         ratios.push(many / one);
     }
     let all: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.1}")).collect();
-    let [one, many, ratio, commit] = [ones, manies, ratios, commits].map(median);
-    println!("| {name} | {commit:.2} | {one:.0} | {many:.0} | {ratio:.1} | {} |", all.join(" "));
+    let [one, many, due, ratio, commit] = [ones, manies, dues, ratios, commits].map(median);
+    println!("| {name} | {commit:.2} | {one:.0} | {many:.0} | {ratio:.1} | {} | {due:.0} |", all.join(" "));
 }
 
 fn rounds() -> usize {
@@ -181,8 +200,8 @@ async fn main() {
     let stores: [(&str, Arc<dyn Store>); 3] =
         [("memory", Arc::new(MemoryStore::new())), ("SQLite", Arc::new(sqlite)), ("PostgreSQL", Arc::new(postgres))];
     println!("16 writers; medians of {} rounds\n", rounds());
-    println!("| store | a commit, ms | 1 run: records/s | 16 runs | ratio | ratio of each round |");
-    println!("| --- | ---: | ---: | ---: | ---: | --- |");
+    println!("| store | a commit, ms | 1 run: records/s | 16 runs | ratio | ratio of each round | due documents/s |");
+    println!("| --- | ---: | ---: | ---: | ---: | --- | ---: |");
     for (name, store) in &stores {
         chains(&server, store, name).await;
     }

@@ -4,6 +4,7 @@ mod apply;
 mod connection;
 mod failure;
 mod migrate;
+mod notices;
 mod open;
 mod options;
 mod parts;
@@ -33,6 +34,7 @@ use tool_runtime::store::{
 
 use self::apply::Work;
 use self::connection::Database;
+use self::notices::Notices;
 use self::queue::Queue;
 
 pub use options::SqlOptions;
@@ -70,6 +72,7 @@ struct Shared {
     clock: Latest,
     /// Wakes the tasks that wait for due documents.
     changed: Notify,
+    notices: Notices,
     /// Listens for changes by other processes.
     #[cfg(feature = "postgres")]
     listener: Mutex<Option<tokio::task::JoinHandle<()>>>,

@@ -114,6 +114,7 @@ impl SqlStore {
             queue: <_>::default(),
             clock: <_>::default(),
             changed: <_>::default(),
+            notices: <_>::default(),
             #[cfg(feature = "postgres")]
             listener: <_>::default(),
             patience: options.patience,

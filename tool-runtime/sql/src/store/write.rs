@@ -18,8 +18,9 @@ use crate::store::apply::{Failed, Work, Written, apply};
 use crate::store::connection::Connection;
 use crate::store::failure::{failed, is_transient};
 use crate::store::migrate::VERSION;
+use crate::store::notices::Notices;
 use crate::store::queue::Job;
-use crate::store::{CHANNEL, Shared};
+use crate::store::Shared;
 
 /// How long to wait before a retry.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
@@ -57,7 +58,7 @@ impl Drop for Worker {
 
 /// Executes the writes in one transaction; if that fails, each in its own, so that one failure does not fail the
 /// others.
-async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
+async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
     if jobs.len() > 1
         && let Some(results) = together(shared, jobs).await
     {
@@ -71,7 +72,7 @@ async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>>
 }
 
 /// Executes the writes in one transaction. `None` if nothing was written, so that each may be tried on its own.
-async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
+async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
     let (mut results, mut unsure) = (Vec::with_capacity(jobs.len()), None);
     let mut connection = shared.database.connection().await.ok()?;
     if in_one(shared, &mut connection, jobs, &mut results, &mut unsure).await.is_ok() {
@@ -80,8 +81,15 @@ async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), St
     connection.discard();
     // The commit was not acknowledged. It wrote everything or nothing, so one lookup decides; if the lookup fails,
     // nothing may be repeated.
-    match kept(shared, &unsure?).await {
-        Ok(true) => Some(results),
+    let unsure = unsure?;
+    match kept(shared, &unsure).await {
+        Ok(true) => {
+            // Only SQLite takes several writes into one transaction, and it has nobody to notify.
+            if unsure.wakes {
+                shared.wake();
+            }
+            Some(results)
+        }
         Ok(false) => None,
         Err(error) => {
             let text = error.detail();
@@ -92,7 +100,7 @@ async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), St
 }
 
 async fn in_one(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     connection: &mut Connection,
     jobs: &mut [Job],
     results: &mut Vec<Result<(), StoreError>>,
@@ -144,7 +152,7 @@ async fn look(shared: &Shared, written: &Written) -> Result<bool, sqlx::Error> {
     kept
 }
 
-async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
+async fn alone(shared: &Arc<Shared>, work: &mut Work) -> Result<(), StoreError> {
     let (end, mut unsure) = (Instant::now() + shared.patience, None);
     loop {
         match once(shared, work, &mut unsure).await {
@@ -157,7 +165,7 @@ async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
 }
 
 /// Attempts a write. `unsure` is the write of an earlier attempt whose commit was not acknowledged.
-async fn once(shared: &Shared, work: &mut Work, unsure: &mut Option<Written>) -> Result<(), Failed> {
+async fn once(shared: &Arc<Shared>, work: &mut Work, unsure: &mut Option<Written>) -> Result<(), Failed> {
     let mut connection = shared.database.connection().await?;
     let tried = attempt(shared, &mut connection, work, unsure).await;
     match &tried {
@@ -169,7 +177,7 @@ async fn once(shared: &Shared, work: &mut Work, unsure: &mut Option<Written>) ->
 }
 
 async fn attempt(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     connection: &mut Connection,
     work: &mut Work,
     unsure: &mut Option<Written>,
@@ -178,7 +186,9 @@ async fn attempt(
     if let Some(written) = unsure
         && written.is_kept(connection).await?
     {
-        return Ok(connection.run("ROLLBACK").await?);
+        connection.run("ROLLBACK").await?;
+        announce(shared, connection, written.wakes).await;
+        return Ok(());
     }
     let written = apply(connection, work, now).await?;
     if written.is_nothing() {
@@ -228,21 +238,25 @@ fn is_known(found: i64) -> Result<(), Failed> {
     }
 }
 
-async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
+async fn commit(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.before_commit(connection).await?;
-    if wakes && !shared.database.is_sqlite() {
-        // One round trip for both, since other transactions wait for the locks meanwhile.
-        connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
-    } else {
-        connection.run("COMMIT").await?;
-    }
+    connection.run("COMMIT").await?;
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.after_commit()?;
+    announce(shared, connection, wakes).await;
+    Ok(())
+}
+
+/// Wakes the tasks that wait for due documents, in this process and in others. It is called after a commit, so that it
+/// cannot fail a write.
+async fn announce(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool) {
     if wakes {
         shared.wake();
+        if !shared.database.is_sqlite() {
+            Notices::announce(shared, connection).await;
+        }
     }
-    Ok(())
 }
 
 /// Returns the statements that take the locks of PostgreSQL. SQLite has one lock, which its transactions take at their
