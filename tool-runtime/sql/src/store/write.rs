@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep};
 use tool_runtime::store::{Clock, StoreError};
 use tool_runtime::tool::Hash;
 
+use crate::store::Shared;
 use crate::store::apply::{Failed, Work, Written, apply};
 use crate::store::connection::Connection;
 use crate::store::failure::{failed, is_transient};
 use crate::store::migrate::VERSION;
 use crate::store::notices::Notices;
 use crate::store::queue::Job;
-use crate::store::Shared;
 
 /// How long to wait before a retry.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
