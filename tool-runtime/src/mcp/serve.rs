@@ -59,7 +59,6 @@ mod expiry;
 mod handler;
 mod heads;
 mod http;
-mod listener;
 mod listing;
 mod options;
 mod params;
@@ -68,9 +67,9 @@ mod seats;
 mod session;
 mod sessions;
 mod shutdown;
-mod stream;
 mod strict;
 mod tasks;
+mod transport;
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,9 +2,7 @@
 //!
 //! Bounded: a comparison looks at a number of places, and reports when there are more.
 
-mod bounds;
 mod members;
-mod same;
 mod shown;
 mod values;
 mod view;
@@ -18,7 +16,7 @@ use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::json::canonical;
 use crate::text::{cut, pointer};
 pub(super) use shown::{between, texts};
-use view::{View, behind};
+use view::{View, behind, resolve};
 
 /// The most places of two schemas that are compared.
 const MAX_PLACES: usize = 20_000;
@@ -242,6 +240,46 @@ impl<'a> Comparison<'a, '_> {
             if !is_same {
                 self.below(&[keyword], |below| below.add(Shift::Unknown, "it changed, and is not compared further"));
             }
+        }
+    }
+
+    /// Whether two schemas are the same, word for word, with references followed.
+    fn same(&mut self, old: &'a Value, new: &'a Value) -> bool {
+        self.equal(old, new, 0, &mut HashSet::new())
+    }
+
+    /// `met` holds the pairs that references led to: if one of them is different, all of it is.
+    fn equal(&mut self, old: &'a Value, new: &'a Value, depth: usize, met: &mut HashSet<(usize, usize)>) -> bool {
+        self.places += 1;
+        if depth > MAX_DEPTH {
+            self.places = MAX_PLACES + 1;
+        }
+        if self.is_over() {
+            return false;
+        }
+        match (old, new) {
+            (Value::Object(one), Value::Object(other)) => {
+                if one.len() != other.len() || !one.keys().all(|key| other.contains_key(key)) {
+                    return false;
+                }
+                one.iter().all(|(key, old)| {
+                    let Some(new) = other.get(key) else { return false };
+                    if key != "$ref" {
+                        return self.equal(old, new, depth + 1, met);
+                    }
+                    match (resolve(self.roots.0, old), resolve(self.roots.1, new)) {
+                        (Some(old), Some(new)) => {
+                            !met.insert((address(old), address(new))) || self.equal(old, new, depth + 1, met)
+                        }
+                        (None, None) => old == new,
+                        _ => false,
+                    }
+                })
+            }
+            (Value::Array(one), Value::Array(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(old, new)| self.equal(old, new, depth + 1, met))
+            }
+            _ => old == new,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::raw;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::{
-    Answered, Entered, Entering, Guest, HeldAnswer, Running, Tasks, Ticket, Waiting, asking,
+    self, Answered, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
 };
 use crate::runner::ServedRun;
 use crate::runner::{CallClient, KeepsCall, RunOptions};
@@ -108,7 +108,7 @@ impl Handler {
         let (Offers { all: mut offers, .. }, outbox) = Outbox::of(&run, &self.session, context, name);
         // Clients of older revisions get elicitation requests while their own request is open.
         let questions = context.client_capabilities().filter(|_| !objects_only(context));
-        let questions = questions.and_then(|declared| Tasks::questions(&declared));
+        let questions = questions.and_then(|declared| tasks::questions(&declared));
         if let Some(questions) = &questions {
             offers = asking(offers, questions, &run);
         }
@@ -130,7 +130,7 @@ impl Handler {
                 });
                 let (run, party, name) = (run.clone(), party.clone(), name.to_owned());
                 let running = Running { run, party, call: id, name, questions, cancellation: token, quiet, ended };
-                match served.tasks.answered(&self.server, running, &context.ct).await? {
+                match running.answered(&served.tasks, &self.server, &context.ct).await? {
                     Answered::Ended(result) => result,
                     Answered::Asks(ticket) => return Ok(Begun::Asks(ticket)),
                 }

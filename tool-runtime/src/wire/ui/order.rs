@@ -3,8 +3,7 @@
 //! It forgets a call when the call ends. Eight bytes of each id are kept until the end of the message, because the
 //! packages refuse an id that comes twice.
 
-mod begin;
-mod end;
+mod bounds;
 mod words;
 
 use std::collections::HashSet;

@@ -44,30 +44,30 @@ pub(in crate::mcp::serve) enum Answered {
     Asks(Ticket),
 }
 
-impl Tasks {
-    /// Returns the questions of a call whose client can fill in forms. `None` for any other client.
-    pub(in crate::mcp::serve) fn questions(declared: &ClientCapabilities) -> Option<Arc<Questions>> {
-        fills_in_forms(declared).then(Arc::default)
-    }
+/// Returns the questions of a call whose client can fill in forms. `None` for any other client.
+pub(in crate::mcp::serve) fn questions(declared: &ClientCapabilities) -> Option<Arc<Questions>> {
+    fills_in_forms(declared).then(Arc::default)
+}
 
+impl Running {
     /// Waits until a call ends or has a question.
     pub(in crate::mcp::serve) async fn answered(
-        &self,
+        mut self,
+        tasks: &Tasks,
         server: &McpServer,
-        mut running: Running,
         cancelled: &CancellationToken,
     ) -> Result<Answered, ErrorData> {
-        let questions = Arc::clone(&running.questions);
+        let questions = Arc::clone(&self.questions);
         // If the client goes away, its call is cancelled, unless it has become a task, to which the client can return.
-        let guard = running.cancellation.clone().drop_guard();
+        let guard = self.cancellation.clone().drop_guard();
         let asks = tokio::select! {
             biased;
-            ended = &mut running.ended => return ended.map(Answered::Ended).map_err(|_| broken()),
+            ended = &mut self.ended => return ended.map(Answered::Ended).map_err(|_| broken()),
             () = cancelled.cancelled() => false,
             () = questions.asked_something() => true,
         };
         if asks {
-            running = match self.adopt(server, Box::new(running)) {
+            self = match Box::new(self).adopt(tasks, server) {
                 Ok(ticket) => {
                     guard.disarm();
                     return Ok(Answered::Asks(ticket));
@@ -75,30 +75,30 @@ impl Tasks {
                 Err(running) => *running,
             };
             // No client can answer any more.
-            running.questions.close();
+            self.questions.close();
         } else {
-            running.cancellation.cancel();
+            self.cancellation.cancel();
         }
-        running.ended.await.map(Answered::Ended).map_err(|_| broken())
+        self.ended.await.map(Answered::Ended).map_err(|_| broken())
     }
 
     /// Turns a running call into a task. Returns the call if there are too many tasks.
-    fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Ticket, Box<Running>> {
+    fn adopt(self: Box<Self>, tasks: &Tasks, server: &McpServer) -> Result<Ticket, Box<Self>> {
         let now = ServedRuns(&server.0.runner).now();
-        if task_id(running.run.id(), &running.call).is_none() {
-            return Err(running);
+        if task_id(self.run.id(), &self.call).is_none() {
+            return Err(self);
         }
         let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
-        let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true, asked_as: None };
-        let (questions, cancellation) = (Arc::clone(&running.questions), running.cancellation.clone());
-        let add = |run_tasks: &RunTasks| run_tasks.add(running.call.clone(), saved, questions, Some(cancellation));
-        let Ok((run_tasks, is_new)) = self.run_tasks(&running.run, &running.party, add) else { return Err(running) };
+        let saved = SavedTask { name: self.name.clone(), created: now, expires, asks: true, asked_as: None };
+        let (questions, cancellation) = (Arc::clone(&self.questions), self.cancellation.clone());
+        let add = |run_tasks: &RunTasks| run_tasks.add(self.call.clone(), saved, questions, Some(cancellation));
+        let Ok((run_tasks, is_new)) = tasks.run_tasks(&self.run, &self.party, add) else { return Err(self) };
         if is_new {
             task_runner::start(server, &run_tasks);
         }
-        running.quiet.close();
-        let ticket = Ticket { run_tasks: Arc::clone(&run_tasks), call: running.call.clone() };
-        tokio::spawn(settle(server.clone(), run_tasks, running.call, running.ended));
+        self.quiet.close();
+        let ticket = Ticket { run_tasks: Arc::clone(&run_tasks), call: self.call.clone() };
+        tokio::spawn(settle(server.clone(), run_tasks, self.call, self.ended));
         Ok(ticket)
     }
 }

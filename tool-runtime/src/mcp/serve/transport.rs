@@ -1,4 +1,4 @@
-//! A server with its own listening socket.
+//! Serving: one client over a stream of lines, such as standard input and output, or many over a listening socket.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -11,16 +11,21 @@ use http::header::{CONNECTION, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BuildError;
 use crate::mcp::serve::error::McpServerError;
+use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::heads::Heads;
 use crate::mcp::serve::http::HttpService;
+use crate::mcp::serve::raw::{self, Lines, MAX_MESSAGE_BYTES};
 use crate::mcp::serve::seats::{Seats, Sits};
-use crate::mcp::serve::{HttpOptions, McpServer};
+use crate::mcp::serve::strict::Strict;
+use crate::mcp::serve::{HttpOptions, McpServer, abandoned};
 
 /// The path of the server.
 const PATH: &str = "/mcp";
@@ -44,6 +49,43 @@ struct Listener {
 }
 
 impl McpServer {
+    /// Serves one client over standard input and output, until it closes its end or the server is
+    /// [closed](Self::close). Nothing else may write to standard output meanwhile.
+    ///
+    /// # Errors
+    /// The client did not begin with the handshake of the protocol.
+    pub async fn stdio(&self) -> Result<(), BuildError> {
+        let (read, write) = rmcp::transport::stdio_pipes();
+        self.stream(read, write).await
+    }
+
+    /// Serves one client over a stream of lines, such as a pipe or a socket.
+    ///
+    /// # Errors
+    /// The client did not begin with the handshake of the protocol.
+    pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), BuildError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        abandoned::close_them(self);
+        let transport =
+            AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
+        let transport = Strict::new(transport);
+        let closed = self.0.calls.closed().child_token();
+        let served =
+            Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;
+        match served {
+            Ok(running) => {
+                // A join error is a panic of the loop; the client sees the connection end.
+                let _ = running.waiting().await;
+                Ok(())
+            }
+            Err(_) if closed.is_cancelled() => Ok(()),
+            Err(error) => Err(McpServerError::handshake(&error).into()),
+        }
+    }
+
     /// Listens on an address, under the path `/mcp`; port 0 selects a free port. Web pages of this address may call the
     /// server. Returns the address, with the port that was chosen, and a future that serves until the server is
     /// [closed](Self::close) and resolves when the last connection has ended.
