@@ -6,7 +6,8 @@ mod entry;
 mod graph;
 mod guidance;
 mod lock;
-pub(crate) mod pick;
+#[cfg(feature = "picking")]
+mod pick;
 mod problem;
 mod server;
 mod unready;
@@ -21,6 +22,9 @@ pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
 pub use lock::{LockChange, LockReport, ToolChanges, ToolLock};
+#[cfg(feature = "picking")]
+pub(crate) use pick::{CatalogWords, scored};
+#[cfg(feature = "picking")]
 pub use pick::{Pick, PickIndex, PickOptions, Scorer};
 pub(crate) use problem::CatalogProblemKind;
 pub(crate) use server::{Gathered, ServerTools};
@@ -28,8 +32,8 @@ pub use view::CatalogView;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::capability::Source;
 use crate::error::{BuildError, Problem};
@@ -70,8 +74,8 @@ pub struct ToolCatalog {
     pub(crate) connections: BTreeSet<&'static str>,
     /// One counter for each server that can change tools of the catalog.
     counters: Vec<Arc<AtomicU64>>,
-    /// Made by the first pick, and again by the first pick after a server listed its tools.
-    words: Mutex<Option<Arc<Words>>>,
+    #[cfg(feature = "picking")]
+    words: CatalogWords,
 }
 
 impl ToolCatalog {
@@ -109,7 +113,16 @@ impl ToolCatalog {
         let counters = counters.into_values().collect();
         let tools = |(place, gathered): (usize, &Gathered)| Arc::new(ServerTools::new(place, gathered));
         let servers = servers.iter().enumerate().map(tools).collect();
-        Self { entries, servers, index, asks_evidence, connections, counters, words: Mutex::default() }
+        Self {
+            entries,
+            servers,
+            index,
+            asks_evidence,
+            connections,
+            counters,
+            #[cfg(feature = "picking")]
+            words: CatalogWords::default(),
+        }
     }
 
     /// Puts something around every tool, before the catalog is shared.
@@ -215,82 +228,6 @@ impl ToolCatalog {
         guidance::render(self.specs())
     }
 
-    /// Picks the tools whose definitions fit a query best: first those that are always picked, then the best of the
-    /// others. The same catalog, query and options give the same picks on every platform.
-    ///
-    /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call
-    /// reads all definitions, and so does the first after a server listed its tools; later ones take well under a
-    /// millisecond for thousands of tools.
-    ///
-    /// ```
-    /// use tool_runtime::catalog::PickOptions;
-    /// use tool_runtime::{ToolCatalog, ToolError, tool};
-    ///
-    /// /// Lists the open tasks.
-    /// #[tool(name = "tasks__list", effect = read_only, redact = ["$"])]
-    /// fn list() -> Result<Vec<String>, ToolError> { Ok(Vec::new()) }
-    ///
-    /// /// Converts an amount of money.
-    /// #[tool(name = "money__convert", effect = read_only, redact = ["$"])]
-    /// fn convert() -> Result<f64, ToolError> { Ok(0.0) }
-    ///
-    /// let catalog = ToolCatalog::builder().tool::<list>().tool::<convert>().build()?;
-    /// let picks = catalog.pick("Which tasks are still open?", &PickOptions::new(1));
-    /// assert_eq!(picks[0].name.as_str(), "tasks__list");
-    /// assert!(picks[0].reasons().any(|(word, ..)| word == "tasks"));
-    /// # Ok::<(), tool_runtime::error::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.words().index.pick(query, options, &|_| true)
-    }
-
-    /// Returns the words of a query that no tool has, as [`PickIndex::unmatched`] does.
-    #[must_use]
-    pub fn unmatched(&self, query: &str) -> Vec<String> {
-        self.words().index.unmatched(query, &|_| true)
-    }
-
-    /// Picks from these tools of the catalog.
-    pub(crate) fn pick_of<'e>(
-        &self,
-        query: &str,
-        options: &PickOptions,
-        tools: impl Iterator<Item = &'e Arc<Entry>>,
-    ) -> Vec<Pick> {
-        self.among(tools, |index, among| index.pick(query, options, among))
-    }
-
-    /// Returns the words of a query that none of these tools of the catalog has.
-    pub(crate) fn unmatched_of<'e>(&self, query: &str, tools: impl Iterator<Item = &'e Arc<Entry>>) -> Vec<String> {
-        self.among(tools, |index, among| index.unmatched(query, among))
-    }
-
-    fn among<'e, T>(
-        &self,
-        tools: impl Iterator<Item = &'e Arc<Entry>>,
-        read: impl FnOnce(&PickIndex, &dyn Fn(usize) -> bool) -> T,
-    ) -> T {
-        let words = self.words();
-        let mut visible = vec![false; words.tools];
-        for slot in tools.filter_map(|entry| words.slot(entry)) {
-            if let Some(slot) = visible.get_mut(slot) {
-                *slot = true;
-            }
-        }
-        read(&words.index, &|slot| visible.get(slot).copied().unwrap_or_default())
-    }
-
-    /// The words of all tools that are listed so far.
-    fn words(&self) -> Arc<Words> {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let come = self.servers.iter().filter(|server| server.entries().is_some()).count();
-        match &*words {
-            Some(known) if known.first.iter().flatten().count() >= come => Arc::clone(known),
-            _ => Arc::clone(words.insert(Arc::new(Words::of(self)))),
-        }
-    }
-
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         match self.index.get(name) {
             Some(at) => self.entries.get(*at),
@@ -349,37 +286,72 @@ impl ToolCatalog {
     }
 }
 
-/// The words of a catalog's tools at one time. The slot of a tool that the catalog was built with is its position.
-struct Words {
-    index: PickIndex,
-    /// The number of tools.
-    tools: usize,
-    /// The slot of the first tool of each server, by the server's place; `None` for one that had not listed its tools.
-    first: Vec<Option<usize>>,
-}
-
-impl Words {
-    fn of(catalog: &ToolCatalog) -> Self {
-        let mut words = Self { index: PickIndex::default(), tools: 0, first: Vec::new() };
-        words.add(&catalog.entries);
-        for server in &catalog.servers {
-            let (first, entries) = (words.tools, server.entries());
-            words.first.push(entries.map(|_| first));
-            words.add(entries.unwrap_or_default());
-        }
-        words
+#[cfg(feature = "picking")]
+impl ToolCatalog {
+    /// Picks the tools whose definitions fit a query best: first those that are always picked, then the best of the
+    /// others. The same catalog, query and options give the same picks on every platform.
+    ///
+    /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call
+    /// reads all definitions, and so does the first after a server listed its tools; later ones take well under a
+    /// millisecond for thousands of tools.
+    ///
+    /// ```
+    /// use tool_runtime::catalog::PickOptions;
+    /// use tool_runtime::{ToolCatalog, ToolError, tool};
+    ///
+    /// /// Lists the open tasks.
+    /// #[tool(name = "tasks__list", effect = read_only, redact = ["$"])]
+    /// fn list() -> Result<Vec<String>, ToolError> { Ok(Vec::new()) }
+    ///
+    /// /// Converts an amount of money.
+    /// #[tool(name = "money__convert", effect = read_only, redact = ["$"])]
+    /// fn convert() -> Result<f64, ToolError> { Ok(0.0) }
+    ///
+    /// let catalog = ToolCatalog::builder().tool::<list>().tool::<convert>().build()?;
+    /// let picks = catalog.pick("Which tasks are still open?", &PickOptions::new(1));
+    /// assert_eq!(picks[0].name.as_str(), "tasks__list");
+    /// assert!(picks[0].reasons().any(|(word, ..)| word == "tasks"));
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
+        self.words.of(self).index.pick(query, options, &|_| true)
     }
 
-    fn add(&mut self, entries: &[Arc<Entry>]) {
-        for entry in entries {
-            self.index.insert(&entry.spec);
-        }
-        self.tools += entries.len();
+    /// Returns the words of a query that no tool has, as [`PickIndex::unmatched`] does.
+    #[must_use]
+    pub fn unmatched(&self, query: &str) -> Vec<String> {
+        self.words.of(self).index.unmatched(query, &|_| true)
     }
 
-    fn slot(&self, entry: &Entry) -> Option<usize> {
-        let Some(place) = entry.deferred else { return Some(entry.index) };
-        self.first.get(place).copied().flatten().map(|first| first + entry.index)
+    /// Picks from these tools of the catalog.
+    pub(crate) fn pick_of<'e>(
+        &self,
+        query: &str,
+        options: &PickOptions,
+        tools: impl Iterator<Item = &'e Arc<Entry>>,
+    ) -> Vec<Pick> {
+        self.among(tools, |index, among| index.pick(query, options, among))
+    }
+
+    /// Returns the words of a query that none of these tools of the catalog has.
+    pub(crate) fn unmatched_of<'e>(&self, query: &str, tools: impl Iterator<Item = &'e Arc<Entry>>) -> Vec<String> {
+        self.among(tools, |index, among| index.unmatched(query, among))
+    }
+
+    fn among<'e, T>(
+        &self,
+        tools: impl Iterator<Item = &'e Arc<Entry>>,
+        read: impl FnOnce(&PickIndex, &dyn Fn(usize) -> bool) -> T,
+    ) -> T {
+        let words = self.words.of(self);
+        let mut visible = vec![false; words.tools];
+        for slot in tools.filter_map(|entry| words.slot(entry)) {
+            if let Some(slot) = visible.get_mut(slot) {
+                *slot = true;
+            }
+        }
+        read(&words.index, &|slot| visible.get(slot).copied().unwrap_or_default())
     }
 }
 

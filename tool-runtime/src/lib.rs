@@ -46,7 +46,7 @@
 //! | [`HydrationResult`] | the same call, parsed and validated, or the reason why not |
 //! | [`ToolExecResult`] | the end of a call, with an [`Outcome`] and its code |
 //! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
-//! | [`Agent`] | the loop in which a model and a run take turns |
+//! | [`Agent`] | the loop in which a model and a run take turns (feature `agent`) |
 //!
 //! The modules, in the order in which a call passes them:
 //!
@@ -55,8 +55,8 @@
 //! | [`tool`](mod@tool), [`registration`] | definitions; tools from the macro, and tools that are built at run time |
 //! | [`schema`] | the schema compiler, validators |
 //! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
-//! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate |
-//! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client; HTTP clients (feature `http`) |
+//! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate (feature `wire`) |
+//! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client (feature `agent`); HTTP clients (feature `http`) |
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
 //! | [`media`] | images, audio and files, with their checks |
 //! | [`hydrate`] | parse, validate, instantiate |
@@ -71,15 +71,21 @@
 //! `tool-runtime-genai` offer a run's tools in the types of these clients, `tool-runtime-restate` keeps conversations in
 //! workflows of Restate.
 //!
+//! No feature is enabled by default. An import of an item that a missing feature hides fails with an error of the
+//! compiler that names the feature; the README has a table of the features and what each brings.
+//!
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The methods and re-exports that the loop alone uses stay with their types, where they are the same in every build.
+#![cfg_attr(not(feature = "agent"), allow(dead_code, unused_imports))]
 
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 
 #[doc(hidden)]
 pub mod __workspace;
+#[cfg(feature = "agent")]
 pub mod agent;
 mod attributes;
 pub mod call;
@@ -103,6 +109,7 @@ pub mod store;
 pub mod testing;
 mod text;
 pub mod tool;
+#[cfg(feature = "wire")]
 pub mod wire;
 
 // The module that expansions refer to. Its name contains the version of both packages.
@@ -132,6 +139,7 @@ pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExe
 #[doc(inline)]
 pub use hydrate::HydrationResult;
 
+#[cfg(feature = "agent")]
 #[doc(inline)]
 pub use agent::Agent;
 

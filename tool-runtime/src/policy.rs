@@ -27,6 +27,8 @@ mod mcp_rule;
 mod names;
 #[cfg(not(feature = "cedar"))]
 mod no_cedar;
+#[cfg(not(feature = "toml"))]
+mod no_toml;
 mod parse;
 mod party;
 mod problem;
@@ -38,6 +40,8 @@ mod server_rule;
 mod spending;
 mod subject;
 mod terms;
+#[cfg(feature = "toml")]
+mod toml_text;
 mod tool_policy;
 mod unready;
 mod unsatisfiable;
@@ -53,6 +57,8 @@ pub(crate) use loop_guard::{Last, LoopGuard, LoopThresholds, LoopVerdict};
 pub(crate) use names::{RunTools, are_within, common_tools};
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
+#[cfg(not(feature = "toml"))]
+use no_toml as toml_text;
 pub(crate) use party::Party;
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};

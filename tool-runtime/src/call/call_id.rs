@@ -9,6 +9,8 @@ use std::sync::Arc;
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::text::random_id;
+
 /// The id of a call: the provider's, or one made at the boundary. The same from start to result.
 #[derive(Clone)]
 pub struct CallId(Text);
@@ -37,7 +39,7 @@ impl CallId {
         let mut text = [0; PREFIX.len() + uuid::fmt::Simple::LENGTH];
         let (prefix, digits) = text.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX);
-        let id = uuid::Uuid::new_v4().simple();
+        let id = random_id().simple();
         id.encode_lower(digits);
         // Written in place: formatting costs five times as much, and an allocation.
         std::str::from_utf8(&text).map_or_else(|_| Self::of(&format!("call_{id}")), Self::of)

@@ -86,7 +86,7 @@ impl DigestKey {
 
     /// Makes a key at random.
     pub(crate) fn generate() -> Self {
-        // Two random ids hold 244 bits of the system's randomness.
+        // Two random ids hold 244 bits of the system's randomness, and no pool has seen them.
         let random = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()];
         Self(Hash::sha256(random.concat()).0)
     }

@@ -2,6 +2,7 @@
 //!
 //! The ranking is lexical (BM25F over the fields of a definition), deterministic, and gives its reasons.
 
+mod catalog_words;
 mod fields;
 mod index;
 mod rank;
@@ -10,10 +11,11 @@ mod scorer;
 mod tests;
 mod words;
 
+pub(crate) use catalog_words::CatalogWords;
 pub use index::PickIndex;
 use rank::PickReason;
 pub use scorer::Scorer;
-pub(crate) use scorer::{ScorerFault, scores};
+pub(crate) use scorer::scored;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,4 @@
-//! Reads a policy from text, and locates its mistakes.
-
-use std::borrow::Cow;
+//! Reads a policy from JSON, and locates the mistakes of every text.
 
 use crate::error::BuildError;
 use crate::json::{self, DeErrorKind, Limits, Tree};
@@ -8,16 +6,6 @@ use crate::policy::data::PolicyData;
 use crate::policy::parse::Table;
 use crate::policy::problem::PolicyErrorKind;
 use crate::text::line_column;
-
-pub(super) fn toml(text: &str) -> Result<PolicyData, BuildError> {
-    toml::from_str(text).map(|Table(data)| data).map_err(|error| {
-        let place = error.span().map(|span| line_column(text, span.start));
-        match text.parse().map(toml::Value::Table) {
-            Ok(value) => refused(Some(&from_toml(&value)), place, error.message()),
-            Err(_) => PolicyErrorKind::Syntax.error(place, one_line(error.message())),
-        }
-    })
-}
 
 pub(super) fn json(text: &str) -> Result<PolicyData, BuildError> {
     serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
@@ -37,7 +25,7 @@ pub(super) fn json(text: &str) -> Result<PolicyData, BuildError> {
 ///
 /// The errors of `toml` and `serde_json` have a place and a sentence, but no kind. The same types refuse the same value
 /// when they read it from a tree, and that error has a kind.
-fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> BuildError {
+pub(super) fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> BuildError {
     let again = tree.and_then(|tree| json::from_tree::<Table<PolicyData>>(tree).err());
     let (kind, nearest) = match again.map(|error| error.kind()) {
         Some(DeErrorKind::Type) => (PolicyErrorKind::WrongType, None),
@@ -49,23 +37,8 @@ fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str
     kind.error(place, one_line(message) + suggestion.as_str())
 }
 
-fn one_line(message: &str) -> String {
+pub(super) fn one_line(message: &str) -> String {
     message.trim_end().replace('\n', ", ")
-}
-
-fn from_toml(value: &toml::Value) -> Tree<'_> {
-    match value {
-        toml::Value::String(text) => Tree::String(Cow::Borrowed(text)),
-        toml::Value::Integer(number) => Tree::Int(*number),
-        toml::Value::Float(number) => Tree::Float(*number),
-        toml::Value::Boolean(flag) => Tree::Bool(*flag),
-        // serde reads a TOML date as a table, and a policy has no dates.
-        toml::Value::Datetime(_) => Tree::Object(Vec::new()),
-        toml::Value::Array(items) => Tree::Array(items.iter().map(from_toml).collect()),
-        toml::Value::Table(members) => {
-            Tree::Object(members.iter().map(|(name, value)| (Cow::Borrowed(name.as_str()), from_toml(value))).collect())
-        }
-    }
 }
 
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, BuildError> {

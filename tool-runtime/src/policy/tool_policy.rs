@@ -18,6 +18,7 @@ use crate::policy::parse;
 use crate::policy::problem::PolicyErrorKind;
 use crate::policy::read;
 use crate::policy::terms::Terms;
+use crate::policy::toml_text;
 use crate::tool::{Hash, ToolEffect};
 
 /// The longest file that is read as a policy, in bytes.
@@ -75,12 +76,19 @@ impl ToolPolicy {
         Self::new(PolicyData { allowed_tools: names.into_iter().map(Into::into).collect(), ..PolicyData::default() })
     }
 
-    /// Reads a policy from TOML.
+    /// Reads a policy from TOML, with the feature `toml`.
     ///
     /// # Errors
     /// The text is not TOML, or holds a key or a value that policies do not have.
+    #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, BuildError> {
-        read::toml(text).map(Self::new)
+        toml_text::read(text).map(Self::new)
+    }
+
+    /// Needs the feature `toml`: without it no call compiles.
+    #[cfg(not(feature = "toml"))]
+    pub fn from_toml(text: impl toml_text::TomlText) -> Result<Self, BuildError> {
+        toml_text::read(text.as_ref()).map(Self::new)
     }
 
     /// Reads a policy from JSON.
@@ -94,7 +102,8 @@ impl ToolPolicy {
     /// Reads a policy from a file named `*.toml` or `*.json`.
     ///
     /// # Errors
-    /// The file cannot be read, is longer than 4 MiB, is named otherwise, or does not hold a policy.
+    /// The file cannot be read, is longer than 4 MiB, is named otherwise, or does not hold a policy. A file named
+    /// `*.toml` is refused in a build without the feature `toml`.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, BuildError> {
         let path = path.as_ref();
         file(path).map_err(|error| error.in_file(path))
@@ -209,8 +218,8 @@ impl ToolPolicy {
 
 fn file(path: &Path) -> Result<ToolPolicy, BuildError> {
     let format = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => ToolPolicy::from_toml,
-        Some("json") => ToolPolicy::from_json,
+        Some("toml") => toml_text::read,
+        Some("json") => read::json,
         _ => {
             let message = "name the file `*.toml` or `*.json`, after what it holds".to_owned();
             return Err(PolicyErrorKind::Format.error(None, message));
@@ -231,7 +240,7 @@ fn file(path: &Path) -> Result<ToolPolicy, BuildError> {
         let message = "the file is larger than 4 MiB, so it is hardly a policy; correct the path".to_owned();
         return Err(PolicyErrorKind::Unreadable.error(None, message));
     }
-    format(read::utf8(&bytes)?)
+    format(read::utf8(&bytes)?).map(ToolPolicy::new)
 }
 
 impl PartialEq for ToolPolicy {

@@ -11,6 +11,7 @@ pub(super) mod offer;
 pub(super) mod options;
 pub(super) mod problem;
 pub(super) mod restore;
+#[cfg(feature = "picking")]
 pub(super) mod search;
 pub(super) mod snapshot;
 pub(super) mod state;
@@ -18,13 +19,14 @@ pub(super) mod views;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Decider, DecisionError, Event, EventSink, RunFields, RunSummary, Violation};
-use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
+use crate::catalog::CatalogView;
+#[cfg(feature = "picking")]
+use crate::catalog::{Pick, PickOptions, Scorer, scored};
 use crate::contain::discard;
 use crate::error::ParseError;
 use crate::hydrate::EvidenceSet;
@@ -40,6 +42,7 @@ use crate::runner::shared::Shared;
 use crate::runner::waiting::decision_lock::DecisionLocks;
 use crate::runner::{ResumeError, RunOptions};
 use crate::store::{Balance, Key, PendingCall, RunLease, StoreError};
+use crate::text::random_id;
 use crate::tool::{Schema, ToolEffect};
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -97,7 +100,7 @@ impl Run {
     pub(super) fn start(shared: Arc<Shared>, policy: RunPolicy, mut options: RunOptions) -> Self {
         let id: Arc<str> = match &options.run_id {
             Some(id) => Arc::from(&**id),
-            None => format!("run_{}", uuid::Uuid::new_v4().simple()).into(),
+            None => format!("run_{}", random_id().simple()).into(),
         };
         let context = options.context(&id, &options.labels);
         let view = shared.view(&policy, &context);
@@ -276,20 +279,6 @@ impl Run {
         self.accounts().overdrawn(&self.shared().store).await.map_err(|error| self.store_unread(error))
     }
 
-    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
-    /// does. A tool that the policy hides is never picked.
-    #[must_use]
-    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
-        self.shared().catalog.pick_of(query, options, self.catalog().entries())
-    }
-
-    /// Returns the words of a query that no tool has that the model of this run may see, as
-    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not count.
-    #[must_use]
-    pub fn unmatched(&self, query: &str) -> Vec<String> {
-        self.shared().catalog.unmatched_of(query, self.catalog().entries())
-    }
-
     /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
     pub fn emit(&self, event: Event) {
         match (&self.0.events, self.0.listener.get()) {
@@ -313,23 +302,6 @@ impl Run {
     /// Returns the amounts that the run has spent so far.
     pub(crate) fn spent(&self) -> Spend {
         self.spending().spent().plus(self.state().counted())
-    }
-
-    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if it sets none.
-    pub(crate) async fn pick_scored(
-        &self,
-        query: &str,
-        options: &PickOptions,
-        scorer: Option<&(Arc<dyn Scorer>, Duration)>,
-    ) -> Vec<Pick> {
-        let Some(scorer) = scorer else { return self.pick(query, options) };
-        match offer::scored(self.catalog(), query, options, scorer).await {
-            Ok(picks) => picks,
-            Err(fault) => {
-                self.report("the tool scorer returned no usable scores", fault.code, &fault.text);
-                self.pick(query, options)
-            }
-        }
     }
 
     /// Loads visible tools in addition to those loaded before, and returns those that are loaded now. From now on the
@@ -539,6 +511,40 @@ impl Run {
 
     pub(super) fn listener(&self) -> &Listener {
         &self.0.listener
+    }
+}
+
+#[cfg(feature = "picking")]
+impl Run {
+    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
+    /// does. A tool that the policy hides is never picked.
+    #[must_use]
+    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
+        self.shared().catalog.pick_of(query, options, self.catalog().entries())
+    }
+
+    /// Returns the words of a query that no tool has that the model of this run may see, as
+    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not count.
+    #[must_use]
+    pub fn unmatched(&self, query: &str) -> Vec<String> {
+        self.shared().catalog.unmatched_of(query, self.catalog().entries())
+    }
+
+    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if it sets none.
+    pub(crate) async fn pick_scored(
+        &self,
+        query: &str,
+        options: &PickOptions,
+        scorer: Option<&(Arc<dyn Scorer>, std::time::Duration)>,
+    ) -> Vec<Pick> {
+        let Some(scorer) = scorer else { return self.pick(query, options) };
+        match scored(self.catalog(), query, options, scorer).await {
+            Ok(picks) => picks,
+            Err(fault) => {
+                self.report("the tool scorer returned no usable scores", fault.code, &fault.text);
+                self.pick(query, options)
+            }
+        }
     }
 }
 

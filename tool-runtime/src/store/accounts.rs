@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use uuid::Uuid;
 
 use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
 use crate::store::{Document, Key, Store, StoreError, StoredAccount, Transaction};
+use crate::text::random_id;
 
 /// An account that the calls of a run are booked on, with its limits.
 #[derive(Debug, Clone)]
@@ -223,7 +223,7 @@ impl Bill {
 
     /// Creates a bill of any amount.
     pub(crate) fn new(accounts: &Arc<[Account]>, amount: Spend) -> Self {
-        Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0, within_graph: false }
+        Self { accounts: Arc::clone(accounts), amount, mark: random_id().as_u64_pair().0, within_graph: false }
     }
 
     /// Marks the bill as that of a call inside a graph.

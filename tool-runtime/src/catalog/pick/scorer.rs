@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::catalog::CatalogView;
+use crate::catalog::pick::{Pick, PickOptions};
 use crate::contain::awaited;
 use crate::tool::ToolSpec;
 
@@ -54,8 +57,22 @@ pub(crate) struct ScorerFault {
     pub(crate) text: String,
 }
 
+/// Picks by the scores of the application. Fails if the application returns none in time.
+pub(crate) async fn scored(
+    view: &CatalogView,
+    query: &str,
+    options: &PickOptions,
+    (scorer, deadline): &(Arc<dyn Scorer>, Duration),
+) -> Result<Vec<Pick>, ScorerFault> {
+    let tools: Vec<&ToolSpec> = view.specs().collect();
+    let scores = scores(&**scorer, *deadline, query, &tools).await?;
+    Ok(options.scored(
+        tools.iter().map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
+    ))
+}
+
 /// Runs a scorer; returns the scores by the names of the tools.
-pub(crate) async fn scores(
+async fn scores(
     scorer: &dyn Scorer,
     deadline: Duration,
     query: &str,

@@ -2,16 +2,14 @@
 //! never wider than the run's view.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::Outcome;
-use crate::catalog::pick::{ScorerFault, scores};
-use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
+use crate::catalog::CatalogView;
 use crate::runner::gate::ending::Stop;
 use crate::runner::run::state::Remembered;
-use crate::tool::{SEARCH, ToolSpec};
+use crate::tool::SEARCH;
 
 /// The maximum number of tools that are loaded by picking and by search. OpenAI and Gemini refuse a request with more
 /// than 128, one of which may be the tool of a typed answer.
@@ -60,20 +58,6 @@ impl Offered {
         }
         has_room
     }
-}
-
-/// Picks by the scores of the application. Fails if the application returns none in time.
-pub(in crate::runner) async fn scored(
-    view: &CatalogView,
-    query: &str,
-    options: &PickOptions,
-    (scorer, deadline): &(Arc<dyn Scorer>, Duration),
-) -> Result<Vec<Pick>, ScorerFault> {
-    let tools: Vec<&ToolSpec> = view.specs().collect();
-    let scores = scores(&**scorer, *deadline, query, &tools).await?;
-    Ok(options.scored(
-        tools.iter().map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
-    ))
 }
 
 /// Loads visible tools in addition to those loaded before, up to `most`, and returns those that are loaded now.

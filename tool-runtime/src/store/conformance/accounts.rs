@@ -39,8 +39,8 @@ pub(super) async fn accounts_are_kept(store: Arc<dyn Store>) {
 }
 
 pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) {
-    let rules = "[budgets.principal]\nwindow = '366d'\ncalls = 9\n[budgets.tenant]\nwindow = '366d'\ncalls = 5";
-    let policy = RunPolicy::new(ToolPolicy::from_toml(rules).expect("a policy"));
+    let rules = r#"{"budgets":{"principal":{"window":"366d","calls":9},"tenant":{"window":"366d","calls":5}}}"#;
+    let policy = RunPolicy::new(ToolPolicy::from_json(rules).expect("a policy"));
     let book = |store: Arc<dyn Store>, task: usize| {
         let principal: Arc<str> = format!("principal {}", task % 2).into();
         let accounts = Account::of(&policy, Some(&"north".into()), Some(&principal));
