@@ -10,4 +10,5 @@ mod files;
 mod ledger;
 mod recovered;
 mod steps;
+mod twins;
 mod worker;

@@ -98,6 +98,13 @@ impl ToolInvocationRecord {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
 
+    /// Returns the run and the id of the earlier call whose result this is, because it had the effect already and the
+    /// tool did not run again. `None` for every other call.
+    #[must_use]
+    pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
+        self.intervention.as_deref().and_then(Intervention::earlier)
+    }
+
     /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.
     #[must_use]
     pub fn shown_arguments(&self) -> Option<&JsonText> {

@@ -163,6 +163,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         suspension: Suspension::Approval,
         prepared: None,
         graph: None,
+        unknown: Vec::new(),
     };
     let open = record(run, call.call_id.as_str());
     let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };

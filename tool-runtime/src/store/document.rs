@@ -7,6 +7,7 @@
 mod account;
 mod anchor;
 mod digest_key;
+mod effect;
 mod grant;
 mod ledger_entry;
 mod post;
@@ -28,6 +29,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
+pub(crate) use effect::{StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub(crate) use ledger_entry::LedgerEntry;
@@ -199,6 +201,8 @@ pub(crate) enum Document {
     LastAnchor(Box<Anchor>),
     /// The key for digests of arguments.
     DigestKey(StoredDigestKey),
+    /// The calls of one effect.
+    Effect(Box<StoredEffect>),
 }
 
 /// A suspended call, with the record that it would have now.
@@ -228,6 +232,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Effect(effect) => effect.due(),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
             // A post is never due itself; posting makes its run due.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
@@ -246,7 +251,8 @@ impl Document {
             | Self::Post(_)
             | Self::Anchor(_)
             | Self::LastAnchor(_)
-            | Self::DigestKey(_) => None,
+            | Self::DigestKey(_)
+            | Self::Effect(_) => None,
         }
     }
 
@@ -262,6 +268,7 @@ impl Document {
             | Self::Account(_)
             | Self::LastAnchor(_)
             | Self::DigestKey(_)
+            | Self::Effect(_)
             | Self::Post(_) => false,
         }
     }

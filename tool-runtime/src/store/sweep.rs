@@ -28,10 +28,11 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
     let mut closed = 0;
     while let Some(page) = query.next_page(store).await? {
         for StoredDocument { key, document, .. } in page {
-            if !matches!(&document, Document::Call(entry) if wanted(entry)) {
+            let Document::Call(entry) = document else { continue };
+            if !wanted(&entry) {
                 continue;
             }
-            let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+            let keys = [Key::run(Arc::clone(key.scope())), key.clone()].into_iter().chain(entry.effect_key()).collect();
             let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key));
             store.update(keys, change).await?;
             closed += u64::from(returned()?);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::call::{Cause, Decision, Outcome, ToolExecResult};
+use crate::call::{Cause, Decision, DecisionError, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::registration::Purpose;
 use crate::runner::ResumeError;
@@ -17,10 +17,11 @@ use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
+use crate::store::effects::EffectClaim;
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
-use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
-use crate::tool::{Execution, ToolEffect, is_graph};
+use crate::store::{FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
+use crate::tool::{Digested, Execution, ToolEffect, is_graph};
 
 /// The store's decision on a bound call.
 pub(in crate::runner) enum Beginning {
@@ -28,6 +29,8 @@ pub(in crate::runner) enum Beginning {
     End(Ending),
     /// The call waits for a person.
     Ask,
+    /// Earlier calls of the same effect have an unknown outcome.
+    Twins(Vec<StoredUnknown>),
 }
 
 /// A bound call that is in the ledger if it has to be. Only [`begin`] and [`enter`] make one.
@@ -85,11 +88,13 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
         return Err(Stop::new(Outcome::Cancelled));
     };
+    let effect = effect_of(open, claim.as_deref(), bound, harmless);
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unheard::of),
         graph: None,
+        effect: effect.as_ref().map(|effect| effect.key.clone()),
     };
     let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
@@ -105,6 +110,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waited,
         graph: is_graph.then(|| open.graph_run(&bound.context(open))),
         bill: bill.map(|bill| *bill),
+        effect,
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
@@ -121,6 +127,12 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, lock }));
                     Ok(Begun::Exhausted(exceeded))
+                }
+                Ok(Begun::Twins(_)) => {
+                    // The call waits with another question now.
+                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
+                    let error = ResumeError::NotAllowed(DecisionError::Question);
+                    return Ok(Beginning::End(Ending::NotTaken(error)));
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
@@ -156,11 +168,26 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         bound.reserved.timeout.get_or_insert(run.shared().lease);
     }
     let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
-    if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
+    if matches!(beginning, Beginning::Ask | Beginning::Twins(_) | Beginning::End(Ending::Suspended(_))) {
         // A waiting call counts once its claim is taken.
         bound.reserved.set_used(open, false);
     }
     Ok(beginning)
+}
+
+/// Returns the effect of the call. `None` if no other call of it has to wait: a call without an effect, or one that may
+/// run again. A graph's effects are those of its calls, and each of them is an effect of its own.
+fn effect_of(open: &OpenCall, claim: Option<&Claim>, bound: &Bound, harmless: bool) -> Option<EffectClaim> {
+    let (options, frozen) = (open.run().options(), &bound.reserved.hydrated.frozen);
+    let spec = &frozen.entry.spec;
+    let name = spec.name.as_str();
+    if harmless || spec.idempotent || is_graph(name) {
+        return None;
+    }
+    let arguments = Digested::digest(&**frozen);
+    let key = Key::twins(options.tenant.as_deref(), options.principal.as_deref(), name, arguments);
+    let shown = claim.iter().flat_map(|claim| &claim.waiting.call.unknown).map(|unknown| unknown.key).collect();
+    Some(EffectClaim { key, shown })
 }
 
 /// Returns the call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call
@@ -217,6 +244,14 @@ fn begun_with(
                 suspension: call.suspension,
                 prepared: None,
             })))
+        }
+        Ok(Begun::Twins(unknown)) => {
+            open.attempt = None;
+            // A grant allows calls like this one, but not a call that may repeat an effect.
+            if asked.is_some() {
+                open.draft.decided(asked);
+            }
+            Ok(Beginning::Twins(unknown))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;
