@@ -49,8 +49,8 @@ pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
 pub(crate) use document::{
-    Covered, Document, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect, StoredUnknown,
-    UnknownCall, Waiting,
+    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
+    StoredUnknown, UnknownCall, Waiting,
 };
 pub use error::StoreError;
 pub use filter::RecordFilter;

@@ -8,6 +8,7 @@ mod durable;
 #[cfg(unix)]
 mod files;
 mod ledger;
+mod once;
 mod recovered;
 mod steps;
 mod twins;

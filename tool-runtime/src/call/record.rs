@@ -68,6 +68,10 @@ pub struct ToolInvocationRecord {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
+    /// The key of the effect that its tool has once (`once`), made from the arguments; `None` for a tool without such a
+    /// key, and for a call that did not get so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_key: Option<Arc<str>>,
     /// The source of the call.
     pub caller: Caller,
     /// The policy's decision with its rule; `None` if no decision was made.

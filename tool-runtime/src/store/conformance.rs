@@ -114,6 +114,7 @@ pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
         attributes: Vec::new(),
         tenant: None,
         violations: Vec::new(),
+        effect_key: None,
         caller: Caller::Direct,
         decision: None,
         validator: None,

@@ -29,7 +29,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
-pub(crate) use effect::{StoredEffect, StoredUnknown, UnknownCall};
+pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub(crate) use ledger_entry::LedgerEntry;
@@ -245,14 +245,14 @@ impl Document {
             Self::Account(account) => Some(account.until),
             Self::Grant(grant) => grant.expires_at,
             Self::Decided { until } => Some(*until),
+            Self::Effect(effect) => effect.over(),
             Self::Call(_)
             | Self::Waiting(_)
             | Self::Run(_)
             | Self::Post(_)
             | Self::Anchor(_)
             | Self::LastAnchor(_)
-            | Self::DigestKey(_)
-            | Self::Effect(_) => None,
+            | Self::DigestKey(_) => None,
         }
     }
 
@@ -261,6 +261,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
+            Self::Effect(effect) => effect.is_past(),
             Self::Waiting(_)
             | Self::Decided { .. }
             | Self::Run(_)
@@ -268,7 +269,6 @@ impl Document {
             | Self::Account(_)
             | Self::LastAnchor(_)
             | Self::DigestKey(_)
-            | Self::Effect(_)
             | Self::Post(_) => false,
         }
     }

@@ -1,14 +1,18 @@
-//! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed.
+//! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
+//! which call has, or had, an effect that is had once.
 //!
 //! The ledger's key names one call; a model that repeats a call gives it another id. An effect is what such calls have
 //! in common. Its document changes in the transaction that changes the ledger entry of a call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::call::{Decider, JsonText, Outcome, ToolInvocationRecord};
+use jiff::Timestamp;
+
+use crate::call::{CallId, Decider, JsonText, Outcome, ToolInvocationRecord};
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, Key, PendingCall, StoreError, StoredEffect, StoredUnknown,
-    Transaction, UnknownCall,
+    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, PendingCall, StoreError, StoredEffect,
+    StoredUnknown, Transaction, UnknownCall,
 };
 use crate::tool::Hash;
 
@@ -19,20 +23,70 @@ pub(crate) struct EffectClaim {
     pub(crate) key: Key,
     /// The calls of unknown outcome that were shown to the person who approved the call, by their idempotency keys.
     pub(crate) shown: Vec<Hash>,
+    /// The effect is had once. `None` if only a call of unknown outcome blocks the next one.
+    pub(crate) once: Option<OnceClaim>,
+}
+
+/// The claim on an effect that is had once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnceClaim {
+    /// How many seconds its result is kept. `None` if it is kept for ever.
+    pub(crate) keep: Option<u64>,
+}
+
+/// Why a call does not begin.
+#[derive(Debug, Clone)]
+pub(crate) enum Blocked {
+    /// An earlier call had the effect, with this record.
+    Had(Box<EffectHolder>),
+    /// Another call has the effect now.
+    Runs,
+    /// Earlier calls have an unknown outcome.
+    Unknown(Vec<StoredUnknown>),
+}
+
+/// Returns the reason for which a call that the ledger does not know may not begin.
+pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> Option<Blocked> {
+    let Some(Document::Effect(effect)) = transaction.get(&claim.key) else { return None };
+    if let Some(held) = &effect.held {
+        match &held.record {
+            Some(_) if held.until.is_none_or(|until| transaction.now() < until) => {
+                return Some(Blocked::Had(held.clone()));
+            }
+            None if *held.ledger_key().id() != *call.id() => return Some(Blocked::Runs),
+            _ => {}
+        }
+    }
+    let unknown = unshown(effect, claim);
+    (!unknown.is_empty()).then_some(Blocked::Unknown(unknown))
+}
+
+/// Notes that a call begins to have an effect that is had once.
+pub(crate) fn hold(
+    transaction: &mut Transaction,
+    claim: &EffectClaim,
+    call: &Key,
+    call_id: &CallId,
+) -> Result<(), StoreError> {
+    let (Some(once), Ok(key)) = (claim.once, call.id().parse()) else { return Ok(()) };
+    let mut effect = stored(transaction, &claim.key);
+    let (run_id, call_id) = (Arc::clone(call.scope()), call_id.clone());
+    effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
+    (effect.keep, effect.is_once) = (once.keep, true);
+    transaction.set(&claim.key, Document::Effect(Box::new(effect)))
 }
 
 /// Returns the calls of the effect whose outcome is unknown, unless each of them was shown to the person who approved
 /// the call.
-pub(crate) fn unshown(transaction: &Transaction, claim: &EffectClaim) -> Vec<StoredUnknown> {
-    let Some(Document::Effect(effect)) = transaction.get(&claim.key) else { return Vec::new() };
+fn unshown(effect: &StoredEffect, claim: &EffectClaim) -> Vec<StoredUnknown> {
     let is_shown = |unknown: &StoredUnknown| claim.shown.contains(&unknown.call.key);
     if effect.unknown.iter().all(is_shown) { Vec::new() } else { effect.unknown.clone() }
 }
 
 /// Whether the end of a call changes the document of its effect.
-pub(crate) fn is_changed_by(record: &ToolInvocationRecord) -> bool {
+pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> bool {
     // The ledger may close a call that did not run with the record of a lost end.
-    record.outcome == Outcome::OutcomeUnknown || !record.executed
+    is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
 /// Notes the end of the call that the ledger has under `call`.
@@ -43,8 +97,23 @@ pub(crate) fn ended(
     record: &ToolInvocationRecord,
     waited: Option<Box<PendingCall>>,
 ) -> Result<(), StoreError> {
-    let (Ok(idempotency_key), Outcome::OutcomeUnknown) = (call.id().parse(), record.outcome) else { return Ok(()) };
+    let Ok(idempotency_key) = call.id().parse() else { return Ok(()) };
     let mut effect = stored(transaction, key);
+    let is_holder = effect.held.as_ref().is_some_and(|held| held.key == idempotency_key);
+    match record.outcome {
+        Outcome::OutcomeUnknown if is_holder => effect.held = None,
+        Outcome::OutcomeUnknown => {}
+        _ if !is_holder => return Ok(()),
+        outcome if took_effect(outcome) => {
+            had(&mut effect, transaction.now(), record);
+            return transaction.set(key, Document::Effect(Box::new(effect)));
+        }
+        // It failed without the effect, so another call may have it.
+        _ => {
+            effect.held = None;
+            return write(transaction, key, effect);
+        }
+    }
     if effect.unknown.iter().any(|unknown| unknown.call.key == idempotency_key) {
         return Ok(());
     }
@@ -54,9 +123,28 @@ pub(crate) fn ended(
         key: idempotency_key,
         since: record.ended_at.unwrap_or_else(|| transaction.now()),
         cause: record.cause,
+        is_once: effect.is_once,
     };
     effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
     transaction.set(key, Document::Effect(Box::new(effect)))
+}
+
+/// Whether a call with this outcome had its effect. A tool that returns an error states that it had none; one that
+/// cannot tell is interrupted or lost, and its outcome is unknown.
+const fn took_effect(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Ok | Outcome::OutputInvalid | Outcome::RedactionFailed | Outcome::ResultTooLarge)
+}
+
+/// Keeps the record of the call that had the effect.
+fn had(effect: &mut StoredEffect, now: Timestamp, record: &ToolInvocationRecord) {
+    let until = effect.keep.map(|seconds| now.saturating_add(Duration::from_secs(seconds)).unwrap_or(Timestamp::MAX));
+    if let Some(held) = &mut effect.held {
+        (held.record, held.until) = (Some(Box::new(record.clone())), until);
+    }
+}
+
+fn write(transaction: &mut Transaction, key: &Key, effect: StoredEffect) -> Result<(), StoreError> {
+    if effect.is_empty() { transaction.remove(key) } else { transaction.set(key, Document::Effect(Box::new(effect))) }
 }
 
 /// How an unknown outcome is settled.
@@ -83,7 +171,7 @@ pub(crate) fn settle(
 ) -> Result<bool, StoreError> {
     let mut effect = stored(transaction, key);
     let Some(at) = effect.unknown.iter().position(|unknown| unknown.call.key == call.key) else { return Ok(false) };
-    let StoredUnknown { record, .. } = effect.unknown.remove(at);
+    let StoredUnknown { mut record, .. } = effect.unknown.remove(at);
     let kind = if settlement.result.is_some() { DecisionKind::Happened } else { DecisionKind::DidNotHappen };
     let now = transaction.now();
     if let Some(mut decision) =
@@ -101,11 +189,13 @@ pub(crate) fn settle(
         settled(&mut entry.record, settlement);
         transaction.set(&ledger_key, Document::Call(entry))?;
     }
-    if effect.is_empty() {
-        transaction.remove(key)?;
-    } else {
-        transaction.set(key, Document::Effect(Box::new(effect)))?;
+    if effect.is_once && effect.held.is_none() && settlement.result.is_some() {
+        let UnknownCall { run_id, call_id, key, .. } = call.clone();
+        effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
+        settled(&mut record, settlement);
+        had(&mut effect, now, &record);
     }
+    write(transaction, key, effect)?;
     Ok(true)
 }
 

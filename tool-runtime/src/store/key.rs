@@ -33,7 +33,7 @@ pub enum DocumentKind {
     Anchor,
     /// The key for digests of arguments.
     DigestKey,
-    /// The calls of one effect: those whose outcome is unknown.
+    /// The calls of one effect: those whose outcome is unknown, and the one that had an effect that is had once.
     Effect,
 }
 
@@ -166,6 +166,11 @@ impl Key {
     /// Returns the key of the calls of a tool with the same arguments, by their digest, for one principal.
     pub(crate) fn twins(tenant: Option<&str>, principal: Option<&str>, tool: &str, arguments: Hash) -> Self {
         Self::effect(digest(&("twins", tenant, principal, tool, arguments)))
+    }
+
+    /// Returns the key of an effect that is had once, by its rendered parts and the parts of its scope.
+    pub(crate) fn once(scope: &[Option<&str>], parts: &[String]) -> Self {
+        Self::effect(digest(&("once", scope, parts)))
     }
 
     /// Returns the key of an effect, by its [`scope`](Self::scope).

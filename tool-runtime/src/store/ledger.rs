@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use crate::call::{Cause, ToolInvocationRecord};
 use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
-use crate::store::effects::{self, EffectClaim};
+use crate::store::effects::{self, Blocked, EffectClaim};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
-use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, StoredUnknown, Transaction};
+use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{close_left, close_orphan, close_unseen, is_abandoned, is_left};
 
@@ -81,8 +81,9 @@ pub(crate) enum Begun {
     Waits(Box<PendingCall>),
     /// A person approved the call with other arguments.
     Replaced,
-    /// Earlier calls of the same effect have an unknown outcome. The call did not begin.
-    Twins(Vec<StoredUnknown>),
+    /// Earlier calls of the same effect have an unknown outcome, or one had or has an effect that is had once. The call
+    /// did not begin.
+    Blocked(Blocked),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -106,11 +107,9 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     }
     if let Some(effect) = &intent.effect
         && transaction.get(&intent.key).is_none()
+        && let Some(blocked) = effects::blocked(transaction, effect, &intent.key)
     {
-        let unknown = effects::unshown(transaction, effect);
-        if !unknown.is_empty() {
-            return Ok(Begun::Twins(unknown));
-        }
+        return Ok(Begun::Blocked(blocked));
     }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
@@ -141,6 +140,9 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
+    }
+    if let Some(effect) = intent.effect.as_ref().filter(|_| is_first) {
+        effects::hold(transaction, effect, &intent.key, &intent.unseen.tool_call_id)?;
     }
     let record = Box::new(intent.unseen.clone());
     let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);

@@ -180,12 +180,13 @@ fn about(unknown: &[UnknownCall]) -> String {
         format!("call {id} of run {run} ({}{cause})", call.since)
     });
     let named = named.collect::<Vec<_>>().join(", ");
+    let same = if unknown.iter().any(|call| call.is_once) { "effect key" } else { "arguments" };
     match unknown.len() {
         0 => String::new(),
-        1 => format!("A call with the same arguments has an unknown outcome: {named}."),
-        several if several <= NAMED => format!("Calls with the same arguments have an unknown outcome: {named}."),
+        1 => format!("A call with the same {same} has an unknown outcome: {named}."),
+        several if several <= NAMED => format!("Calls with the same {same} have an unknown outcome: {named}."),
         several => {
-            format!("Calls with the same arguments have an unknown outcome: {named} and {} more.", several - NAMED)
+            format!("Calls with the same {same} have an unknown outcome: {named} and {} more.", several - NAMED)
         }
     }
 }

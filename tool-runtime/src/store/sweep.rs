@@ -42,8 +42,9 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 }
 
 impl dyn Store + '_ {
-    /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
-    /// would have expired a week ago. Returns how many it removed.
+    /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that would
+    /// have expired a week ago, and effect keys whose time to keep (`once_for`) ended a week ago. Returns how many it
+    /// removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
@@ -79,7 +80,7 @@ impl dyn Store + '_ {
         // Documents of these kinds are due from the moment at which they lose their meaning.
         let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         let mut removed = 0;
-        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
+        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect] {
             let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
             while let Some(page) = query.next_page(self).await? {
                 let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();

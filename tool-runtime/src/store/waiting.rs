@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
+use crate::store::effects::Blocked;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, StoredUnknown, Transaction, Waiting};
 
@@ -86,7 +87,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
-/// suspended with another question.
+/// suspended with another question. If another call has or had an effect that is had once, it stays suspended, too.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
@@ -102,9 +103,11 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         Then::End(_) => Begun::Now(None, None),
         Then::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
-            Begun::Twins(unknown) => {
-                ask_anew(transaction, taken, &unknown)?;
-                return Ok(Some(Begun::Twins(unknown)));
+            Begun::Blocked(blocked) => {
+                if let Blocked::Unknown(unknown) = &blocked {
+                    ask_anew(transaction, taken, unknown)?;
+                }
+                return Ok(Some(Begun::Blocked(blocked)));
             }
             begun => begun,
         },

@@ -19,7 +19,7 @@ use crate::runner::gate::stages;
 use crate::runner::gate::stages::{Beginning, Bound, Concluded, Connections, Judged, Left, Permit};
 use crate::runner::waiting::grants::{Remembered, remembered};
 use crate::runner::waiting::suspend::{Waits, suspend};
-use crate::store::StoredUnknown;
+use crate::store::{Key, StoredUnknown};
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -168,7 +168,7 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
                 let hydrated = bound.into_hydrated();
                 return Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await;
             }
-            Beginning::Twins(unknown) => return Box::pin(twins(open, bound, unknown)).await,
+            Beginning::Twins(key, unknown) => return Box::pin(twins(open, bound, key, unknown)).await,
         },
     };
     let left = stages::run(open, &mut bound, entered).await?;
@@ -177,8 +177,8 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
 
 /// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome: its tool
 /// reconciles the earlier call, or this call waits for a person.
-async fn twins(open: &mut OpenCall, mut bound: Bound, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
-    if let Some(left) = stages::reconcile_twin(open, &mut bound, &unknown).await? {
+async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
+    if let Some(left) = stages::reconcile_twin(open, &mut bound, &key, &unknown).await? {
         return concluded(open, bound, left).await;
     }
     let rule = stages::ask_about_twins(open)?;

@@ -37,8 +37,8 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) unheard: Option<Unheard>,
     /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
-    /// The key of the call's effect. `None` if no other call of it has to wait.
-    pub(in crate::runner) effect: Option<Key>,
+    /// The key of the call's effect, and whether the effect is had once. `None` if no other call of it has to wait.
+    pub(in crate::runner) effect: Option<(Key, bool)>,
 }
 
 impl Attempt {
@@ -51,7 +51,7 @@ impl Attempt {
     /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
     /// they lock and read nothing more.
     fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
-        self.effect.as_ref().filter(|_| effects::is_changed_by(record))
+        self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
     }
 
     fn note(&self, begun: &Begun) {

@@ -17,6 +17,33 @@ pub(crate) struct StoredEffect {
     /// The calls whose outcome is unknown and not settled, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<StoredUnknown>,
+    /// The call that has, or had, an effect that is had once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<Box<EffectHolder>>,
+    /// How many seconds the result of an effect that is had once is kept. `None` if it is kept for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keep: Option<u64>,
+    /// The effect is had once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_once: bool,
+}
+
+/// The call that has, or had, an effect that is had once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EffectHolder {
+    /// Its run.
+    pub(crate) run_id: Arc<str>,
+    /// Its id.
+    pub(crate) call_id: CallId,
+    /// Its idempotency key.
+    pub(crate) key: Hash,
+    /// Its record. `None` while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<Box<ToolInvocationRecord>>,
+    /// When the effect may be had again. `None` if it never may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
 }
 
 /// A call whose outcome is unknown, with the state that settles it.
@@ -47,6 +74,9 @@ pub(crate) struct UnknownCall {
     /// The interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
+    /// The effect is had once: its calls have a key in common, but not all arguments.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_once: bool,
 }
 
 impl UnknownCall {
@@ -56,14 +86,32 @@ impl UnknownCall {
     }
 }
 
+impl EffectHolder {
+    /// Returns the key of the call in the ledger.
+    pub(crate) fn ledger_key(&self) -> Key {
+        Key::call(Arc::clone(&self.run_id), self.key)
+    }
+}
+
 impl StoredEffect {
-    /// Returns the time since which an outcome has been unsettled.
+    /// Returns the time since which an outcome has been unsettled; otherwise the time from which the document has no
+    /// meaning.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
-        self.unknown.iter().map(|unknown| unknown.call.since).min()
+        self.unknown.iter().map(|unknown| unknown.call.since).min().or_else(|| self.over())
+    }
+
+    /// Returns the time from which the document has no meaning.
+    pub(in crate::store) fn over(&self) -> Option<Timestamp> {
+        self.held.as_ref().filter(|_| self.is_past())?.until
+    }
+
+    /// Whether the effect was had, and no outcome is unknown.
+    pub(in crate::store) fn is_past(&self) -> bool {
+        self.unknown.is_empty() && self.held.as_ref().is_some_and(|held| held.record.is_some())
     }
 
     /// Whether the document has no meaning any more.
     pub(in crate::store) const fn is_empty(&self) -> bool {
-        self.unknown.is_empty()
+        self.unknown.is_empty() && self.held.is_none()
     }
 }

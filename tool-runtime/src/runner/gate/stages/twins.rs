@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallId, Cause, Decision, Ends, HydratedCall, Intervention, JsonText, Outcome, RunFields, Verdict};
+use crate::call::{
+    CallId, Cause, Decision, Ends, HydratedCall, Intervention, JsonText, Outcome, RunFields, Verdict, ledger_key,
+};
+use crate::capability::{Requirement, Source};
 use crate::contain::discard;
 use crate::hydrate::Frozen;
 use crate::registration::Purpose;
@@ -28,9 +31,20 @@ pub(in crate::runner) struct EarlierCall {
 }
 
 impl EarlierCall {
-    /// Creates it for a call of the same tenant and principal, with these arguments.
-    fn of(frozen: &Arc<Frozen>, call: &UnknownCall) -> Self {
-        let RunFields { session_id, conversation_id, agent_id, tenant, principal, cancellation, .. } = &*frozen.run;
+    /// Creates it for an earlier call. `None` if that call had other arguments or was a call of another tool: this
+    /// call's arguments cannot reconcile it.
+    fn of(frozen: &Arc<Frozen>, earlier: &StoredUnknown) -> Option<Self> {
+        let StoredUnknown { call, record, .. } = earlier;
+        let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
+        let (tenant, principal) = (&record.tenant, &record.principal);
+        let party = (tenant.as_deref(), principal.as_deref());
+        let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
+        // The connections of one principal reach nothing of another.
+        let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+        let is_reachable = *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(is_connection);
+        if key != call.key || !is_reachable {
+            return None;
+        }
         let fields = RunFields {
             run_id: Arc::clone(&call.run_id),
             session_id: session_id.clone(),
@@ -40,7 +54,7 @@ impl EarlierCall {
             principal: principal.clone(),
             cancellation: Arc::clone(cancellation),
         };
-        Self { frozen: Arc::clone(frozen), id: call.call_id.clone(), fields, ends: Ends::default() }
+        Some(Self { frozen: Arc::clone(frozen), id: call.call_id.clone(), fields, ends: Ends::default() })
     }
 }
 
@@ -89,30 +103,33 @@ impl Digested for EarlierCall {
 pub(in crate::runner) async fn reconcile_twin(
     open: &mut OpenCall,
     bound: &mut Bound,
+    key: &Key,
     unknown: &[StoredUnknown],
 ) -> Result<Option<Left>, Stop> {
     let frozen = Arc::clone(&bound.reserved.hydrated.frozen);
     // The typed arguments are used up by one reconciliation; several unknown outcomes are a person's to judge.
-    let [StoredUnknown { call, .. }] = unknown else { return Ok(None) };
+    let [earlier] = unknown else { return Ok(None) };
     if !frozen.entry.behaviour.may_reconcile() {
         return Ok(None);
     }
-    bound.earlier = Some(Arc::new(EarlierCall::of(&frozen, call)));
+    let call = &earlier.call;
+    let Some(earlier) = EarlierCall::of(&frozen, earlier) else { return Ok(None) };
+    bound.earlier = Some(Arc::new(earlier));
     // Without a limit, a reconciliation that never ends would hold the run forever.
     bound.reserved.timeout.get_or_insert(open.run().shared().lease);
     let left = run(open, bound, Entered { purpose: Purpose::Reconcile }).await;
     bound.earlier = None;
     match left {
         Ok(Left::Output(projected)) => {
-            settle(open.run(), &frozen, call, Some(projected.shown.clone())).await;
+            settle(open.run(), key, call, Some(projected.shown.clone())).await;
             let earlier = Intervention::Earlier { run_id: Arc::clone(&call.run_id), call_id: call.call_id.clone() };
             open.draft.intervened(earlier);
             Ok(Some(Left::Output(projected)))
         }
         Err(stop) if stop.cause == Some(Cause::Prevented) => {
-            settle(open.run(), &frozen, call, None).await;
-            let message = "An earlier call with the same arguments had no effect. This one did not run either; it may \
-                           be made again.";
+            settle(open.run(), key, call, None).await;
+            let message = "An earlier call of this effect had no effect. This one did not run either; it may be made \
+                           again.";
             Err(stop.message(message))
         }
         // Only a graph waits, and a graph is no twin.
@@ -125,12 +142,9 @@ pub(in crate::runner) async fn reconcile_twin(
 }
 
 /// Writes the outcome of the earlier call. If the store fails, the next call of the effect reconciles it again.
-async fn settle(run: &Run, frozen: &Frozen, call: &UnknownCall, result: Option<JsonText>) {
-    let options = run.options();
-    let (tenant, principal) = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = Key::twins(tenant, principal, frozen.tool(), Digested::digest(frozen));
-    let (keys, call, settlement) =
-        (effects::settling_keys(&key, call), call.clone(), Settlement { result, decider: None });
+async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonText>) {
+    let (keys, settlement) = (effects::settling_keys(key, call), Settlement { result, decider: None });
+    let (key, call) = (key.clone(), call.clone());
     let change = move |transaction: &mut Transaction| effects::settle(transaction, &key, &call, &settlement);
     let settled: Result<bool, StoreError> = run.shared().store.transact(keys.to_vec(), change).await;
     if let Err(error) = settled {
@@ -142,7 +156,7 @@ async fn settle(run: &Run, frozen: &Frozen, call: &UnknownCall, result: Option<J
 pub(in crate::runner) fn ask_about_twins(open: &OpenCall) -> Result<Decision, Stop> {
     let shared = open.run().shared();
     if shared.effective(Verdict::RequireApproval) == Verdict::Deny {
-        let message = "An earlier call with the same arguments has an unknown outcome: it may have had its effect. \
+        let message = "An earlier call of the same effect has an unknown outcome: it may have had the effect. \
                        This call did not run. Do not repeat it; look up the effect, or ask the user.";
         return Err(Stop::new(Outcome::Cancelled).message(message));
     }
