@@ -43,6 +43,9 @@ pub(crate) struct ToolAttr {
     pub(crate) execution: Key<Place>,
     pub(crate) client_result: Key<Type>,
     pub(crate) idempotent: Key<()>,
+    pub(crate) once: Key<LitStr>,
+    pub(crate) once_scope: Key<Scope>,
+    pub(crate) once_for: Key<Duration>,
     pub(crate) blocking: Key<()>,
     pub(crate) require_any: Key<Vec<Ident>>,
     pub(crate) validate: Key<Hook>,
@@ -64,6 +67,14 @@ pub(crate) enum Reach {
 pub(crate) enum Place {
     Server,
     Client,
+}
+
+/// The value of `once_scope`.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope {
+    Tenant,
+    Principal,
+    Run,
 }
 
 /// The value of `no_schema_mode`.
@@ -104,7 +115,7 @@ impl Parse for HookArgument {
     }
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 23] = [
     "name",
     "effect",
     "redact",
@@ -118,6 +129,9 @@ const KEYS: [&str; 20] = [
     "client_result",
     "prepare",
     "idempotent",
+    "once",
+    "once_scope",
+    "once_for",
     "blocking",
     "require_any",
     "validate",
@@ -157,6 +171,18 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
                 .client_result
                 .read(piece, errors, |piece, errors| piece.value("the type that the client sends back", errors)),
             "idempotent" => attr.idempotent.flag(piece, errors),
+            "once" => attr.once.read(piece, errors, |piece, errors| {
+                piece.value(
+                    "the key of the effect, with the names of arguments in braces, for example \
+                     `\"refund:{payment_id}\"`",
+                    errors,
+                )
+            }),
+            "once_scope" => attr.once_scope.read(piece, errors, |piece, errors| {
+                let scopes = [("tenant", Scope::Tenant), ("principal", Scope::Principal), ("run", Scope::Run)];
+                piece.choice("scope", &scopes, errors)
+            }),
+            "once_for" => attr.once_for.read(piece, errors, once_for),
             "blocking" => attr.blocking.flag(piece, errors),
             "require_any" => attr.require_any.read(piece, errors, |piece, errors| {
                 piece.list("a list of arguments, for example `[title, due_date]`", errors)
@@ -276,6 +302,26 @@ fn timeout(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
             ),
         ),
     }
+    None
+}
+
+fn once_for(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
+    const WANTED: &str = "a time: a whole number above 0 and `m`, `h` or `d`, for example `\"30d\"`";
+    let text: LitStr = piece.value(WANTED, errors)?;
+    let value = text.value();
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let scale = match value.strip_prefix(digits) {
+        Some("m") => Some(60),
+        Some("h") => Some(3_600),
+        Some("d") => Some(86_400),
+        _ => None,
+    };
+    let seconds = digits.parse::<u64>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale));
+    if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
+        return Some(Duration::from_secs(seconds));
+    }
+    errors
+        .at(&text, format_args!("`{value}` is not a time; `once_for` is {WANTED}, and no key keeps results for ever"));
     None
 }
 

@@ -5,6 +5,7 @@ mod attribute;
 mod capability;
 mod constraint;
 mod methods;
+mod once;
 mod signature;
 mod summary;
 
@@ -48,6 +49,13 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     summary::summary_sensitive(tool, errors);
     summary::summary_wire_name(tool, errors);
     summary::summary_unreachable(tool, errors);
+    once::once_text(tool, errors);
+    once::once_braces(tool, errors);
+    once::once_unknown(tool, errors);
+    once::once_sensitive(tool, errors);
+    once::once_wire_name(tool, errors);
+    once::once_without_effect(tool, errors);
+    once::once_keys_alone(tool, errors);
     attribute::redact_empty_segment(tool, errors);
     attribute::redact_notation(tool, errors);
     attribute::redact_duplicate_path(tool, errors);

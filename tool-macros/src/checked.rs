@@ -5,7 +5,7 @@ use std::time::Duration;
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Expr, ItemStruct, LitInt, LitStr, Path, Signature, Type, Visibility};
 
-use crate::attr::{DefaultValue, Hook, NoSchemaMode, Place, Reach};
+use crate::attr::{DefaultValue, Hook, NoSchemaMode, Place, Reach, Scope};
 use crate::docs::Docs;
 use crate::model::{self, Callable, Parameter, Tool};
 use crate::names::plain;
@@ -30,6 +30,7 @@ pub(crate) struct Checked {
     pub(crate) max_result_bytes: Option<LitInt>,
     pub(crate) execution: Execution,
     pub(crate) idempotent: bool,
+    pub(crate) once: Option<Once>,
     /// The optional arguments, one of which must be given, in the order of the attribute.
     pub(crate) require_any: Vec<usize>,
     pub(crate) schema: Schema,
@@ -38,6 +39,14 @@ pub(crate) struct Checked {
     /// `#[serde(..)]` of the item, for the derives.
     pub(crate) derived: Vec<Attribute>,
     pub(crate) form: Form,
+}
+
+/// The effect that the tool has once.
+pub(crate) struct Once {
+    /// The key, with the names of arguments on the wire.
+    pub(crate) key: String,
+    pub(crate) scope: Scope,
+    pub(crate) keep: Option<Duration>,
 }
 
 /// Where the tool finishes.
@@ -128,6 +137,9 @@ impl Checked {
         let wire = |name: &str| {
             tool.arguments.iter().find(|argument| plain(&argument.ident) == name).map(|argument| &*argument.wire)
         };
+        let (scope, keep) = (attr.once_scope.into_value().unwrap_or(Scope::Tenant), attr.once_for.into_value());
+        let once = attr.once.into_value();
+        let once = once.map(|key| Once { key: sentence::renamed(&key.value(), wire), scope, keep });
         let summary = attr.summary.into_value().unwrap_or_default();
         let summary = summary.iter().map(|text| sentence::renamed(&text.value(), wire)).collect();
         Ok(Self {
@@ -153,6 +165,7 @@ impl Checked {
                 _ => Execution::Server,
             },
             idempotent: attr.idempotent.value().is_some(),
+            once,
             require_any: listed.iter().filter_map(at).collect(),
             schema: attr.no_schema_mode.into_value().map_or(Schema::Derived, Schema::None),
             validate: attr.validate.into_value(),

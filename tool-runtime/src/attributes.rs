@@ -164,6 +164,9 @@ pub use tool_runtime_macros::capability;
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
+/// | `once` | the key of the effect that the tool has once: `"refund:{payment_id}"`, see below |
+/// | `once_scope` | with `once`: where it has the effect once, in the `tenant` (the default), for the `principal`, or in the `run` |
+/// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; without it, for ever |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
@@ -189,6 +192,30 @@ pub use tool_runtime_macros::capability;
 /// characters. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
 /// are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that is left out
 /// reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
+///
+/// ## Effect keys
+///
+/// A call has the effect of `once` only if no call with the same key had it, whatever the calls are named and in
+/// whichever run of the store. A later call gets the result of the first
+/// ([`earlier_call`](crate::ToolExecResult::earlier_call)); while the first runs, it ends as `cancelled` with the code
+/// `in_progress`; while the outcome of the first is unknown, it waits for a person or `reconcile`. If the tool returns an
+/// error, the next call may have the effect. Braces hold arguments as in `summary`: each must be one that every call
+/// has, and not a sensitive one. Tools with the same key share the effect, but not the result.
+///
+/// ```
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Pays a payment back.
+/// #[tool(name = "pay__refund", effect = external_side_effect, redact = ["$"], once = "refund:{payment_id}")]
+/// async fn refund(
+///     /// Which payment.
+///     payment_id: String,
+///     /// Why; a later call with another note is the same refund.
+///     note: Option<String>,
+/// ) -> Result<String, ToolError> {
+///     Ok(format!("{payment_id} {}", note.unwrap_or_default()))
+/// }
+/// ```
 ///
 /// ## Hooks
 ///

@@ -36,6 +36,7 @@ pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateCha
 pub use crate::tool::location::Location;
 pub use crate::tool::spec::Execution;
 pub use crate::tool::spec::NoSchemaMode;
+pub use crate::tool::spec::OnceScope;
 pub use assert::{
     assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
     assert_parsed_argument, assert_reach,

@@ -5,6 +5,7 @@
 
 mod attachments;
 mod changes;
+mod effect_key;
 mod fault;
 mod fit;
 mod key;
@@ -22,6 +23,7 @@ mod writer;
 
 pub(crate) use attachments::{ERROR, MEDIA};
 pub(crate) use changes::{changes, repaired};
+pub(crate) use effect_key::{EffectKey, effect_key};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};

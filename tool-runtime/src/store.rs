@@ -14,6 +14,7 @@ mod clock;
 pub(crate) mod conformance;
 pub(crate) mod digest_key;
 mod document;
+pub(crate) mod effects;
 mod error;
 mod filter;
 mod finding;
@@ -48,7 +49,8 @@ pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
 pub(crate) use document::{
-    Covered, Document, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, Waiting,
+    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
+    StoredUnknown, UnknownCall, Waiting,
 };
 pub use error::StoreError;
 pub use filter::RecordFilter;

@@ -22,5 +22,5 @@ pub use name::ToolName;
 pub(crate) use name::{SEARCH, graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
 pub(crate) use spec::Execution;
-pub(crate) use spec::NoSchemaMode;
+pub(crate) use spec::{NoSchemaMode, Once, OnceScope};
 pub use spec::{Schema, ToolSpec};

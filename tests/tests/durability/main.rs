@@ -8,6 +8,8 @@ mod durable;
 #[cfg(unix)]
 mod files;
 mod ledger;
+mod once;
 mod recovered;
 mod steps;
+mod twins;
 mod worker;

@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-use crate::attr::{Hook, NoSchemaMode, Reach};
-use crate::checked::{Checked, Execution, Form, Schema};
+use crate::attr::{Hook, NoSchemaMode, Reach, Scope};
+use crate::checked::{Checked, Execution, Form, Once, Schema};
 use crate::expand::spans::at;
 
 /// `impl Tool for ..`. The compiler reports a component that is missing or has an unusable output at the tokens of
@@ -99,6 +99,18 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         Schema::None(NoSchemaMode::RejectEffects) => Some(quote!(__rt::NoSchemaMode::RejectEffects)),
         Schema::None(NoSchemaMode::ApproveEach) => Some(quote!(__rt::NoSchemaMode::ApproveEach)),
     };
+    let once = tool.once.as_ref().map(|Once { key, scope, keep }| {
+        let scope = match scope {
+            Scope::Tenant => quote!(Tenant),
+            Scope::Principal => quote!(Principal),
+            Scope::Run => quote!(Run),
+        };
+        let keep = match keep.map(|keep| keep.as_secs()) {
+            Some(seconds) => quote!(::core::option::Option::Some(::core::time::Duration::from_secs(#seconds))),
+            None => quote!(::core::option::Option::None),
+        };
+        quote!((#key, __rt::OnceScope::#scope, #keep))
+    });
     let input = match tool.schema {
         Schema::Derived => Some(quote!(<__Arguments as __rt::schemars::JsonSchema>::json_schema)),
         Schema::None(_) => None,
@@ -115,6 +127,7 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         one("max_result_bytes", tool.max_result_bytes.as_ref()),
         prepare.map(|_| quote!(execution: __rt::Execution::Client,)),
         tool.idempotent.then(|| quote!(idempotent: true,)),
+        one("once", once),
         list("require_any", require_any),
         list("evidence", evidence),
         list("sensitive", sensitive),

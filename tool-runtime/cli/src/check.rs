@@ -65,6 +65,9 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
             None
         }
     };
+    if let Some(catalog) = &catalog {
+        shared_keys(catalog).iter().for_each(|note| terminal::note(&terminal::safe(note)));
+    }
     // A lock holds the application's own definitions, so problems of servers do not prevent writing it.
     let has_mistakes = !problems.is_empty();
     problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed but cannot run: {why}")));
@@ -98,6 +101,42 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
         problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
     }
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others.
+fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
+    let mut keys: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    for spec in catalog.specs() {
+        if let Some((key, scope)) = spec.once() {
+            keys.entry((unnamed(key), scope)).or_default().push(spec.name.as_str());
+        }
+    }
+    let shared = keys.into_iter().filter(|(_, tools)| tools.len() > 1);
+    let note = |((key, scope), tools): ((String, &str), Vec<&str>)| {
+        let tools: Vec<_> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+        format!(
+            "{} have the effect key `{key}` (once in a {scope}): of calls with the same values, one has the effect",
+            tools.join(" and ")
+        )
+    };
+    shared.map(note).collect()
+}
+
+/// Returns a key without the names of arguments, which can differ between tools that share it.
+fn unnamed(key: &str) -> String {
+    let (mut shown, mut is_name) = (String::new(), false);
+    for letter in key.chars() {
+        match letter {
+            '{' => is_name = true,
+            '}' if is_name => {
+                is_name = false;
+                shown.push_str("{..}");
+            }
+            letter if !is_name => shown.push(letter),
+            _ => {}
+        }
+    }
+    shown
 }
 
 /// Compares the catalog with the lock. With `write`, a missing lock counts as an empty one.

@@ -202,6 +202,7 @@ impl Shared {
                     error,
                     executed,
                     left_out: LeftOut::default(),
+                    earlier_call: None,
                 });
             }
             Event::Done { .. } => {

@@ -142,6 +142,9 @@ pub enum Event {
         /// The amount of output that was omitted to keep the value within the tool's limit.
         #[serde(skip_serializing_if = "LeftOut::is_none")]
         left_out: LeftOut,
+        /// The id of the earlier call that had the effect, if the value is its result: the tool did not run again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        earlier_call: Option<CallId>,
     },
     /// Something happened in a graph that this run called. UIs that show a conversation leave it out: its text is not
     /// an answer to the user.

@@ -1,8 +1,10 @@
 //! [`Intervention`]: a person's part in a call, which its model reads with the result.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::call::ArgumentChange;
+use crate::call::{ArgumentChange, CallId};
 use crate::text::{plain, pointer, sentence};
 
 /// The most changed arguments that a model reads; further ones are counted.
@@ -23,6 +25,13 @@ pub(crate) enum Intervention {
     Edited(Vec<ArgumentChange>),
     /// A person supplied the value. The tool did not run.
     Answered,
+    /// An earlier call had the effect, and the result is its result. The tool did not run again.
+    Earlier {
+        /// The run of the earlier call.
+        run_id: Arc<str>,
+        /// The id of the earlier call.
+        call_id: CallId,
+    },
 }
 
 impl Intervention {
@@ -30,14 +39,24 @@ impl Intervention {
     pub(super) fn edits(&self) -> &[ArgumentChange] {
         match self {
             Self::Edited(changes) => changes,
-            Self::Answered => &[],
+            Self::Answered | Self::Earlier { .. } => &[],
         }
+    }
+
+    /// The run and the id of the earlier call that had the effect.
+    pub(super) fn earlier(&self) -> Option<(&str, &CallId)> {
+        if let Self::Earlier { run_id, call_id } = self { Some((run_id, call_id)) } else { None }
     }
 
     /// The sentence that the model reads with the result.
     pub(super) fn sentence(&self) -> String {
-        let Self::Edited(changes) = self else {
-            return "The tool did not run: a person gave this result in its place.".to_owned();
+        let changes = match self {
+            Self::Edited(changes) => changes,
+            Self::Answered => return "The tool did not run: a person gave this result in its place.".to_owned(),
+            Self::Earlier { .. } => {
+                return "The tool did not run again: an earlier call had this effect, and this is its result."
+                    .to_owned();
+            }
         };
         let names: Vec<_> = changes.iter().take(MOST).map(|change| format!("`{}`", place(change))).collect();
         let now = names.iter().zip(changes).map(|(name, change)| match &change.after {

@@ -68,6 +68,10 @@ pub struct ToolInvocationRecord {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
+    /// The key of the effect that its tool has once (`once`), made from the arguments; `None` for a tool without such a
+    /// key, and for a call that did not get so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_key: Option<Arc<str>>,
     /// The source of the call.
     pub caller: Caller,
     /// The policy's decision with its rule; `None` if no decision was made.
@@ -96,6 +100,13 @@ impl ToolInvocationRecord {
     #[must_use]
     pub fn is_answered(&self) -> bool {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
+    }
+
+    /// Returns the run and the id of the earlier call whose result this is, because it had the effect already and the
+    /// tool did not run again. `None` for every other call.
+    #[must_use]
+    pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
+        self.intervention.as_deref().and_then(Intervention::earlier)
     }
 
     /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.

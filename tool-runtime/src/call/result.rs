@@ -168,6 +168,13 @@ impl ToolExecResult {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
 
+    /// Returns the run and the id of the earlier call whose result this is, because it had the effect already and the
+    /// tool did not run again. The model reads this with the result. `None` for every other result.
+    #[must_use]
+    pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
+        self.intervention.as_deref().and_then(Intervention::earlier)
+    }
+
     /// Returns a person's change as the model reads it. `None` for a call that did not run: the change had no effect.
     #[inline]
     pub(crate) fn remark(&self) -> Option<String> {

@@ -91,6 +91,7 @@ fn events_cross_a_process() {
                 error: None,
                 executed: true,
                 left_out: left_out(),
+                earlier_call: Some("before".into()),
             },
         ),
         (
@@ -104,6 +105,7 @@ fn events_cross_a_process() {
                 error: Some(error),
                 executed: false,
                 left_out: LeftOut::default(),
+                earlier_call: None,
             },
         ),
         ("status", Event::Status { text }),

@@ -13,10 +13,10 @@ use crate::json::{self, Limits, Tree};
 use crate::policy::{Subject, ToolLimits};
 use crate::redact::{ERROR, MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described, GraphDeclaration, Published};
-use crate::schema::{self, Effective, IdArguments};
+use crate::schema::{self, Effective, IdArguments, Presence};
 use crate::text::nearest;
 use crate::tool::sentence::{Piece, pieces};
-use crate::tool::{Execution, Location, Schema, ToolSpec};
+use crate::tool::{Execution, Location, Schema, ToolEffect, ToolSpec};
 
 /// One tool of a catalog.
 pub(crate) struct Entry {
@@ -77,6 +77,7 @@ impl Entry {
         };
         found.said_about_arguments(&spec);
         found.sentences(&spec);
+        found.once(&spec);
         if spec.description.trim().is_empty() {
             found.add(CatalogProblemKind::Description, "the description is empty; write what the tool is for");
         }
@@ -237,6 +238,50 @@ impl Problems<'_> {
                     self.check_summary_path(spec, path);
                 }
             }
+        }
+    }
+
+    /// Reports an effect's key that cannot be made from every call's arguments.
+    fn once(&mut self, spec: &ToolSpec) {
+        let Some(once) = &spec.once else { return };
+        if spec.effect == ToolEffect::ReadOnly || spec.execution == Execution::Client {
+            let message = "`once` is set, but the tool has no effect of its own; remove it, or correct the effect";
+            return self.add(CatalogProblemKind::Argument, message);
+        }
+        let pieces = match pieces(&once.key) {
+            Ok(pieces) => pieces,
+            Err(error) => return self.add(CatalogProblemKind::Argument, &format!("`once` {error}")),
+        };
+        for piece in &pieces {
+            let path = match piece {
+                Piece::Text(_) | Piece::End => continue,
+                Piece::Begin => {
+                    let message = "`once` has an optional part; write `[[` for the character";
+                    self.add(CatalogProblemKind::Argument, message);
+                    continue;
+                }
+                Piece::Argument(path) => path,
+            };
+            let name = path.join(".").escape_debug().to_string();
+            let wrong = if path.first().is_some_and(|first| spec.sensitive.contains(first)) {
+                Some(format!("`once` names `{name}`, which is sensitive; records show the key, so leave it out"))
+            } else if spec.no_schema.is_some() {
+                Some(format!("`once` names the argument `{name}`, but the arguments have no schema"))
+            } else {
+                match schema::presence(&spec.input_schema, path) {
+                    Presence::Always => None,
+                    Presence::Optional => Some(format!(
+                        "`once` names `{name}`, which a call may leave out; name arguments that every call has, or \
+                         give it a default"
+                    )),
+                    Presence::Unknown(segment, known) => {
+                        let meant = nearest(&segment, known.iter().map(String::as_str));
+                        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                        Some(format!("`once` names the argument `{name}`, which does not exist{meant}"))
+                    }
+                }
+            };
+            wrong.into_iter().for_each(|message| self.add(CatalogProblemKind::Argument, &message));
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator};
 
-use crate::tool::{Execution, Location, NoSchemaMode};
+use crate::tool::{Execution, Location, NoSchemaMode, OnceScope};
 
 /// The keys of the attribute, the doc comment and the argument attributes. Argument names are those on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,8 @@ pub struct Declaration {
     pub execution: Execution,
     /// `idempotent`
     pub idempotent: bool,
+    /// `once = "..", once_scope = .., once_for = ".."`, the key with the names that arguments have on the wire.
+    pub once: Option<(&'static str, OnceScope, Option<Duration>)>,
     /// `require_any = [..]`
     pub require_any: &'static [&'static str],
     /// `#[arg(evidence = "..")]`: argument and the tool that lists such values.
@@ -66,6 +68,7 @@ impl Declaration {
         max_result_bytes: None,
         execution: Execution::Server,
         idempotent: false,
+        once: None,
         require_any: &[],
         evidence: &[],
         sensitive: &[],

@@ -26,6 +26,7 @@ pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
         evidence: std::collections::BTreeMap::new(),
         require_any: Vec::new(),
         idempotent: false,
+        once: None,
         no_schema: None,
         pin: None,
         definition_hash: Hash([0; 32]),

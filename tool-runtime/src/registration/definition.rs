@@ -11,7 +11,7 @@ use crate::error::{BuildError, ParseError, Problem};
 use crate::json;
 use crate::registration::{Behaviour, GraphDeclaration, Published, Registration};
 use crate::schema;
-use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
+use crate::tool::{Execution, Hash, Location, NoSchemaMode, Once, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 /// A schema, or all problems of it.
 pub(crate) type Checked = Result<Schema, Vec<Problem>>;
@@ -40,6 +40,7 @@ pub(crate) struct Described {
     pub(crate) evidence: BTreeMap<String, String>,
     pub(crate) require_any: Vec<String>,
     pub(crate) idempotent: bool,
+    pub(crate) once: Option<Once>,
     pub(crate) no_schema: Option<NoSchemaMode>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
@@ -95,6 +96,11 @@ impl Described {
             evidence: declared.evidence.iter().map(|(argument, tool)| ((*argument).into(), (*tool).into())).collect(),
             require_any: owned(declared.require_any),
             idempotent: declared.idempotent,
+            once: declared.once.map(|(key, scope, keep)| Once {
+                key: key.into(),
+                scope,
+                keep: keep.map(|keep| keep.as_secs()),
+            }),
             no_schema: declared.no_schema,
             timeout: declared.timeout,
             max_result_bytes: declared.max_result_bytes,
@@ -150,6 +156,7 @@ impl Described {
             evidence: self.evidence.clone(),
             require_any: self.require_any.clone(),
             idempotent: self.idempotent,
+            once: self.once.clone(),
             no_schema: self.no_schema,
             pin: self.pin,
             definition_hash: Hash([0; 32]),

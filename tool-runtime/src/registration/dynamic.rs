@@ -13,7 +13,7 @@ use crate::error::BuildError;
 #[cfg(feature = "mcp-client")]
 use crate::registration::OnAccount;
 use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
-use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolSpec};
+use crate::tool::{self, Hash, NoSchemaMode, Once, OnceScope, ToolEffect, ToolSpec};
 
 /// A tool without a type of its own.
 ///
@@ -66,6 +66,7 @@ pub struct DynamicTool {
     evidence: BTreeMap<String, String>,
     sensitive: Vec<String>,
     idempotent: bool,
+    once: Option<Once>,
     no_schema: Option<NoSchemaMode>,
     /// The hash of the definition as it was published, and the definition that the server publishes now.
     published: Option<(Hash, Arc<dyn Published>)>,
@@ -142,6 +143,7 @@ impl DynamicTool {
             evidence: BTreeMap::new(),
             sensitive: Vec::new(),
             idempotent: false,
+            once: None,
             no_schema: None,
             published: None,
             #[cfg(feature = "mcp-client")]
@@ -309,6 +311,14 @@ impl DynamicTool {
     /// States that running it again with the same arguments has no further effect.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
+        self
+    }
+
+    /// Sets the key of the effect that the tool has once in a tenant, with the names of arguments in braces:
+    /// `refund:{payment_id}`. A later call with the key gets the first one's result. A catalog refuses a name that the
+    /// schema does not have, and one of a sensitive or an optional argument.
+    pub fn once(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.once = Some(Once { key: key.into(), scope: OnceScope::Tenant, keep: None });
         self
     }
 }

@@ -28,12 +28,16 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
         [] => String::new(),
         words => format!(r#""also":{},"#, text(&words.iter().map(|word| Value::from(&**word)).collect())),
     };
+    let once = match &spec.once {
+        Some(once) => format!(r#""once":{},"#, text(&json!(once))),
+        None => String::new(),
+    };
     // Schemas are canonical texts already, except for numbers; parsing them again would be most of the work. The
     // members are in the order of RFC 8785.
     digest(format!(
         concat!(
             r#"{{{also}"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
-            r#""input_schema":{},"name":{},"no_schema":{},"output_schema":{},"redaction":{},"require_any":{},"#,
+            r#""input_schema":{},"name":{},"no_schema":{},{once}"output_schema":{},"redaction":{},"require_any":{},"#,
             r#""sensitive":{},{summary}"tags":{}}}"#
         ),
         text(&borrows(borrowed)),
@@ -55,6 +59,7 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
         text(&json!(spec.sensitive)),
         text(&spec.tags.iter().map(|tag| Value::from(&**tag)).collect()),
         also = also,
+        once = once,
         summary = summary,
     ))
 }

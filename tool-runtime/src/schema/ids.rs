@@ -231,6 +231,62 @@ pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
     found.into_iter().map(|(name, _)| name.clone()).collect()
 }
 
+/// Whether the arguments of every call have a value at a place.
+pub(crate) enum Presence {
+    /// They do.
+    Always,
+    /// A call may leave the value out, or set it to `null`.
+    Optional,
+    /// The schema has no such place: this segment is not among these names.
+    Unknown(String, BTreeSet<String>),
+}
+
+/// Returns whether the arguments of every call have a value at this place.
+pub(crate) fn presence(schema: &Schema, path: &[String]) -> Presence {
+    for (at, segment) in path.iter().enumerate() {
+        let known = names_at(schema, path.get(..at).unwrap_or_default());
+        if !known.contains(segment) {
+            return Presence::Unknown(segment.clone(), known);
+        }
+    }
+    let root = schema.to_value();
+    let mut object = &root;
+    for (at, segment) in path.iter().enumerate() {
+        let is_required = |object: &Value| {
+            let required = object.get("required").and_then(Value::as_array);
+            required.is_some_and(|required| required.iter().any(|name| name == segment))
+        };
+        let Some(below) = object.get("properties").and_then(|properties| properties.get(segment)) else {
+            // Only some branch of the schema names it.
+            return Presence::Optional;
+        };
+        // A default of an argument is filled in; one of a member of an argument is not.
+        let has_default = at == 0 && below.get("default").is_some_and(|default| !default.is_null());
+        let below = match below.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#')) {
+            Some(pointer) => root.pointer(pointer).unwrap_or(below),
+            None => below,
+        };
+        if !(is_required(object) || has_default) || may_be_null(below) {
+            return Presence::Optional;
+        }
+        object = below;
+    }
+    Presence::Always
+}
+
+/// Whether a schema allows `null`. A schema that names no type may.
+fn may_be_null(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::String(one)) => one == "null",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "null"),
+        _ => match (schema.get("enum"), schema.get("const")) {
+            (Some(Value::Array(values)), _) => values.iter().any(Value::is_null),
+            (_, Some(value)) => value.is_null(),
+            _ => true,
+        },
+    }
+}
+
 /// Whether a text is a placeholder for an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
 #[must_use]
 pub(crate) fn is_placeholder(text: &str) -> bool {

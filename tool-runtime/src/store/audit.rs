@@ -175,6 +175,10 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
+    /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
+    /// decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JsonText>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
 }
@@ -206,6 +210,10 @@ pub enum DecisionKind {
     ClientResult,
     /// The client could not execute the call.
     ClientFailed,
+    /// The unknown outcome of the call is settled: it took effect. Without a decider, its tool reconciled it.
+    Happened,
+    /// The unknown outcome of the call is settled: it had no effect. Without a decider, its tool reconciled it.
+    DidNotHappen,
 }
 
 /// Why a decision or an answer was refused.
@@ -236,6 +244,8 @@ impl DecisionKind {
         Self::Revoked,
         Self::ClientResult,
         Self::ClientFailed,
+        Self::Happened,
+        Self::DidNotHappen,
     ];
 
     /// Whether the decision is about later calls, so that it leaves the call itself as it is.
@@ -258,6 +268,8 @@ impl DecisionKind {
             Self::Revoked => "revoked",
             Self::ClientResult => "client_result",
             Self::ClientFailed => "client_failed",
+            Self::Happened => "happened",
+            Self::DidNotHappen => "did_not_happen",
         }
     }
 }
@@ -311,6 +323,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            result: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
     }
@@ -332,6 +345,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: Some(Arc::clone(&grant.id)),
+            result: None,
             arguments: RecordedArguments::Masked(shown_arguments),
         }
     }
@@ -344,7 +358,18 @@ impl DecisionRecord {
         decider: Option<&Decider>,
         at: Timestamp,
     ) -> Option<Self> {
-        let record = Self {
+        Self::of_call(known, decision, decider, at).map(Self::not_pending)
+    }
+
+    /// Creates the record of a decision on a call that ended, with the arguments of the call's existing record. `None`
+    /// if the call named no tool.
+    pub(crate) fn of_call(
+        known: AuditRecord,
+        decision: DecisionKind,
+        decider: Option<&Decider>,
+        at: Timestamp,
+    ) -> Option<Self> {
+        Some(Self {
             run_id: Arc::clone(known.run_id()),
             call_id: known.call_id().clone(),
             tool: ToolName::foreign(known.tool()).ok()?,
@@ -358,12 +383,18 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            result: None,
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,
                 AuditRecord::Decision(decision) => decision.arguments,
             },
-        };
-        Some(record.not_pending())
+        })
+    }
+
+    /// Returns the same decision, refused because its call asks another question now.
+    pub(crate) fn of_another_question(self) -> Self {
+        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::Question));
+        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
     }
 
     /// Returns the same decision, refused because its call is not suspended.

@@ -114,6 +114,7 @@ pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
         attributes: Vec::new(),
         tenant: None,
         violations: Vec::new(),
+        effect_key: None,
         caller: Caller::Direct,
         decision: None,
         validator: None,
@@ -163,6 +164,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         suspension: Suspension::Approval,
         prepared: None,
         graph: None,
+        unknown: Vec::new(),
     };
     let open = record(run, call.call_id.as_str());
     let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };

@@ -7,6 +7,7 @@
 mod account;
 mod anchor;
 mod digest_key;
+mod effect;
 mod grant;
 mod ledger_entry;
 mod post;
@@ -28,6 +29,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
+pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub(crate) use ledger_entry::LedgerEntry;
@@ -199,6 +201,8 @@ pub(crate) enum Document {
     LastAnchor(Box<Anchor>),
     /// The key for digests of arguments.
     DigestKey(StoredDigestKey),
+    /// The calls of one effect.
+    Effect(Box<StoredEffect>),
 }
 
 /// A suspended call, with the record that it would have now.
@@ -228,6 +232,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Effect(effect) => effect.due(),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
             // A post is never due itself; posting makes its run due.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
@@ -240,6 +245,7 @@ impl Document {
             Self::Account(account) => Some(account.until),
             Self::Grant(grant) => grant.expires_at,
             Self::Decided { until } => Some(*until),
+            Self::Effect(effect) => effect.over(),
             Self::Call(_)
             | Self::Waiting(_)
             | Self::Run(_)
@@ -255,6 +261,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
+            Self::Effect(effect) => effect.is_past(),
             Self::Waiting(_)
             | Self::Decided { .. }
             | Self::Run(_)

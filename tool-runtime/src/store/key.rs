@@ -33,6 +33,8 @@ pub enum DocumentKind {
     Anchor,
     /// The key for digests of arguments.
     DigestKey,
+    /// The calls of one effect: those whose outcome is unknown, and the one that had an effect that is had once.
+    Effect,
 }
 
 impl DocumentKind {
@@ -49,6 +51,7 @@ impl DocumentKind {
             Self::Account => "account",
             Self::Anchor => "anchor",
             Self::DigestKey => "digest_key",
+            Self::Effect => "effect",
         }
     }
 
@@ -160,6 +163,21 @@ impl Key {
         Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }
     }
 
+    /// Returns the key of the calls of a tool with the same arguments, by their digest, for one principal.
+    pub(crate) fn twins(tenant: Option<&str>, principal: Option<&str>, tool: &str, arguments: Hash) -> Self {
+        Self::effect(digest(&("twins", tenant, principal, tool, arguments)))
+    }
+
+    /// Returns the key of an effect that is had once, by its rendered parts and the parts of its scope.
+    pub(crate) fn once(scope: &[Option<&str>], parts: &[String]) -> Self {
+        Self::effect(digest(&("once", scope, parts)))
+    }
+
+    /// Returns the key of an effect, by its [`scope`](Self::scope).
+    pub(crate) fn effect(scope: Arc<str>) -> Self {
+        Self { kind: DocumentKind::Effect, scope, id: "".into() }
+    }
+
     /// Rebuilds a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), for stores to read.
     #[must_use]
     pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -173,7 +191,7 @@ impl Key {
     }
 
     /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
-    /// holder, for an account.
+    /// holder, for an account; a digest of the effect, for an effect.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -199,6 +217,7 @@ impl Key {
             DocumentKind::Account => "account",
             DocumentKind::Anchor => "anchor",
             DocumentKind::DigestKey => "digest_key",
+            DocumentKind::Effect => "effect",
         };
         format!("{kind}/{}", self.scope)
     }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::call::{Cause, ToolInvocationRecord};
 use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
+use crate::store::effects::{self, Blocked, EffectClaim};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
@@ -47,6 +48,8 @@ pub(crate) struct Intent {
     /// The key under which another process may have suspended the call for an approval. `None` if it was approved, or
     /// no other process can have had it.
     pub(crate) waits: Option<Key>,
+    /// The effect of the call. `None` if no other call of it has to wait.
+    pub(crate) effect: Option<EffectClaim>,
 }
 
 impl Intent {
@@ -54,7 +57,8 @@ impl Intent {
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
         let waits = self.waits.iter().flat_map(|key| [key.clone(), Key::replaced(&self.key)]);
-        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts)
+        let effect = self.effect.as_ref().map(|effect| effect.key.clone());
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts).chain(effect)
     }
 }
 
@@ -77,6 +81,9 @@ pub(crate) enum Begun {
     Waits(Box<PendingCall>),
     /// A person approved the call with other arguments.
     Replaced,
+    /// Earlier calls of the same effect have an unknown outcome, or one had or has an effect that is had once. The call
+    /// did not begin.
+    Blocked(Blocked),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -97,6 +104,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     }
     if intent.waits.is_some() && transaction.get(&Key::replaced(&intent.key)).is_some() {
         return Ok(Begun::Replaced);
+    }
+    if let Some(effect) = &intent.effect
+        && transaction.get(&intent.key).is_none()
+        && let Some(blocked) = effects::blocked(transaction, effect, &intent.key)
+    {
+        return Ok(Begun::Blocked(blocked));
     }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
@@ -128,10 +141,15 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
+    if let Some(effect) = intent.effect.as_ref().filter(|_| is_first) {
+        effects::hold(transaction, effect, &intent.key, &intent.unseen.tool_call_id)?;
+    }
     let record = Box::new(intent.unseen.clone());
     let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);
     let recoverable = intent.repeatable || intent.reconciles;
-    let entry = LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, record };
+    let effect = intent.effect.as_ref().map(|effect| Arc::clone(effect.key.scope()));
+    let entry =
+        LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -168,18 +186,20 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt began it or may still be about to.
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
-/// It therefore closes the call with the record of a lost end. Returns whether the ledger knew the attempt.
+/// It therefore closes the call with the record of a lost end. `effect` is the key of the call's effect, if the end
+/// changes it. Returns whether the ledger knew the attempt.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
     owner: &Arc<str>,
     record: &ToolInvocationRecord,
+    effect: Option<&Key>,
 ) -> Result<bool, StoreError> {
     let until = transaction.now();
     let mut record = record.clone();
-    let (epoch, is_known) = match transaction.get(key) {
+    let (epoch, is_known, waited) = match transaction.get(key) {
         // The intent may still be queued: once it arrives, it must find that the call has ended.
-        None => (1, false),
+        None => (1, false, None),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
                 // Written before; only the acknowledgement was lost.
@@ -188,12 +208,15 @@ pub(crate) fn finish(
             if entry.epoch > 1 && !record.executed && record.cause != Some(Cause::Prevented) {
                 record = ToolInvocationRecord { ended_at: Some(until), ..(*entry.record).clone() };
             }
-            (entry.epoch, true)
+            (entry.epoch, true, entry.waited.clone())
         }
         Some(_) => return Err(StoreError::Fenced),
     };
     let entry = LedgerEntry::closed(Arc::clone(owner), epoch, until, Box::new(record.clone()));
     transaction.set(key, Document::Call(Box::new(entry)))?;
+    if let Some(effect) = effect {
+        effects::ended(transaction, effect, key, &record, waited)?;
+    }
     transaction.append(record)?;
     Ok(is_known)
 }

@@ -11,6 +11,8 @@ use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Caller, JsonText, NamedArgument, PendingGraph, Question, RecordedRepair,
     Suspension,
 };
+use crate::store::document::UnknownCall;
+use crate::text::quoted;
 use crate::tool::{Hash, ToolName};
 
 /// A suspended call. Before it continues, everything in it is compared with the present: principal, tenant, roles,
@@ -86,6 +88,9 @@ pub struct PendingCall {
     /// The call that a graph waits for; `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
+    /// Earlier calls of the same effect whose outcome is unknown. [`summary`](Self::summary) begins with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unknown: Vec<UnknownCall>,
 }
 
 impl PendingCall {
@@ -111,12 +116,27 @@ impl PendingCall {
         let inner = self.graph.as_ref().map(|graph| &graph.question);
         let party = (&self.run_id, &self.tenant, &self.principal);
         let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
-        Question::of(&self.call_id, &(party, self.suspension, self.created_at, shown, inner))
+        let asked = (party, self.suspension, self.created_at, shown, inner);
+        match &*self.unknown {
+            [] => Question::of(&self.call_id, &asked),
+            unknown => Question::of(&self.call_id, &(asked, unknown)),
+        }
     }
 
     /// Whether both are the same call of the model, suspended for the same reason, at any time.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
-        self.is_same(&Self { created_at: self.created_at, ..earlier.clone() }) && self.tool == earlier.tool
+        let (created_at, unknown) = (self.created_at, self.unknown.clone());
+        self.is_same(&Self { created_at, unknown, ..earlier.clone() }) && self.tool == earlier.tool
+    }
+
+    /// Adds earlier calls of the same effect to the question, in place of those that it named before.
+    pub(crate) fn ask_about(&mut self, unknown: Vec<UnknownCall>) {
+        let before = about(&self.unknown);
+        let sentence = self.summary.take().unwrap_or_default();
+        let sentence = sentence.strip_prefix(&*before).unwrap_or(&sentence).trim_start();
+        let summary = format!("{} {sentence}", about(&unknown));
+        self.summary = Some(summary.trim().to_owned()).filter(|summary| !summary.is_empty());
+        self.unknown = unknown;
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
@@ -143,6 +163,31 @@ impl PendingCall {
             && self.tenant == compared.tenant
             && self.arguments == compared.arguments
             && self.argument_digest == compared.argument_digest
+            && self.unknown == compared.unknown
+    }
+}
+
+/// How many earlier calls the sentence names.
+const NAMED: usize = 3;
+/// The most characters of an id in the sentence.
+const ID: usize = 80;
+
+/// Returns the sentence about earlier calls whose outcome is unknown. Empty if there are none.
+fn about(unknown: &[UnknownCall]) -> String {
+    let named = unknown.iter().take(NAMED).map(|call| {
+        let (id, run) = (quoted(call.call_id.as_str(), ID), quoted(&call.run_id, ID));
+        let cause = call.cause.map_or_else(String::new, |cause| format!(", {}", cause.as_str()));
+        format!("call {id} of run {run} ({}{cause})", call.since)
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let same = if unknown.iter().any(|call| call.is_once) { "effect key" } else { "arguments" };
+    match unknown.len() {
+        0 => String::new(),
+        1 => format!("A call with the same {same} has an unknown outcome: {named}."),
+        several if several <= NAMED => format!("Calls with the same {same} have an unknown outcome: {named}."),
+        several => {
+            format!("Calls with the same {same} have an unknown outcome: {named} and {} more.", several - NAMED)
+        }
     }
 }
 

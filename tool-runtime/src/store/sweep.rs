@@ -28,10 +28,11 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
     let mut closed = 0;
     while let Some(page) = query.next_page(store).await? {
         for StoredDocument { key, document, .. } in page {
-            if !matches!(&document, Document::Call(entry) if wanted(entry)) {
+            let Document::Call(entry) = document else { continue };
+            if !wanted(&entry) {
                 continue;
             }
-            let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+            let keys = [Key::run(Arc::clone(key.scope())), key.clone()].into_iter().chain(entry.effect_key()).collect();
             let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key));
             store.update(keys, change).await?;
             closed += u64::from(returned()?);
@@ -41,8 +42,9 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 }
 
 impl dyn Store + '_ {
-    /// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that
-    /// would have expired a week ago. Returns how many it removed.
+    /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that would
+    /// have expired a week ago, and effect keys whose time to keep (`once_for`) ended a week ago. Returns how many it
+    /// removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
@@ -78,7 +80,7 @@ impl dyn Store + '_ {
         // Documents of these kinds are due from the moment at which they lose their meaning.
         let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         let mut removed = 0;
-        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided] {
+        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect] {
             let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
             while let Some(page) = query.next_page(self).await? {
                 let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();

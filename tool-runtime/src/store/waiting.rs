@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
+use crate::store::effects::Blocked;
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
+use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, StoredUnknown, Transaction, Waiting};
 
 /// Returns the keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
@@ -71,9 +72,22 @@ pub(crate) enum Then {
     Begin(Box<Intent>),
 }
 
+/// Asks about an approved call again, because the person who approved it was not shown that earlier calls of the same
+/// effect have an unknown outcome. The decision is recorded as refused.
+fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnknown]) -> Result<(), StoreError> {
+    let key = Key::of_waiting(&taken.call);
+    if let Some(Document::Waiting(waiting)) = transaction.get(&key) {
+        let mut waiting = waiting.clone();
+        waiting.call.ask_about(unknown.iter().map(|unknown| unknown.call.clone()).collect());
+        transaction.set(&key, Document::Waiting(waiting))?;
+    }
+    transaction.append(taken.decision.clone().of_another_question())
+}
+
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
-/// is exhausted, the call stays suspended.
+/// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
+/// suspended with another question. If another call has or had an effect that is had once, it stays suspended, too.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
@@ -89,6 +103,12 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         Then::End(_) => Begun::Now(None, None),
         Then::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
+            Begun::Blocked(blocked) => {
+                if let Blocked::Unknown(unknown) = &blocked {
+                    ask_anew(transaction, taken, unknown)?;
+                }
+                return Ok(Some(Begun::Blocked(blocked)));
+            }
             begun => begun,
         },
     };

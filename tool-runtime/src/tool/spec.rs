@@ -54,6 +54,8 @@ pub struct ToolSpec {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) once: Option<Once>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_schema: Option<NoSchemaMode>,
     /// SHA-256 of the canonical JSON of the definition that a server published, which a policy pins; `None` for every
     /// tool that was not discovered.
@@ -73,6 +75,29 @@ impl ToolSpec {
     #[must_use]
     pub fn no_schema_mode(&self) -> Option<&'static str> {
         self.no_schema.map(NoSchemaMode::as_str)
+    }
+
+    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, and the scope in
+    /// which it has it once: `tenant`, `principal` or `run`. `None` for a tool without such a key.
+    ///
+    /// ```
+    /// use tool_runtime::{ToolError, definition, tool};
+    ///
+    /// /// Pays a payment back.
+    /// #[tool(name = "pay__refund", effect = external_side_effect, redact = ["$"], once = "refund:{payment_id}")]
+    /// fn refund(
+    ///     /// Which payment.
+    ///     payment_id: String,
+    /// ) -> Result<bool, ToolError> {
+    ///     Ok(!payment_id.is_empty())
+    /// }
+    ///
+    /// assert_eq!(definition!(refund)?.once(), Some(("refund:{payment_id}", "tenant")));
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn once(&self) -> Option<(&str, &'static str)> {
+        self.once.as_ref().map(|once| (&*once.key, once.scope.as_str()))
     }
 }
 
@@ -138,6 +163,42 @@ impl Execution {
         match self {
             Self::Server => "server",
             Self::Client => "client",
+        }
+    }
+}
+
+/// The effect that a tool has once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Once {
+    /// The key, with the names of arguments in braces.
+    pub(crate) key: Arc<str>,
+    pub(crate) scope: OnceScope,
+    /// How long the key keeps the result, in seconds. `None` if it keeps it for ever.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub(crate) keep: Option<u64>,
+}
+
+/// The scope in which an effect is had once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnceScope {
+    /// In the tenant of the run.
+    Tenant,
+    /// For the principal of the run.
+    Principal,
+    /// In the run.
+    Run,
+}
+
+impl OnceScope {
+    /// Returns the word in definitions.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Principal => "principal",
+            Self::Run => "run",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-use crate::call::{ArgumentChange, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
+use crate::call::{ArgumentChange, CallId, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 
 /// The fields of all variants: a raw value cannot be read out of a tagged enum.
 #[derive(Deserialize)]
@@ -26,6 +26,7 @@ struct Document {
     executed: Option<bool>,
     #[serde(default)]
     left_out: LeftOut,
+    earlier_call: Option<CallId>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     #[serde(default)]
@@ -84,8 +85,9 @@ impl<'de> Deserialize<'de> for Event {
             }
             "tool_call_result" => {
                 let (id, name, outcome, executed) = needed!(id, name, outcome, executed);
-                let (id, arguments, value, error) = (id.into(), read.arguments, read.value, read.error);
-                Self::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out: read.left_out }
+                let Document { arguments, value, error, left_out, earlier_call, .. } = read;
+                let id = id.into();
+                Self::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, earlier_call }
             }
             "graph" => {
                 let (id, name, event) = needed!(id, name, event);

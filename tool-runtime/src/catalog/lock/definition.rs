@@ -10,8 +10,8 @@ use crate::catalog::lock::locked::Locked;
 use crate::catalog::lock::shape::{self, Use};
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::text::{plain, pointer};
-use crate::tool::Redaction;
 use crate::tool::sentence::{Piece, pieces};
+use crate::tool::{Once, Redaction};
 
 /// The most characters of a value in a message.
 const SHOWN: usize = 80;
@@ -45,6 +45,11 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
         changes.push(LockChange::new("/hash", Patch, Review, message));
     }
     changes
+}
+
+fn told_once(once: &Once) -> String {
+    let keep = once.keep.map_or_else(String::new, |seconds| format!(", kept for {seconds} s"));
+    format!("{} ({}{keep})", once.key, once.scope.as_str())
 }
 
 fn words(old: &Locked, new: &Locked, changes: &mut Changes) {
@@ -206,6 +211,12 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
     if old.execution != new.execution {
         let message = format!("{} -> {}", old.execution.as_str(), new.execution.as_str());
         changes.push(LockChange::new("/execution", Major, Review, message));
+    }
+    if old.once != new.once {
+        // Effects that were had under the old key are not known under the new one.
+        let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
+        let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
+        changes.push(LockChange::new("/once", Minor, Review, message));
     }
     match (old.idempotent, new.idempotent) {
         (false, true) => changes.push(LockChange::new("/idempotent", Minor, Review, "it may be repeated now")),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::capability::Source;
 use crate::catalog::Entry;
-use crate::tool::{Execution, Hash, NoSchemaMode, Redaction, ToolEffect};
+use crate::tool::{Execution, Hash, NoSchemaMode, Once, Redaction, ToolEffect};
 
 /// The entry of a lock for one tool: everything that its hash covers, its title and its limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,8 @@ pub(super) struct Locked {
     pub(super) require_any: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) idempotent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) once: Option<Once>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) no_schema: Option<NoSchemaMode>,
     /// Capabilities by name, and connections by name and kind, each with how far it reaches.
@@ -90,6 +92,7 @@ impl Locked {
             evidence: spec.evidence.clone(),
             require_any: spec.require_any.clone(),
             idempotent: spec.idempotent,
+            once: spec.once.clone(),
             no_schema: spec.no_schema,
             borrows: borrows.collect(),
             timeout_ms: entry.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),

@@ -77,6 +77,7 @@ impl DynamicTool {
             evidence: self.evidence,
             require_any: self.require_any,
             idempotent: self.idempotent,
+            once: self.once,
             no_schema: self.no_schema,
             timeout: self.timeout,
             max_result_bytes: self.max_result_bytes,

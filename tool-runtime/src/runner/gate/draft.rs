@@ -151,6 +151,11 @@ impl Draft {
         self.note(|record| record.decision = decision);
     }
 
+    /// Adds the key of the effect that the tool has once.
+    pub(in crate::runner) fn keyed(&mut self, key: String) {
+        self.note(|record| record.effect_key = Some(key.into()));
+    }
+
     /// Adds a grant that matched the call but is void.
     pub(in crate::runner) fn voided(&mut self, grant: VoidGrant) {
         self.note(|record| record.void_grant = Some(Box::new(grant)));

@@ -16,9 +16,10 @@ use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::spans::Parent;
 use crate::runner::gate::stages;
-use crate::runner::gate::stages::{Beginning, Concluded, Connections, Judged, Permit};
+use crate::runner::gate::stages::{Beginning, Bound, Concluded, Connections, Judged, Left, Permit};
 use crate::runner::waiting::grants::{Remembered, remembered};
 use crate::runner::waiting::suspend::{Waits, suspend};
+use crate::store::{Key, StoredUnknown};
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -167,17 +168,36 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
                 let hydrated = bound.into_hydrated();
                 return Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await;
             }
+            Beginning::Twins(key, unknown) => return Box::pin(twins(open, bound, key, unknown)).await,
         },
     };
     let left = stages::run(open, &mut bound, entered).await?;
+    concluded(open, bound, left).await
+}
+
+/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome: its tool
+/// reconciles the earlier call, or this call waits for a person.
+async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
+    if let Some(left) = stages::reconcile_twin(open, &mut bound, &key, &unknown).await? {
+        return concluded(open, bound, left).await;
+    }
+    let rule = stages::ask_about_twins(open)?;
+    open.draft.decided(Some(rule));
+    let unknown = unknown.into_iter().map(|unknown| unknown.call).collect();
+    let waits = Waits { unknown, ..Waits::default() };
+    suspend(open, bound.into_hydrated(), Suspension::Approval, waits).await
+}
+
+/// Delivers the output of a call, or suspends the call.
+async fn concluded(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Ending, Stop> {
     match stages::conclude(open, bound, left)? {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => {
-            let waits = Waits { prepared: Some(payload), graph: None };
+            let waits = Waits { prepared: Some(payload), ..Waits::default() };
             Box::pin(suspend(open, *hydrated, Suspension::Client, waits)).await
         }
         Concluded::GraphWaits(hydrated, pending) => {
-            let waits = Waits { prepared: None, graph: Some(pending) };
+            let waits = Waits { graph: Some(pending), ..Waits::default() };
             Box::pin(suspend(open, *hydrated, Suspension::Approval, waits)).await
         }
     }

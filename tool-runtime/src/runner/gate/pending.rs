@@ -45,5 +45,6 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         suspension: Suspension::Approval,
         prepared: None,
         graph: None,
+        unknown: Vec::new(),
     }
 }

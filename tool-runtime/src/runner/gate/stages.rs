@@ -15,10 +15,11 @@ mod recordable;
 mod reserve;
 mod resolve;
 mod run;
+mod twins;
 
 pub(in crate::runner) use admit::{admit, admit_hydrated};
 pub(in crate::runner) use begin::{Beginning, begin, enter, replaced};
-pub(in crate::runner) use bind::{Connections, bind, connect};
+pub(in crate::runner) use bind::{Bound, Connections, bind, connect};
 pub(in crate::runner) use conclude::{Concluded, conclude};
 pub(in crate::runner) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
 pub(in crate::runner) use freeze::freeze;
@@ -26,7 +27,8 @@ pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrat
 pub(in crate::runner) use reach::reach;
 pub(in crate::runner) use recordable::recordable;
 pub(in crate::runner) use reserve::reserve;
-pub(in crate::runner) use run::{run, unprojected};
+pub(in crate::runner) use run::{Left, run, unprojected};
+pub(in crate::runner) use twins::{ask_about_twins, reconcile_twin};
 
 use std::future::Future;
 use std::pin::Pin;

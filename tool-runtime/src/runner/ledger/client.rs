@@ -15,6 +15,7 @@ use crate::runner::ledger::accounts::{Settled, Unheard};
 use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::{ResumeError, Run, ServerEntry};
 use crate::store::accounts::{self, Bill};
+use crate::store::effects;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::pages::Rest;
 use crate::store::waiting::{self, Taken};
@@ -36,11 +37,21 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) unheard: Option<Unheard>,
     /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
+    /// The key of the call's effect, and whether the effect is had once. `None` if no other call of it has to wait.
+    pub(in crate::runner) effect: Option<(Key, bool)>,
 }
 
 impl Attempt {
-    fn keys(&self) -> impl Iterator<Item = Key> {
-        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unheard::keys))
+    /// Returns the keys that closing the call with this record locks.
+    fn keys(&self, record: &ToolInvocationRecord) -> impl Iterator<Item = Key> {
+        let effect = self.changed_effect(record).cloned();
+        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unheard::keys)).chain(effect)
+    }
+
+    /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
+    /// they lock and read nothing more.
+    fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
+        self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
     }
 
     fn note(&self, begun: &Begun) {
@@ -51,7 +62,8 @@ impl Attempt {
 
     /// Closes the call in the ledger with its record.
     fn finish(&self, transaction: &mut Transaction, record: &ToolInvocationRecord) -> Result<(), StoreError> {
-        match (ledger::finish(transaction, &self.key, &self.owner, record)?, &self.unheard) {
+        let effect = self.changed_effect(record);
+        match (ledger::finish(transaction, &self.key, &self.owner, record, effect)?, &self.unheard) {
             (true, Some(unheard)) => unheard.give_back(transaction),
             _ => Ok(()),
         }
@@ -135,7 +147,7 @@ impl LedgerClient<'_> {
         let (store, lease) = (&self.0.shared().store, self.0.lease());
         let mut keys = self.0.keys();
         keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
-        keys.extend(attempt.iter().flat_map(Attempt::keys));
+        keys.extend(attempt.iter().flat_map(|attempt| attempt.keys(&record)));
         keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
             keys,
@@ -156,7 +168,7 @@ impl LedgerClient<'_> {
     /// claim was not taken, the call still waits, and nothing is written.
     pub(in crate::runner) fn put_if_begun(self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> WriteHandle {
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
-        keys.extend(attempt.keys());
+        keys.extend(attempt.keys(&record));
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             if !ledger::has_begun(transaction, &attempt.key, &attempt.owner) {

@@ -108,6 +108,9 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
         for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
             let (lease, mut keys) = (child.lease(), child.keys());
             keys.push(listed.key.clone());
+            if let Document::Call(entry) = &listed.document {
+                keys.extend(entry.effect_key());
+            }
             let change = move |transaction: &mut Transaction| {
                 ledger::check(transaction, lease.as_ref())?;
                 ledger::close_orphan(transaction, &listed.key, lease.as_ref())

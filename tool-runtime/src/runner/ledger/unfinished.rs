@@ -69,7 +69,7 @@ impl LedgerClient<'_> {
     pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
         let (lease, key) = (self.0.lease(), call.key.clone());
         let mut keys = self.0.keys();
-        keys.push(key.clone());
+        keys.extend([key.clone()].into_iter().chain(call.entry.effect_key()));
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::close_unseen(transaction, &key, lease.as_ref())

@@ -46,7 +46,8 @@ pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExe
         }
     } else {
         let (error, executed, left_out) = (result.error().cloned(), result.executed(), result.left_out());
-        Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out }
+        let earlier_call = result.earlier_call().map(|(_, call_id)| call_id.clone());
+        Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, earlier_call }
     });
     result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }

@@ -24,7 +24,7 @@ use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
 use crate::runner::waiting::{comparison, names};
 use crate::runner::{ResumeError, Run};
-use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, Waiting};
+use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, UnknownCall, Waiting};
 use crate::tool::Digested;
 
 /// The reason and the payload of a suspension.
@@ -34,6 +34,8 @@ pub(in crate::runner) struct Waits {
     pub(in crate::runner) prepared: Option<JsonText>,
     /// The call that a graph waits for.
     pub(in crate::runner) graph: Option<Box<PendingGraph>>,
+    /// Earlier calls of the same effect whose outcome is unknown.
+    pub(in crate::runner) unknown: Vec<UnknownCall>,
 }
 
 /// Freezes a call into the store, so that it can be resumed later.
@@ -41,7 +43,7 @@ pub(in crate::runner) async fn suspend(
     open: &mut OpenCall,
     hydrated: Hydrated,
     suspension: Suspension,
-    Waits { prepared, graph }: Waits,
+    Waits { prepared, graph, unknown }: Waits,
 ) -> Result<Ending, Stop> {
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
@@ -65,7 +67,7 @@ pub(in crate::runner) async fn suspend(
     let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
     let digests = run.digests().await;
     let now = shared.clock.now();
-    let pending = PendingCall {
+    let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.hash())),
         summary: summary(spec, effective, &names),
         names,
@@ -76,6 +78,7 @@ pub(in crate::runner) async fn suspend(
         graph,
         ..frozen_call(open, &frozen, now)
     };
+    pending.ask_about(unknown);
     open.draft.asks(&pending);
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
     // A call whose record is written does not wait.

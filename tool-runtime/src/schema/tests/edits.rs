@@ -46,6 +46,7 @@ fn spec() -> ToolSpec {
         evidence: BTreeMap::new(),
         require_any: Vec::new(),
         idempotent: false,
+        once: None,
         no_schema: None,
         pin: None,
         definition_hash: Hash([0; 32]),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 
 /// A call in the ledger. It began; it has an end only once it is finished.
@@ -34,7 +35,11 @@ pub(crate) struct LedgerEntry {
     /// The id of the run that its graph works in, while it is open. `None` for any other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
-    /// Its record, which is in the chain too. Until the call is finished, the record to write if its end is lost.
+    /// The scope of its effect's key, while it is open. `None` if no other call of it has to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) effect: Option<Arc<str>>,
+    /// Its record, which is in the chain too; an unknown outcome that was settled has the settled one here. Until the
+    /// call is finished, the record to write if its end is lost.
     pub(crate) record: Box<ToolInvocationRecord>,
 }
 
@@ -46,8 +51,9 @@ impl LedgerEntry {
         until: Timestamp,
         record: Box<ToolInvocationRecord>,
     ) -> Self {
-        let (worker, waited, graph) = (None, None, None);
-        Self { owner, epoch, until, worker, ends_with_process: false, recoverable: false, waited, graph, record }
+        let (worker, waited, graph, effect) = (None, None, None, None);
+        let (ends_with_process, recoverable) = (false, false);
+        Self { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, record }
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -58,6 +64,11 @@ impl LedgerEntry {
     #[cfg(feature = "mcp-server")]
     pub(crate) const fn ends_with_process(&self) -> bool {
         self.ends_with_process
+    }
+
+    /// Returns the key of its effect, which the transaction that closes it locks.
+    pub(crate) fn effect_key(&self) -> Option<Key> {
+        self.effect.clone().map(Key::effect)
     }
 
     /// Returns the record to write if the call's end is lost. `None` once it is finished.

@@ -1,5 +1,6 @@
 //! Abandoned calls: which process may close them, and when.
 
+use crate::store::effects;
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
@@ -46,8 +47,13 @@ fn close_if(
         return Ok(false);
     }
     // The call has no owner now, so the attempt that began it cannot take this closing for its own.
-    (entry.owner, entry.epoch, entry.waited) = ("".into(), entry.epoch + 1, None);
+    (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     entry.record.ended_at = Some(transaction.now());
+    let waited = entry.waited.take();
+    if let Some(effect) = entry.effect_key() {
+        effects::ended(transaction, &effect, key, &entry.record, waited)?;
+        entry.effect = None;
+    }
     transaction.append((*entry.record).clone())?;
     transaction.set(key, Document::Call(entry))?;
     ended_outside(transaction, key.scope(), held)?;

@@ -121,6 +121,10 @@ impl State {
         self.decided += usize::from(is_decided(&document));
         let before = self.documents.insert(position, document);
         self.decided -= usize::from(before.as_ref().is_some_and(is_decided));
+        // An effect that may be had again counts as open again.
+        if !is_settled && before.as_ref().is_some_and(StoredDocument::is_settled) {
+            self.settled.retain(|kept| *kept != position);
+        }
         if is_settled && !before.is_some_and(|document| document.is_settled()) {
             self.settled.push_back(position);
         }

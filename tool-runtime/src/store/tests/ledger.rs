@@ -35,6 +35,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         waited: None,
         bill: None,
         waits: None,
+        effect: None,
     }
 }
 
@@ -67,7 +68,7 @@ impl Entry {
     }
 
     fn close(&mut self, second: i64, owner: &str, record: &ToolInvocationRecord) -> Result<(), &'static str> {
-        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), record).map(drop))
+        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), record, None).map(drop))
     }
 
     fn renew(&mut self, second: i64, owner: &str) -> Result<(), &'static str> {

@@ -58,7 +58,7 @@ impl Steps {
                 };
                 suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
-            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out } => {
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, .. } => {
                 // A call of an earlier response is known, or starts here.
                 self.start(id, name, order);
                 self.settle(id);

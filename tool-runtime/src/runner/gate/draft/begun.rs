@@ -40,6 +40,7 @@ impl Draft {
             roles: options.roles.clone(),
             attributes: options.attributes.clone(),
             tenant: options.tenant.clone(),
+            effect_key: None,
             caller: options.caller.clone(),
             decision: None,
             validator: None,

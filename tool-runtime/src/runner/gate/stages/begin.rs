@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::call::{Cause, Decision, Outcome, ToolExecResult};
+use crate::call::{Cause, Decision, DecisionError, Delivered, Intervention, Outcome, ToolExecResult};
 use crate::contain::discard;
+use crate::media::Attachments;
+use crate::redact::{EffectKey, effect_key};
 use crate::registration::Purpose;
 use crate::runner::ResumeError;
+use crate::runner::gate::deliver;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
@@ -17,10 +20,11 @@ use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
+use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
-use crate::store::{FrozenArguments, Key, PendingCall, StoreError};
-use crate::tool::{Execution, ToolEffect, is_graph};
+use crate::store::{EffectHolder, FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
+use crate::tool::{Digested, Execution, OnceScope, ToolEffect, is_graph};
 
 /// The store's decision on a bound call.
 pub(in crate::runner) enum Beginning {
@@ -28,6 +32,8 @@ pub(in crate::runner) enum Beginning {
     End(Ending),
     /// The call waits for a person.
     Ask,
+    /// Earlier calls of the effect under this key have an unknown outcome.
+    Twins(Key, Vec<StoredUnknown>),
 }
 
 /// A bound call that is in the ledger if it has to be. Only [`begin`] and [`enter`] make one.
@@ -81,6 +87,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_graph || open.draft.has_digests() {
         run.digests().await;
     }
+    let effect = effect_of(open, claim.as_deref(), bound, harmless);
     // A call whose record is written does not begin.
     let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
         return Err(Stop::new(Outcome::Cancelled));
@@ -90,6 +97,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unheard::of),
         graph: None,
+        effect: effect.as_ref().map(|effect| (effect.key.clone(), effect.once.is_some())),
     };
     let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
@@ -105,6 +113,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waited,
         graph: is_graph.then(|| open.graph_run(&bound.context(open))),
         bill: bill.map(|bill| *bill),
+        effect,
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
@@ -121,6 +130,19 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, lock }));
                     Ok(Begun::Exhausted(exceeded))
+                }
+                Ok(Begun::Blocked(Blocked::Unknown(_))) => {
+                    // The call waits with another question now.
+                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
+                    let error = ResumeError::NotAllowed(DecisionError::Question);
+                    return Ok(Beginning::End(Ending::NotTaken(error)));
+                }
+                Ok(Begun::Blocked(blocked)) => {
+                    // The call ends together with its suspension.
+                    let attempt = open.attempt.take();
+                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
+                    open.attempt = attempt;
+                    Ok(Begun::Blocked(blocked))
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
@@ -156,11 +178,72 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         bound.reserved.timeout.get_or_insert(run.shared().lease);
     }
     let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
-    if matches!(beginning, Beginning::Ask | Beginning::End(Ending::Suspended(_))) {
+    let is_unused = matches!(
+        beginning,
+        Beginning::Ask | Beginning::Twins(..) | Beginning::End(Ending::Suspended(_) | Ending::Delivered(_))
+    );
+    if is_unused {
         // A waiting call counts once its claim is taken.
         bound.reserved.set_used(open, false);
     }
     Ok(beginning)
+}
+
+/// The code of a call whose effect another call has now.
+const IN_PROGRESS: &str = "in_progress";
+
+/// Returns the end of a call whose effect an earlier call had: the result of that call.
+fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop> {
+    let EffectHolder { run_id, call_id, record, .. } = holder;
+    let Some(record) = record.map(|record| *record) else { return Err(Stop::new(Outcome::Cancelled)) };
+    if *record.name != *open.draft.name() {
+        // The policy may hide the result of another tool, and this tool's output has another schema.
+        let message = "An earlier call of another tool had this effect already. This call did not run.";
+        return Err(Stop::new(Outcome::Cancelled).message(message));
+    }
+    open.draft.intervened(Intervention::Earlier { run_id, call_id });
+    match record.result {
+        Some(shown) if record.outcome == Outcome::Ok => {
+            // A record contains no file bytes.
+            let attachments = Attachments::recorded(record.media.len(), record.left_out);
+            let delivered = Delivered { attachments, ..Delivered::shown(shown) };
+            if let Some(entry) = open.run().shared().catalog.entry(&record.name) {
+                deliver::read(open.run(), entry, &delivered);
+            }
+            Ok(Ending::Delivered(delivered))
+        }
+        _ => {
+            let message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
+            Err(Stop::new(record.outcome).message(message))
+        }
+    }
+}
+
+/// Returns the effect of the call. `None` if no other call of it has to wait: a call without an effect, or one that may
+/// run again. A graph's effects are those of its calls, and each of them is an effect of its own.
+fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless: bool) -> Option<EffectClaim> {
+    let frozen = &bound.reserved.hydrated.frozen;
+    let spec = &frozen.entry.spec;
+    let name = spec.name.as_str();
+    if harmless || is_graph(name) || (spec.idempotent && spec.once.is_none()) {
+        return None;
+    }
+    let shown = claim.iter().flat_map(|claim| &claim.waiting.call.unknown).map(|unknown| unknown.key).collect();
+    let run = open.run().clone();
+    let (tenant, principal) = (run.options().tenant.as_deref(), run.options().principal.as_deref());
+    let Some(once) = &spec.once else {
+        let key = Key::twins(tenant, principal, name, Digested::digest(&**frozen));
+        return Some(EffectClaim { key, shown, once: None });
+    };
+    let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
+    open.draft.keyed(text);
+    let scope: &[_] = match once.scope {
+        OnceScope::Tenant => &[tenant],
+        OnceScope::Principal => &[tenant, principal],
+        OnceScope::Run => &[tenant, principal, Some(run.id())],
+    };
+    let key = Key::once(scope, &parts);
+    Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
 }
 
 /// Returns the call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call
@@ -217,6 +300,29 @@ fn begun_with(
                 suspension: call.suspension,
                 prepared: None,
             })))
+        }
+        Ok(Begun::Blocked(Blocked::Had(holder))) => {
+            open.attempt = None;
+            had_before(open, *holder).map(Beginning::End)
+        }
+        Ok(Begun::Blocked(Blocked::Runs)) => {
+            open.attempt = None;
+            let message = "Another call has this effect now, and its result is not known yet. This call did not run; \
+                           make it again later to read the result.";
+            let mut stop = Stop::new(Outcome::Cancelled).message(message);
+            stop.tool_code = Some(IN_PROGRESS.to_owned());
+            Err(stop)
+        }
+        Ok(Begun::Blocked(Blocked::Unknown(unknown))) => {
+            let Some((key, _)) = open.attempt.take().and_then(|attempt| attempt.effect) else {
+                // Only a call with an effect is blocked by others.
+                return Err(Stop::new(Outcome::Cancelled));
+            };
+            // A grant allows calls like this one, but not a call that may repeat an effect.
+            if asked.is_some() {
+                open.draft.decided(asked);
+            }
+            Ok(Beginning::Twins(key, unknown))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Bounds, Cause, Ends, Outcome, ToolContext, context_of};
+use crate::call::{Bounds, Cause, Ends, HydratedCall, Outcome, ToolContext, context_of};
 use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
 use crate::catalog::Entry;
 use crate::contain::discard;
@@ -15,12 +15,15 @@ use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Waiting;
 use crate::runner::gate::stages::reserve::Reserved;
+use crate::runner::gate::stages::twins::EarlierCall;
 use crate::tool::ToolSpec;
 
 /// A call with everything that its tool borrows.
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
     pub(super) connections: Connections,
+    /// The earlier call of the same effect that the tool reconciles in place of this one.
+    pub(super) earlier: Option<Arc<EarlierCall>>,
 }
 
 /// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
@@ -40,9 +43,12 @@ pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 impl Bound {
     /// Returns the context of the call for its tool.
     pub(super) fn context(&self, open: &OpenCall) -> ToolContext {
-        let frozen = Arc::clone(&self.reserved.hydrated.frozen);
+        let call = match &self.earlier {
+            Some(earlier) => Arc::clone(earlier) as Arc<dyn HydratedCall>,
+            None => Arc::clone(&self.reserved.hydrated.frozen) as _,
+        };
         let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
-        context_of(frozen, self.reserved.timeout, client)
+        context_of(call, self.reserved.timeout, client)
     }
 
     /// The name of the tool.
@@ -87,7 +93,7 @@ async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) 
 /// Collects the values that the tool borrows.
 #[inline]
 pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections) -> Bound {
-    Bound { reserved, connections }
+    Bound { reserved, connections, earlier: None }
 }
 
 async fn resolve(

@@ -82,7 +82,7 @@ struct Started {
 #[inline]
 fn start(open: &mut OpenCall, bound: &mut Bound, entered: &Entered) -> Result<Started, Stop> {
     let context = bound.context(open);
-    let Bound { reserved, connections } = bound;
+    let Bound { reserved, connections, .. } = bound;
     let (frozen, instance) = reserved.hydrated.parts();
     let entry = &frozen.entry;
     let name = entry.spec.name.as_str();

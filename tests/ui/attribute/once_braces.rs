@@ -1,0 +1,15 @@
+//! Optional parts and broken braces in a key.
+
+use tool_runtime::{ToolError, tool};
+
+/// Pays a payment back.
+#[tool(name = "pay__refund", effect = external_side_effect, redact = [], once = "refund:{payment_id}[ {payment_id}] {")]
+fn refund(
+    /// Which.
+    payment_id: String,
+) -> Result<(), ToolError> {
+    drop(payment_id);
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,59 @@
+//! The key of an effect that is had once, from the arguments of a call.
+
+use crate::json::{self, Limits, Tree, canonical};
+use crate::text::plain;
+use crate::tool::Once;
+use crate::tool::sentence::{Piece, pieces};
+
+/// The most characters of a key in a record.
+const MOST: usize = 200;
+
+/// The key of an effect, made from the arguments of a call.
+pub(crate) struct EffectKey {
+    /// The texts and the values of the key, each apart, so that no value can pass for the text around it.
+    pub(crate) parts: Vec<String>,
+    /// The key as records show it.
+    pub(crate) shown: String,
+}
+
+/// Makes the key from effective arguments, as JSON text. A catalog checks that each call has the arguments it names.
+pub(crate) fn effect_key(once: &Once, arguments: &str) -> EffectKey {
+    let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
+    let pieces = pieces(&once.key).unwrap_or_default();
+    let parts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.clone()),
+        Piece::Argument(path) => Some(value(path.iter().try_fold(&arguments, |tree, name| tree.get(name)))),
+        Piece::Begin | Piece::End => None,
+    });
+    let parts: Vec<_> = parts.collect();
+    let shown = plain(&parts.concat(), MOST);
+    EffectKey { parts, shown }
+}
+
+fn value(found: Option<&Tree<'_>>) -> String {
+    match found {
+        None => String::new(),
+        Some(Tree::String(text)) => text.clone().into_owned(),
+        Some(other) => canonical::to_text(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::OnceScope;
+
+    #[test]
+    fn values_do_not_pass_for_the_text_around_them() {
+        let key = |arguments: &str| {
+            let once = Once { key: "move:{from}:{to.id}".into(), scope: OnceScope::Tenant, keep: None };
+            let EffectKey { parts, shown } = effect_key(&once, arguments);
+            (parts, shown)
+        };
+        let (one, shown) = key(r#"{"from":"a:b","to":{"id":7}}"#);
+        let (other, _) = key(r#"{"from":"a","to":{"id":"b:7"}}"#);
+        assert_eq!(shown, "move:a:b:7");
+        assert_ne!(one, other);
+        assert_eq!(one, key(r#"{"to":{"id":7},"from":"a:b"}"#).0);
+    }
+}

@@ -1,0 +1,164 @@
+//! Twins: calls of the same effect as an earlier call whose outcome is unknown.
+
+use std::sync::Arc;
+
+use crate::call::{
+    CallId, Cause, Decision, Ends, HydratedCall, Intervention, JsonText, Outcome, RunFields, Verdict, ledger_key,
+};
+use crate::capability::{Requirement, Source};
+use crate::contain::discard;
+use crate::hydrate::Frozen;
+use crate::registration::Purpose;
+use crate::runner::Run;
+use crate::runner::gate::ending::Stop;
+use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages::begin::Entered;
+use crate::runner::gate::stages::bind::Bound;
+use crate::runner::gate::stages::run::{Left, run};
+use crate::store::effects::{self, Settlement};
+use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall};
+use crate::tool::{Digested, Hash, ToolName};
+
+/// The rule that a waiting twin has in its record and in its question.
+const RULE: &str = "unknown_outcome";
+
+/// An earlier call with the same arguments, as its tool reconciles it: the ids and the idempotency key are its own.
+pub(in crate::runner) struct EarlierCall {
+    frozen: Arc<Frozen>,
+    id: CallId,
+    fields: RunFields,
+    ends: Ends,
+}
+
+impl EarlierCall {
+    /// Creates it for an earlier call. `None` if that call had other arguments or was a call of another tool: this
+    /// call's arguments cannot reconcile it.
+    fn of(frozen: &Arc<Frozen>, earlier: &StoredUnknown) -> Option<Self> {
+        let StoredUnknown { call, record, .. } = earlier;
+        let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
+        let (tenant, principal) = (&record.tenant, &record.principal);
+        let party = (tenant.as_deref(), principal.as_deref());
+        let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
+        // The connections of one principal reach nothing of another.
+        let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+        let is_reachable = *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(is_connection);
+        if key != call.key || !is_reachable {
+            return None;
+        }
+        let fields = RunFields {
+            run_id: Arc::clone(&call.run_id),
+            session_id: session_id.clone(),
+            conversation_id: conversation_id.clone(),
+            agent_id: agent_id.clone(),
+            tenant: tenant.clone(),
+            principal: principal.clone(),
+            cancellation: Arc::clone(cancellation),
+        };
+        Some(Self { frozen: Arc::clone(frozen), id: call.call_id.clone(), fields, ends: Ends::default() })
+    }
+}
+
+impl HydratedCall for EarlierCall {
+    fn id(&self) -> &CallId {
+        &self.id
+    }
+
+    fn tool_name(&self) -> &ToolName {
+        self.frozen.tool_name()
+    }
+
+    fn run(&self) -> &RunFields {
+        &self.fields
+    }
+
+    fn ends(&self) -> &Ends {
+        &self.ends
+    }
+}
+
+impl Digested for EarlierCall {
+    fn tool(&self) -> &str {
+        self.frozen.tool()
+    }
+
+    fn read(&self) -> &str {
+        Digested::read(&*self.frozen)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.frozen.fingerprint()
+    }
+
+    fn effective(&self) -> &str {
+        self.frozen.effective()
+    }
+
+    fn digest(&self) -> Hash {
+        Digested::digest(&*self.frozen)
+    }
+}
+
+/// Lets the tool reconcile the earlier call, if it can and there is one. Returns the earlier call's output if it took
+/// effect, and stops this call if it did not. `None` if its outcome stays unknown.
+pub(in crate::runner) async fn reconcile_twin(
+    open: &mut OpenCall,
+    bound: &mut Bound,
+    key: &Key,
+    unknown: &[StoredUnknown],
+) -> Result<Option<Left>, Stop> {
+    let frozen = Arc::clone(&bound.reserved.hydrated.frozen);
+    // The typed arguments are used up by one reconciliation; several unknown outcomes are a person's to judge.
+    let [earlier] = unknown else { return Ok(None) };
+    if !frozen.entry.behaviour.may_reconcile() {
+        return Ok(None);
+    }
+    let call = &earlier.call;
+    let Some(earlier) = EarlierCall::of(&frozen, earlier) else { return Ok(None) };
+    bound.earlier = Some(Arc::new(earlier));
+    // Without a limit, a reconciliation that never ends would hold the run forever.
+    bound.reserved.timeout.get_or_insert(open.run().shared().lease);
+    let left = run(open, bound, Entered { purpose: Purpose::Reconcile }).await;
+    bound.earlier = None;
+    match left {
+        Ok(Left::Output(projected)) => {
+            settle(open.run(), key, call, Some(projected.shown.clone())).await;
+            let earlier = Intervention::Earlier { run_id: Arc::clone(&call.run_id), call_id: call.call_id.clone() };
+            open.draft.intervened(earlier);
+            Ok(Some(Left::Output(projected)))
+        }
+        Err(stop) if stop.cause == Some(Cause::Prevented) => {
+            settle(open.run(), key, call, None).await;
+            let message = "An earlier call of this effect had no effect. This one did not run either; it may be made \
+                           again.";
+            Err(stop.message(message))
+        }
+        // Only a graph waits, and a graph is no twin.
+        Ok(Left::Waits(_)) => Ok(None),
+        Err(stop) => {
+            discard(stop);
+            Ok(None)
+        }
+    }
+}
+
+/// Writes the outcome of the earlier call. If the store fails, the next call of the effect reconciles it again.
+async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonText>) {
+    let (keys, settlement) = (effects::settling_keys(key, call), Settlement { result, decider: None });
+    let (key, call) = (key.clone(), call.clone());
+    let change = move |transaction: &mut Transaction| effects::settle(transaction, &key, &call, &settlement);
+    let settled: Result<bool, StoreError> = run.shared().store.transact(keys.to_vec(), change).await;
+    if let Err(error) = settled {
+        discard(run.store_unread(error));
+    }
+}
+
+/// Returns the decision that a person is asked, or the end of the call where no person can decide.
+pub(in crate::runner) fn ask_about_twins(open: &OpenCall) -> Result<Decision, Stop> {
+    let shared = open.run().shared();
+    if shared.effective(Verdict::RequireApproval) == Verdict::Deny {
+        let message = "An earlier call of the same effect has an unknown outcome: it may have had the effect. \
+                       This call did not run. Do not repeat it; look up the effect, or ask the user.";
+        return Err(Stop::new(Outcome::Cancelled).message(message));
+    }
+    Ok(Decision { verdict: Verdict::RequireApproval, rule: RULE.into() })
+}

@@ -1,0 +1,219 @@
+//! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
+//! which call has, or had, an effect that is had once.
+//!
+//! The ledger's key names one call; a model that repeats a call gives it another id. An effect is what such calls have
+//! in common. Its document changes in the transaction that changes the ledger entry of a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Decider, JsonText, Outcome, ToolInvocationRecord};
+use crate::store::{
+    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, PendingCall, StoreError, StoredEffect,
+    StoredUnknown, Transaction, UnknownCall,
+};
+use crate::tool::Hash;
+
+/// The effect of a call that is about to begin.
+#[derive(Debug, Clone)]
+pub(crate) struct EffectClaim {
+    /// The effect's key.
+    pub(crate) key: Key,
+    /// The calls of unknown outcome that were shown to the person who approved the call, by their idempotency keys.
+    pub(crate) shown: Vec<Hash>,
+    /// The effect is had once. `None` if only a call of unknown outcome blocks the next one.
+    pub(crate) once: Option<OnceClaim>,
+}
+
+/// The claim on an effect that is had once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnceClaim {
+    /// How many seconds its result is kept. `None` if it is kept for ever.
+    pub(crate) keep: Option<u64>,
+}
+
+/// Why a call does not begin.
+#[derive(Debug, Clone)]
+pub(crate) enum Blocked {
+    /// An earlier call had the effect, with this record.
+    Had(Box<EffectHolder>),
+    /// Another call has the effect now.
+    Runs,
+    /// Earlier calls have an unknown outcome.
+    Unknown(Vec<StoredUnknown>),
+}
+
+/// Returns the reason for which a call that the ledger does not know may not begin.
+pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> Option<Blocked> {
+    let Some(Document::Effect(effect)) = transaction.get(&claim.key) else { return None };
+    if let Some(held) = &effect.held {
+        match &held.record {
+            Some(_) if held.until.is_none_or(|until| transaction.now() < until) => {
+                return Some(Blocked::Had(held.clone()));
+            }
+            None if *held.ledger_key().id() != *call.id() => return Some(Blocked::Runs),
+            _ => {}
+        }
+    }
+    let unknown = unshown(effect, claim);
+    (!unknown.is_empty()).then_some(Blocked::Unknown(unknown))
+}
+
+/// Notes that a call begins to have an effect that is had once.
+pub(crate) fn hold(
+    transaction: &mut Transaction,
+    claim: &EffectClaim,
+    call: &Key,
+    call_id: &CallId,
+) -> Result<(), StoreError> {
+    let (Some(once), Ok(key)) = (claim.once, call.id().parse()) else { return Ok(()) };
+    let mut effect = stored(transaction, &claim.key);
+    let (run_id, call_id) = (Arc::clone(call.scope()), call_id.clone());
+    effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
+    (effect.keep, effect.is_once) = (once.keep, true);
+    transaction.set(&claim.key, Document::Effect(Box::new(effect)))
+}
+
+/// Returns the calls of the effect whose outcome is unknown, unless each of them was shown to the person who approved
+/// the call.
+fn unshown(effect: &StoredEffect, claim: &EffectClaim) -> Vec<StoredUnknown> {
+    let is_shown = |unknown: &StoredUnknown| claim.shown.contains(&unknown.call.key);
+    if effect.unknown.iter().all(is_shown) { Vec::new() } else { effect.unknown.clone() }
+}
+
+/// Whether the end of a call changes the document of its effect.
+pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> bool {
+    // The ledger may close a call that did not run with the record of a lost end.
+    is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
+}
+
+/// Notes the end of the call that the ledger has under `call`.
+pub(crate) fn ended(
+    transaction: &mut Transaction,
+    key: &Key,
+    call: &Key,
+    record: &ToolInvocationRecord,
+    waited: Option<Box<PendingCall>>,
+) -> Result<(), StoreError> {
+    let Ok(idempotency_key) = call.id().parse() else { return Ok(()) };
+    let mut effect = stored(transaction, key);
+    let is_holder = effect.held.as_ref().is_some_and(|held| held.key == idempotency_key);
+    match record.outcome {
+        Outcome::OutcomeUnknown if is_holder => effect.held = None,
+        Outcome::OutcomeUnknown => {}
+        _ if !is_holder => return Ok(()),
+        outcome if took_effect(outcome) => {
+            had(&mut effect, transaction.now(), record);
+            return transaction.set(key, Document::Effect(Box::new(effect)));
+        }
+        // It failed without the effect, so another call may have it.
+        _ => {
+            effect.held = None;
+            return write(transaction, key, effect);
+        }
+    }
+    if effect.unknown.iter().any(|unknown| unknown.call.key == idempotency_key) {
+        return Ok(());
+    }
+    let unknown = UnknownCall {
+        run_id: Arc::clone(call.scope()),
+        call_id: record.tool_call_id.clone(),
+        key: idempotency_key,
+        since: record.ended_at.unwrap_or_else(|| transaction.now()),
+        cause: record.cause,
+        is_once: effect.is_once,
+    };
+    effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
+    transaction.set(key, Document::Effect(Box::new(effect)))
+}
+
+/// Whether a call with this outcome had its effect. A tool that returns an error states that it had none; one that
+/// cannot tell is interrupted or lost, and its outcome is unknown.
+const fn took_effect(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Ok | Outcome::OutputInvalid | Outcome::RedactionFailed | Outcome::ResultTooLarge)
+}
+
+/// Keeps the record of the call that had the effect.
+fn had(effect: &mut StoredEffect, now: Timestamp, record: &ToolInvocationRecord) {
+    let until = effect.keep.map(|seconds| now.saturating_add(Duration::from_secs(seconds)).unwrap_or(Timestamp::MAX));
+    if let Some(held) = &mut effect.held {
+        (held.record, held.until) = (Some(Box::new(record.clone())), until);
+    }
+}
+
+fn write(transaction: &mut Transaction, key: &Key, effect: StoredEffect) -> Result<(), StoreError> {
+    if effect.is_empty() { transaction.remove(key) } else { transaction.set(key, Document::Effect(Box::new(effect))) }
+}
+
+/// How an unknown outcome is settled.
+#[derive(Debug, Clone)]
+pub(crate) struct Settlement {
+    /// The projected result of a call that took effect. `None` if the call had no effect.
+    pub(crate) result: Option<JsonText>,
+    /// The person who settles it. `None` if its tool reconciled it.
+    pub(crate) decider: Option<Decider>,
+}
+
+/// Returns the keys that settling a call locks.
+pub(crate) fn settling_keys(effect: &Key, call: &UnknownCall) -> [Key; 3] {
+    [effect.clone(), call.ledger_key(), Key::run(Arc::clone(&call.run_id))]
+}
+
+/// Settles an unknown outcome, with a record in the chain of the call's run. Returns whether it did: `false` if the
+/// outcome was settled before.
+pub(crate) fn settle(
+    transaction: &mut Transaction,
+    key: &Key,
+    call: &UnknownCall,
+    settlement: &Settlement,
+) -> Result<bool, StoreError> {
+    let mut effect = stored(transaction, key);
+    let Some(at) = effect.unknown.iter().position(|unknown| unknown.call.key == call.key) else { return Ok(false) };
+    let StoredUnknown { mut record, .. } = effect.unknown.remove(at);
+    let kind = if settlement.result.is_some() { DecisionKind::Happened } else { DecisionKind::DidNotHappen };
+    let now = transaction.now();
+    if let Some(mut decision) =
+        DecisionRecord::of_call(AuditRecord::Call(record.clone()), kind, settlement.decider.as_ref(), now)
+    {
+        decision.result.clone_from(&settlement.result);
+        transaction.append(decision)?;
+    }
+    let ledger_key = call.ledger_key();
+    if let Some(Document::Call(entry)) = transaction.get(&ledger_key)
+        && entry.record.outcome == Outcome::OutcomeUnknown
+        && entry.is_finished()
+    {
+        let mut entry = entry.clone();
+        settled(&mut entry.record, settlement);
+        transaction.set(&ledger_key, Document::Call(entry))?;
+    }
+    if effect.is_once && effect.held.is_none() && settlement.result.is_some() {
+        let UnknownCall { run_id, call_id, key, .. } = call.clone();
+        effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
+        settled(&mut record, settlement);
+        had(&mut effect, now, &record);
+    }
+    write(transaction, key, effect)?;
+    Ok(true)
+}
+
+/// Changes the ledger's copy of a record to the settled outcome, so that the call is answered with it. The record in
+/// the chain stays, and the record of the settlement follows it.
+fn settled(record: &mut ToolInvocationRecord, settlement: &Settlement) {
+    record.result.clone_from(&settlement.result);
+    if settlement.result.is_some() {
+        (record.outcome, record.cause, record.safe_message) = (Outcome::Ok, None, None);
+    } else {
+        record.outcome = Outcome::Cancelled;
+        record.safe_message = Some("This call had no effect. It may be made again, as a new call.".to_owned());
+    }
+}
+
+fn stored(transaction: &Transaction, key: &Key) -> StoredEffect {
+    match transaction.get(key) {
+        Some(Document::Effect(effect)) => (**effect).clone(),
+        _ => StoredEffect::default(),
+    }
+}
