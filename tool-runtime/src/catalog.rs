@@ -1,4 +1,9 @@
-//! The catalog: every tool of an application, checked as a whole. The only place that iterates registrations.
+//! The catalog: every tool of an application, checked as a whole.
+//!
+//! [`ToolCatalog`] is all tools, [`CatalogView`] those that the model of one run may see. [`ToolLock`] keeps their reviewed
+//! definitions. [`PickOptions`] and [`PickIndex`] pick the tools that fit a request.
+
+// Only this module iterates registrations.
 
 mod build;
 mod compiled;

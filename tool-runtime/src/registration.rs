@@ -1,6 +1,8 @@
-//! The two ways of a tool into a catalog: `Registration` for authored ones, [`DynamicTool`] for those made at run time.
-//!
-//! `Behaviour` and `Instance` erase the tool's type; the shim behind them is the only generic code per tool.
+//! Tools that are built at run time: [`DynamicTool`] with a [`DynamicHandler`]. Tools of [`#[tool]`](macro@crate::tool)
+//! register themselves.
+
+// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. The shim behind them is the only
+// generic code of each tool.
 
 pub(crate) mod authored;
 pub(crate) mod definition;

@@ -1,5 +1,7 @@
 //! The schema compiler: from types and foreign documents to the exact text that is validated and sent.
 //!
+//! [`validator`] is its public part, for applications that validate arguments with another library.
+//!
 //! Schemas of authored tools leave here in a small subset that means the same under draft-07 and 2020-12; foreign
 //! ones may use all of both within caps. Only this folder names `schemars` settings and `jsonschema`.
 

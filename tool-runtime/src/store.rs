@@ -1,9 +1,11 @@
 //! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
 //! can outlive the process.
 //!
-//! `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store. Invariants of
-//! every store: writes are atomic, changes under one lock run one after the other, a record never changes, and memory
-//! use is bounded.
+//! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
+//! PostgreSQL. Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
+//! never changes, and memory use is bounded.
+
+// `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store.
 
 pub(crate) mod accounts;
 mod anchors;

@@ -7,6 +7,32 @@ use crate::error::Problem;
 use crate::runner::ResumeError;
 
 /// The reason why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use tool_runtime::agent::{Agent, AnswerError, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct City {
+///     /// Its name.
+///     name: String,
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let model = ScriptedModel::new([ScriptedTurn::refuses("I cannot help with that.")]);
+/// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
+/// match conversation.ask::<City>("What is the capital of France?").await {
+///     Ok(city) => println!("{}", city.name),
+///     Err(AnswerError::Waiting(calls)) => println!("{} calls wait for a decision", calls.len()),
+///     Err(error) => assert_eq!(error.to_string(), "the model refused"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[non_exhaustive]
 pub enum AnswerError {
     /// Calls wait for the client or for a person: ask again with their answers and decisions.

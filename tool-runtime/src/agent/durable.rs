@@ -12,6 +12,8 @@ use crate::runner::ResumeError;
 use crate::store::StoreError;
 
 /// One unit of work: a step, or the content of a request. Its result is the conversation after it.
+///
+/// [`Durable`] has an example.
 pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, StepError>> + Send + 'w>>;
 
 /// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution.
@@ -135,6 +137,8 @@ impl Conversation {
 }
 
 /// The reason why a unit of work has no result.
+///
+/// [`Durable`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StepError {

@@ -13,6 +13,8 @@ use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
 /// Receives the events of an answer while they arrive, for display only.
+///
+/// [`ModelClient`] has an example.
 pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
@@ -74,6 +76,30 @@ impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
 }
 
 /// A request for one turn of a model.
+///
+/// ```
+/// use tool_runtime::agent::ModelRequest;
+/// use tool_runtime::wire::{EncodeError, EncodeOptions, Format, Message, RequestSettings};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// /// The body of a request for Chat Completions.
+/// fn body(request: &ModelRequest<'_>, model: &str) -> Result<serde_json::Value, EncodeError> {
+///     let format = Format::OpenAiChat;
+///     let mut body = format.encode_tools(request.tools.specs(), &EncodeOptions::default())?.body;
+///     body.extend(format.encode_settings(request.settings, Some(model))?.body);
+///     body.insert("model".to_owned(), model.into());
+///     let history = format.encode_messages(request.messages, Some(model)).body;
+///     body.insert("messages".to_owned(), serde_json::json!(history["messages"]));
+///     Ok(body.into())
+/// }
+///
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let run = runner.run(RunOptions::new());
+/// let (history, settings) = ([Message::user("Hi!")], RequestSettings::new().temperature(0.2));
+/// let body = body(&ModelRequest::new(&history, run.catalog(), &settings), "gpt-5")?;
+/// assert_eq!(body["messages"][0]["content"], "Hi!");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelRequest<'a> {
@@ -105,6 +131,24 @@ impl<'a> ModelRequest<'a> {
 }
 
 /// The account of one turn of a model.
+///
+/// ```
+/// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let turns = [ScriptedTurn::call("call_1", "games__roll", "{}"), ScriptedTurn::text("I cannot.").using(60, 4)];
+/// let mut conversation = Agent::new(ScriptedModel::new(turns)).converse(runner.run(RunOptions::new()));
+/// conversation.send("Roll a die!").await;
+///
+/// let [first, second] = conversation.turns() else { panic!("two turns") };
+/// assert_eq!(first.calls[0].outcome.map(|outcome| outcome.code()), Some("unavailable"));
+/// assert_eq!(second.usage.map(|usage| usage.output_tokens), Some(4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelTurn {
@@ -126,6 +170,8 @@ pub struct ModelTurn {
 }
 
 /// The account of one call of a turn.
+///
+/// [`ModelTurn`] has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnCall {

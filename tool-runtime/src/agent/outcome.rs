@@ -79,7 +79,9 @@ impl TurnOutcome {
     }
 }
 
-/// A call that waits.
+/// A call that waits for a person or for the client, with everything that they need in order to decide.
+///
+/// [`Conversation`](crate::agent::Conversation) has an example.
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WaitingCall {
@@ -167,6 +169,8 @@ impl fmt::Debug for WaitingCall {
 }
 
 /// The reason why a turn ended without an answer.
+///
+/// [`TurnOutcome`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StopReason {

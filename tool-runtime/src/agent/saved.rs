@@ -17,6 +17,27 @@ const VERSION: u32 = 1;
 
 /// A conversation as a document: history, the calls of the last turn, the account of the turns, and the run's snapshot.
 /// Keep it where clients cannot change it, see [`RunSnapshot`].
+///
+/// ```
+/// use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello."), ScriptedTurn::text("Bye.")]));
+/// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
+/// conversation.send("Hi!").await;
+/// let document = serde_json::to_string(&conversation.save().await?)?;
+///
+/// // The next request, perhaps in another process.
+/// let saved: SavedConversation = serde_json::from_str(&document)?;
+/// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), saved).await?;
+/// conversation.send("Bye!").await;
+/// assert_eq!(conversation.history().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedConversation {

@@ -11,6 +11,8 @@ use crate::wire::history::{CallMessage, Part};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
+///
+/// [`ScriptedModel`] has an example.
 #[derive(Debug)]
 #[must_use]
 pub struct ScriptedTurn {

@@ -7,6 +7,36 @@ use serde::{Deserialize, Serialize};
 use crate::call::JsonText;
 
 /// One place where the arguments of a call changed, as a person may see it: a sensitive value is masked on both sides.
+///
+/// ```
+/// use tool_runtime::call::Decider;
+/// use tool_runtime::runner::ApprovalDecision;
+/// use tool_runtime::{ToolCatalog, ToolEffect, ToolError, ToolPolicy, testing, tool};
+///
+/// /// Sets the credit limit.
+/// #[tool(name = "accounts__limit", effect = state_change, redact = ["$"])]
+/// fn limit(
+///     /// The limit.
+///     limit: u32,
+/// ) -> Result<u32, ToolError> {
+///     Ok(limit)
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::allow(["accounts__limit"]).with_approval_for_effects([ToolEffect::StateChange]);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<limit>().build()?).policy(policy);
+/// let waits = harness.call("accounts__limit", serde_json::json!({ "limit": 900 })).await;
+/// let edited = ApprovalDecision::ApproveEdited(r#"{"limit":500}"#.to_owned());
+/// let ended = harness.decide(&waits, edited, &Decider::new("grace")).await;
+///
+/// let change = &ended.edits()[0];
+/// assert_eq!((change.kind(), change.pointer.as_str()), ("edited", "/limit"));
+/// assert_eq!(change.before.as_ref().map(|value| value.get()), Some("900"));
+/// assert_eq!(change.after.as_ref().map(|value| value.get()), Some("500"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

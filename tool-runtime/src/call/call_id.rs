@@ -11,7 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::random_id;
 
-/// The id of a call: the provider's, or one made at the boundary. The same from start to result.
+/// The id of a call: the provider's, or one that this library made because the provider sent none. It is unique in its
+/// run, and the same from the model's call to its result.
+///
+/// ```
+/// use tool_runtime::CallId;
+///
+/// let id = CallId::new("call_1");
+/// assert_eq!(id.as_str(), "call_1");
+/// // Some servers send no id.
+/// assert!(CallId::new("").as_str().starts_with("call_"));
+/// ```
 #[derive(Clone)]
 pub struct CallId(Text);
 

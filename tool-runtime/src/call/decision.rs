@@ -6,6 +6,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A policy's verdict on a call, with the rule that gave it.
+///
+/// ```
+/// use tool_runtime::call::Verdict;
+/// use tool_runtime::policy::{PolicyContext, Subject};
+/// use tool_runtime::{ToolEffect, ToolPolicy};
+///
+/// let policy = ToolPolicy::allow(["core__add"]);
+/// let decision = policy.admit(&PolicyContext::default(), &Subject::new("core__add", ToolEffect::ReadOnly));
+/// assert_eq!((decision.verdict, &*decision.rule), (Verdict::Allow, "allowed_tools"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The verdict.
@@ -15,6 +25,8 @@ pub struct Decision {
 }
 
 /// Allow, deny or require approval.
+///
+/// [`Decision`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

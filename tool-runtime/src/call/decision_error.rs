@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The difference between a suspended call and its continuation, or the reason why a decider may not decide on it.
+///
+/// [`ResumeError`](crate::runner::ResumeError) has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

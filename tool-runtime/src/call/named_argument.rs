@@ -11,6 +11,8 @@ const MOST: usize = 80;
 
 /// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It
 /// is not part of the arguments: it only helps a person to decide.
+///
+/// A [`NameLookup`](crate::capability::NameLookup) returns the names, and has an example.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a call ended, or why it waits.
+/// The end of a call, or the reason why it waits.
 ///
 /// The codes ([`Outcome::code`]) are stable: records, models, policies and exit codes use them.
 ///

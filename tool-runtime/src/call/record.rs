@@ -13,7 +13,31 @@ use crate::call::{
 use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
 
-/// The record of one call. Holds projected results and masked arguments only.
+/// The record of one call: who made it, the policy's decision, and how it ended. It contains the result after redaction
+/// and the arguments with the sensitive ones masked.
+///
+/// ```
+/// use tool_runtime::store::{RecordFilter, Store};
+/// use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// # /// Rolls a die.
+/// # #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// # fn roll() -> Result<u32, ToolError> { Ok(4) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["games__roll"])).build()?;
+/// let run = runner.run(RunOptions::new().principal("ada"));
+/// run.exec(ToolCall::text("call_1", "games__roll", "{}")).await;
+///
+/// let records = runner.store().calls(&RecordFilter::run(run.id())).await?;
+/// let record = &records[0];
+/// assert_eq!((&*record.name, record.outcome, record.executed), ("games__roll", Outcome::Ok, true));
+/// assert_eq!(record.decision.as_ref().map(|decision| &*decision.rule), Some("allowed_tools"));
+/// assert_eq!(record.result.as_ref().map(|result| result.get()), Some("4"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolInvocationRecord {
@@ -236,7 +260,17 @@ impl RecordedArguments {
     }
 }
 
-/// The source of a call.
+/// The source of a run's calls: the agent loop or the application, or a graph.
+///
+/// ```
+/// use tool_runtime::RunOptions;
+/// use tool_runtime::call::Caller;
+///
+/// assert_eq!(Caller::default(), Caller::Direct);
+/// let caller = Caller::Graph { run: "run-1".to_owned(), name: "researcher".to_owned(), version: "1".to_owned() };
+/// let options = RunOptions::new().principal("ada").caller(caller);
+/// # drop(options);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -256,6 +290,8 @@ pub enum Caller {
 }
 
 /// The totals of a run's calls.
+///
+/// [`Run::summary`](crate::Run::summary) returns it; [`Run`](crate::Run) has an example.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {

@@ -7,6 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::call::{DecisionError, Outcome, Violation};
 
 /// A failure as a model and a UI may read it.
+///
+/// ```
+/// use tool_runtime::{Outcome, ToolCatalog, ToolError, testing, tool};
+///
+/// /// Doubles a number.
+/// #[tool(name = "math__double", effect = read_only, redact = ["$"])]
+/// fn double(
+///     /// The number.
+///     number: i64,
+/// ) -> Result<i64, ToolError> {
+///     Ok(2 * number)
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let harness = testing::harness(ToolCatalog::builder().tool::<double>().build()?);
+/// let call = harness.call("math__double", serde_json::json!({ "number": "two" })).await;
+/// let error = call.error().ok_or("it is no number")?;
+/// assert_eq!((error.error_code, error.errors[0].pointer.as_str()), (Outcome::ValidationError, "/number"));
+/// // The value of the argument is not in it.
+/// assert!(!error.to_string().contains("two"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

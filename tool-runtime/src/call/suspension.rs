@@ -1,14 +1,16 @@
-//! [`Suspension`]: the event that a suspended call waits for.
+//! [`Suspension`]: the party that a suspended call waits for.
 
 use serde::{Deserialize, Serialize};
 
-/// The event that a suspended call waits for.
+/// The party that a suspended call waits for: a person or a client.
+///
+/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Suspension {
-    /// The decision of a person.
+    /// A person, who decides on the call.
     Approval,
-    /// The result of a client, which executes the call.
+    /// A client, which executes the call and returns its result.
     Client,
 }

@@ -29,6 +29,17 @@ pub(crate) enum IdSource {
 }
 
 /// The arguments exactly as they arrived. Both forms are JSON text; `Debug` is blank.
+///
+/// ```
+/// use tool_runtime::ToolCall;
+/// use tool_runtime::call::Arguments;
+///
+/// // Most providers send a string that contains JSON, some an object.
+/// let text = ToolCall::text("call_1", "core__add", r#"{"a":1,"b":2}"#).arguments;
+/// let object = ToolCall::object("call_2", "core__add", r#"{"a":1,"b":2}"#).arguments;
+/// assert!(matches!(text, Arguments::Text(_)) && matches!(object, Arguments::Object(_)));
+/// assert_eq!(text.as_str(), object.as_str());
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
@@ -62,7 +73,9 @@ impl fmt::Debug for Arguments {
     }
 }
 
-/// The origin of a call on the wire.
+/// The origin of a call: the provider, its ids of the call and the response, and the place in the stream.
+///
+/// [`DecodedCall`](crate::wire::DecodedCall) has an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Origin {

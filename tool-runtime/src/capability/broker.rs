@@ -70,6 +70,8 @@ impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
 }
 
 /// The request to a broker when a tool is about to run.
+///
+/// [`ConnectionBroker`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectionRequest<'a> {

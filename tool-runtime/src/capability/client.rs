@@ -36,6 +36,18 @@ pub trait Progress {
 }
 
 /// Sends log lines to the caller. A line is a string literal in the source, so it holds no values.
+///
+/// ```
+/// use tool_runtime::capability::Notices;
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Rebuilds the index.
+/// #[tool(name = "archive__rebuild", effect = read_only, redact = ["$"])]
+/// async fn rebuild(notices: &dyn Notices) -> Result<u32, ToolError> {
+///     notices.notice(tracing::Level::INFO, "the old index is still in use");
+///     Ok(100)
+/// }
+/// ```
 #[capability(effect = read_only)]
 pub trait Notices {
     /// Sends a line, if the caller wants lines of this level.
@@ -76,6 +88,17 @@ pub trait Elicit {
 ///
 /// The prompt leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`. The
 /// answer is untrusted text.
+///
+/// ```
+/// use tool_runtime::capability::Sample;
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Suggests a title for the report of the day.
+/// #[tool(name = "reports__title", effect = external_side_effect, redact = ["$"])]
+/// async fn title(model: &dyn Sample) -> Result<String, ToolError> {
+///     Ok(model.sample("Suggest a title for the sales report of today.", 20).await?)
+/// }
+/// ```
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Sample {
@@ -86,7 +109,9 @@ pub trait Sample {
     async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError>;
 }
 
-/// Why a client did not answer a question. It holds no text of the question or the answer.
+/// The reason why a client did not answer a question. It contains no text of the question or the answer.
+///
+/// [`Elicit`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {

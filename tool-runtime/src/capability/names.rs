@@ -45,6 +45,8 @@ pub trait NameLookup: Send + Sync {
 }
 
 /// A request for the name of a value, with the principal and the tenant that it is for.
+///
+/// [`NameLookup`] has an example.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct NameRequest<'a> {

@@ -12,7 +12,7 @@ use crate::registration::{DynamicTool, Registration, ToolServer};
 use crate::text::nearest;
 use crate::tool::is_discovered;
 
-/// Gathers tools; [`build`](Self::build) checks them.
+/// Collects the tools of a catalog; [`build`](Self::build) checks them.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::tool::ToolName;
 
-/// How many tools are picked, and which.
+/// The maximum number of tools to pick, their least score, and the tools that are always picked.
 ///
 /// ```
 /// use tool_runtime::catalog::PickOptions;
@@ -87,7 +87,21 @@ impl Default for PickOptions {
     }
 }
 
-/// A tool that was picked.
+/// A tool that was picked for a query, with its score and the reasons.
+///
+/// ```
+/// use tool_runtime::catalog::PickOptions;
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// # /// Rolls a die.
+/// # #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// # fn roll() -> Result<u32, ToolError> { Ok(4) }
+/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
+/// let picks = catalog.pick("roll two dice", &PickOptions::new(5));
+/// assert_eq!(picks[0].name.as_str(), "games__roll");
+/// assert!(picks[0].reasons().any(|(word, field, _share)| (word, field) == ("roll", "name")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pick {

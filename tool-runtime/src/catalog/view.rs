@@ -10,7 +10,25 @@ use crate::catalog::{Entry, guidance};
 use crate::json::{self, canonical};
 use crate::tool::{Execution, Hash, ToolSpec};
 
-/// The tools of one run. Runs that may see the same tools share a view, and everything derived from it is made once.
+/// The tools that the model of one run may see. [`Run::catalog`](crate::Run::catalog) returns it.
+///
+/// Runs that may see the same tools share a view, and everything that is derived from it is made once.
+///
+/// ```
+/// use tool_runtime::registration::DynamicTool;
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// # /// Rolls a die.
+/// # #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// # fn roll() -> Result<u32, ToolError> { Ok(4) }
+/// let catalog = ToolCatalog::builder().tool::<roll>().dynamic(DynamicTool::search_tools()).build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["games__roll"])).build()?;
+/// let run = runner.run(RunOptions::new());
+/// // The policy does not name the other tool.
+/// let names: Vec<_> = run.catalog().specs().map(|spec| spec.name.as_str()).collect();
+/// assert_eq!(names, ["games__roll"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CatalogView {
     id: u64,
     entries: Vec<Arc<Entry>>,

@@ -104,7 +104,38 @@ pub trait ToolComponent: Sized + Send + 'static {
     }
 }
 
-/// The outcome of a call whose end was not recorded.
+/// The outcome of a call whose end was not recorded, as [`ToolComponent::reconcile`] found it.
+///
+/// ```
+/// use tool_runtime::{Call, Reconciled, ToolError, capability, tool};
+///
+/// /// Payments at a bank, which knows each by the key of the caller.
+/// #[capability(effect = external_side_effect)]
+/// trait Bank {
+///     fn pay(&self, key: &str, cents: u64) -> u64;
+///     /// Returns the payment's number; `None` if there was none. From then on the bank refuses the key.
+///     fn find_or_cancel(&self, key: &str) -> Option<u64>;
+/// }
+///
+/// /// Pays.
+/// #[tool(name = "bank__pay", effect = external_side_effect, redact = ["$"])]
+/// struct Pay {
+///     /// The amount in cents.
+///     cents: u64,
+/// }
+///
+/// #[tool]
+/// impl Pay {
+///     async fn run(self, bank: &dyn Bank, call: &Call<Self>) -> Result<u64, ToolError> {
+///         Ok(bank.pay(&call.idempotency_key(), self.cents))
+///     }
+///
+///     async fn reconcile(self, bank: &dyn Bank, call: &Call<Self>) -> Result<Reconciled<u64>, ToolError> {
+///         let found = bank.find_or_cancel(&call.idempotency_key());
+///         Ok(found.map_or(Reconciled::Prevented, Reconciled::TookEffect))
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled<T> {
     /// It took effect: the call ends with this output.

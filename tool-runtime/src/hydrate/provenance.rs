@@ -10,7 +10,39 @@ use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
 use crate::tool::{Hash, ToolName};
 
-/// The result of hydrating one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
+/// The result of hydrating one call: the call with its arguments parsed, validated and built into the tool's type, or the
+/// reason why not. [`Run::hydrate`](crate::Run::hydrate) returns it.
+///
+/// It does not implement `Serialize`, because raw text must not reach records, logs or decisions.
+///
+/// ```
+/// use tool_runtime::{ToolCall, ToolCatalog, ToolError, testing, tool};
+///
+/// /// Doubles a number.
+/// #[tool(name = "math__double", effect = read_only, redact = ["$"])]
+/// fn double(
+///     /// The number.
+///     number: i64,
+/// ) -> Result<i64, ToolError> {
+///     Ok(2 * number)
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let harness = testing::harness(ToolCatalog::builder().tool::<double>().build()?);
+/// let run = harness.run();
+/// let call = |id: &str, arguments: &str| ToolCall::text(id, "math__double", arguments);
+/// for result in run.hydrate([call("call_1", r#"{"number":21}"#), call("call_2", r#"{"number":"x"}"#)]) {
+///     let stage = result.stage();
+///     match result.hydrated {
+///         // Only the run executes it.
+///         Ok(hydrated) => assert_eq!(run.exec_hydrated(hydrated).await.to_model(), "42"),
+///         Err(error) => assert_eq!((stage, error.errors[0].pointer.as_str()), (Some("validate"), "/number")),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[non_exhaustive]
 pub struct HydrationResult {
     /// The hydrated tool, or why there is none, as a model may read it: with every violation, located, and without

@@ -12,6 +12,32 @@ use crate::tool::Hash;
 use scan::{double_quoted, first_object, without_trailing_commas};
 
 /// Rewrites text that is almost JSON.
+///
+/// It runs only if the policy names it, at most once for a call, and only on arguments that could not be parsed. The
+/// result is parsed and validated like any other text.
+///
+/// ```
+/// use tool_runtime::hydrate::Repairer;
+/// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// /// Removes a byte order mark in front of the object.
+/// struct ByteOrderMark;
+///
+/// impl Repairer for ByteOrderMark {
+///     fn name(&self) -> &str {
+///         "byte_order_mark"
+///     }
+///
+///     fn repair(&self, text: &str) -> Option<String> {
+///         text.strip_prefix('\u{feff}').map(str::to_owned)
+///     }
+/// }
+///
+/// let policy = ToolPolicy::from_toml(r#"repair.allowed = ["byte_order_mark"]"#)?;
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, policy).repairer(ByteOrderMark).build()?;
+/// # drop(runner);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Repairer: Send + Sync {
     /// The name by which a policy turns it on and records show it.
     fn name(&self) -> &str;

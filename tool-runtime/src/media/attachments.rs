@@ -5,6 +5,15 @@ use serde::{Deserialize, Serialize};
 use crate::media::{Media, files};
 
 /// The amount of a value that was omitted to keep it within the limit of its tool.
+///
+/// ```
+/// use tool_runtime::call::LeftOut;
+///
+/// let mut left_out = LeftOut::default();
+/// assert!(left_out.is_none());
+/// left_out.items = 3;
+/// assert_eq!(left_out.note(), "[3 more items did not fit into the result.]");
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeftOut {

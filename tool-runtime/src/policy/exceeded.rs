@@ -34,6 +34,22 @@ pub(crate) enum Amount {
 }
 
 /// A budget that is used up, or would be. Its text may go to a model.
+///
+/// ```
+/// use tool_runtime::wire::Usage;
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::from_toml("budgets.run.tokens = 100")?;
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, policy).build()?;
+/// let run = runner.run(RunOptions::new());
+/// assert_eq!(run.exhausted().await?, None);
+/// run.account(Usage::new(90, 20), 0.0);
+/// assert_eq!(run.exhausted().await?.map(|budget| budget.key()), Some("budgets.run.tokens"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetExceeded {
     holder: Holder,

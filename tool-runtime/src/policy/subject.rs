@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::call::Caller;
 use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
-/// The run that makes a call. Borrowed, so that a decision usually does not allocate.
+/// The facts about a run on which a policy decides. They are borrowed, so that a decision usually does not allocate.
+///
+/// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// The id of the run.
@@ -54,6 +56,8 @@ pub(crate) struct Standing {
 }
 
 /// The tool and the properties of its call on which a policy decides.
+///
+/// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Subject<'a> {

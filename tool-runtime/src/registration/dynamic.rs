@@ -15,7 +15,7 @@ use crate::registration::OnAccount;
 use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
 use crate::tool::{self, Hash, NoSchemaMode, Once, OnceScope, ToolEffect, ToolSpec};
 
-/// A tool without a type of its own.
+/// A tool that is built at run time from a JSON Schema, an allowlist and a [`DynamicHandler`].
 ///
 /// ```
 /// use std::sync::Arc;

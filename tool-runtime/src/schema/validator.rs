@@ -131,6 +131,8 @@ impl<V: Validator + ?Sized> Validator for Arc<V> {
 }
 
 /// A compiled schema.
+///
+/// [`Validator`] has an example.
 pub trait Compiled: Send + Sync {
     /// Checks a value.
     ///
@@ -140,7 +142,18 @@ pub trait Compiled: Send + Sync {
     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>>;
 }
 
-/// The default: draft-07 and 2020-12 in full, formats asserted, no network, no files, bounded patterns.
+/// The default validator: draft-07 and 2020-12 in full, formats asserted, no network, no files, bounded patterns.
+///
+/// ```
+/// use serde_json::json;
+/// use tool_runtime::schema::validator::{JsonSchemaValidator, Tree};
+///
+/// let schema = json!({ "type": "object", "properties": { "count": { "type": "integer", "minimum": 1 } } });
+/// let compiled = JsonSchemaValidator.compile_value(&schema)?;
+/// let broken = compiled.check(&Tree::Object(vec![("count".into(), Tree::Int(0))])).err().ok_or("it is below 1")?;
+/// assert_eq!((broken[0].pointer.as_str(), broken[0].keyword.as_str()), ("/count", "minimum"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonSchemaValidator;
 

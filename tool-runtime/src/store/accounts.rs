@@ -27,6 +27,28 @@ pub(crate) struct Account {
 }
 
 /// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns those of a run.
+///
+/// ```
+/// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, testing, tool};
+///
+/// # /// Rolls a die.
+/// # #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// # fn roll() -> Result<u32, ToolError> { Ok(4) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::from_toml(r#"
+///     allowed_tools = ["games__roll"]
+///
+///     [budgets.run]
+///     calls = 20
+/// "#)?;
+/// let harness = testing::harness(ToolCatalog::builder().tool::<roll>().build()?).policy(policy);
+/// harness.call("games__roll", serde_json::json!({})).await;
+/// let balances = harness.run().balances().await?;
+/// assert_eq!((balances[0].holder, balances[0].amounts["calls"]), ("run", (1.0, 20.0)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Balance {

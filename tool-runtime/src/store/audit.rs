@@ -13,6 +13,36 @@ use crate::store::{GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
 /// A record of a run: of a call that ended, or of a decision on a suspended call.
+///
+/// ```
+/// use tool_runtime::call::Decider;
+/// use tool_runtime::runner::ApprovalDecision;
+/// use tool_runtime::store::{AuditRecord, DecisionKind, RecordFilter, Store};
+/// use tool_runtime::{ToolCatalog, ToolEffect, ToolError, ToolPolicy, testing, tool};
+///
+/// # /// Deletes the note.
+/// # #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+/// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::allow(["notes__delete"]).with_approval_for_effects([ToolEffect::StateChange]);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?).policy(policy);
+/// let waits = harness.call("notes__delete", serde_json::json!({})).await;
+/// harness.decide(&waits, ApprovalDecision::Approve, &Decider::new("grace")).await;
+///
+/// let records = harness.runner().store().records(&RecordFilter::default()).await?;
+/// for (sealed, sequence) in records.iter().zip(0..) {
+///     assert_eq!(sealed.sequence, sequence);
+///     match &sealed.record {
+///         AuditRecord::Decision(decision) => assert_eq!(decision.decision, DecisionKind::Approved),
+///         AuditRecord::Call(call) => assert!(call.executed),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(records.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -139,6 +169,8 @@ impl From<DecisionRecord> for AuditRecord {
 }
 
 /// A decision on a suspended call, or an answer to it.
+///
+/// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DecisionRecord {
@@ -184,6 +216,8 @@ pub struct DecisionRecord {
 }
 
 /// The decision on a suspended call.
+///
+/// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -205,6 +205,8 @@ pub(crate) fn is_before(now: Timestamp, made: Timestamp) -> bool {
 }
 
 /// A clock for tests and replays that shows one time until it is moved.
+///
+/// [`Clock`] has an example.
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {

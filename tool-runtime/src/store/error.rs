@@ -5,7 +5,19 @@ use std::fmt;
 
 use crate::error::chain;
 
-/// Why an operation of a store failed.
+/// The reason why an operation of a store failed.
+///
+/// ```
+/// use tool_runtime::store::StoreError;
+///
+/// let full = StoreError::Full;
+/// assert_eq!((full.code(), full.is_failure()), ("store_full", false));
+///
+/// let lost = StoreError::Unavailable("connection reset".into());
+/// assert!(lost.is_failure());
+/// // Only operators read the cause.
+/// assert!(!lost.to_string().contains("reset") && lost.detail().contains("reset"));
+/// ```
 #[non_exhaustive]
 pub enum StoreError {
     /// A bounded store has reached its limit.

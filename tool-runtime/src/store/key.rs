@@ -12,6 +12,8 @@ use crate::store::PendingCall;
 use crate::tool::Hash;
 
 /// The kind of a document.
+///
+/// [`Query`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DocumentKind {
@@ -66,6 +68,17 @@ impl DocumentKind {
 /// The place of a document in a store.
 ///
 /// Changes of documents with the same [`lock`](Key::lock) run one after the other, across all processes.
+///
+/// ```
+/// use tool_runtime::store::{DocumentKind, Key};
+///
+/// let (run, post) = (Key::run("run-1"), Key::post("run-1", "message-1"));
+/// assert_eq!((run.kind(), &**run.scope()), (DocumentKind::Run, "run-1"));
+/// // A change of one waits for a change of the other.
+/// assert_eq!(run.lock(), post.lock());
+/// // A store keeps the parts in columns.
+/// assert_eq!(Key::from_parts(post.kind(), post.scope().clone(), post.id().clone()), post);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     kind: DocumentKind,
@@ -238,8 +251,27 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 
-/// The documents to list, oldest first. [`new`](Self::new) sets the defaults:
-/// `Query { limit: 16, ..Query::new(DocumentKind::Run) }`.
+/// Conditions on the documents to list, oldest first. [`new`](Self::new) sets the defaults.
+///
+/// ```
+/// use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, Store};
+/// use tool_runtime::testing::conformance;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let document = conformance::document("run-1", "{}", None);
+/// let change = move |transaction: &mut tool_runtime::store::Transaction| transaction.put(document.clone());
+/// store.update(vec![Key::run("run-1")], Box::new(change)).await?;
+///
+/// let found = store.list(&Query { limit: 16, ..Query::new(DocumentKind::Run) }).await?;
+/// assert_eq!(found[0].key, Key::run("run-1"));
+/// // The next page.
+/// let query = Query { after: found[0].position, ..Query::new(DocumentKind::Run) };
+/// assert!(store.list(&query).await?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Documents of this kind.

@@ -17,6 +17,26 @@ use crate::tool::{Hash, ToolName};
 
 /// A suspended call. Before it continues, everything in it is compared with the present: principal, tenant, roles,
 /// attributes, tools, the tool's definition, the arguments, the policy and the time.
+///
+/// ```
+/// use tool_runtime::store::{RecordFilter, Store};
+/// use tool_runtime::{ToolCatalog, ToolEffect, ToolError, ToolPolicy, testing, tool};
+///
+/// # /// Deletes the note.
+/// # #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+/// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::allow(["notes__delete"]).with_approval_for_effects([ToolEffect::StateChange]);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?).policy(policy);
+/// let waits = harness.call("notes__delete", serde_json::json!({})).await;
+///
+/// let pending = harness.runner().store().pending_calls(&RecordFilter::default()).await?;
+/// assert_eq!((pending[0].tool.as_str(), pending[0].shown_arguments.get()), ("notes__delete", "{}"));
+/// assert_eq!(Some(&pending[0].question()), waits.question());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {

@@ -11,6 +11,8 @@ use crate::tool::Hash;
 const PAGE: usize = 500;
 
 /// A run whose records are fewer than in an exported anchor, or differ from it.
+///
+/// [`hold_back`](trait@Store#method.hold_back) returns it. [`Anchor`] has an example of the export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunBehind {

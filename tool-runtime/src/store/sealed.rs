@@ -7,6 +7,8 @@ use crate::store::{AuditRecord, Finding};
 use crate::tool::Hash;
 
 /// A record and its place in the chain of its run.
+///
+/// [`AuditRecord`](crate::store::AuditRecord) has an example.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SealedRecord {

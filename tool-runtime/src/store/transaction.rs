@@ -11,6 +11,8 @@ use crate::store::{Document, Key, StoreError, StoredDocument};
 
 /// A change of documents. It may be run more than once, so it must depend only on the transaction; an error writes
 /// nothing.
+///
+/// [`Transaction`] has an example.
 pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
 
 /// Wraps a change so that the value that it returned last can be taken.

@@ -9,6 +9,20 @@ use crate::call::CallId;
 use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store: &dyn Store = &MemoryStore::new();
+/// for call in store.unfinished_calls(&RecordFilter::default()).await? {
+///     let state = if call.is_abandoned { "lost its process" } else { "runs" };
+///     println!("{} of {} {state} since {}", call.tool, call.run_id, call.since);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnfinishedCall {

@@ -27,6 +27,8 @@ const MOST_FINDINGS: usize = 1000;
 const MOST_KEYS: usize = 16;
 
 /// The result of verifying records and anchors.
+///
+/// [`Verifier`] has an example.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {

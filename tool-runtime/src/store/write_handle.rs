@@ -9,6 +9,22 @@ use tokio::sync::oneshot;
 use crate::store::StoreError;
 
 /// Resolves once a record is stored, or could not be. It may be dropped without waiting.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, Store};
+/// use tool_runtime::testing::conformance::record;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let first = store.append(record("run-1", "call_1").into());
+/// let second = store.append(record("run-1", "call_2").into());
+/// // Both writes have begun.
+/// first.await?;
+/// second.await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "await it, or drop it on purpose"]
 pub struct WriteHandle(State);

@@ -15,7 +15,7 @@ use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 
-/// What happens when a tool runs, in place of what it does. The gate treats it as it treats a real one.
+/// A fault that replaces or delays a tool in a test: an error, a panic, a hang. The gate treats it like a real one.
 ///
 /// ```
 /// use serde_json::json;

@@ -1,4 +1,4 @@
-//! [`ToolEffect`]: how far a tool or a capability reaches.
+//! [`ToolEffect`]: the reach of a tool or a capability.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 
-/// How far a tool or a capability reaches. The order is the order of reach.
+/// The reach of a tool or a capability, in ascending order.
 ///
 /// ```
 /// use tool_runtime::ToolEffect;

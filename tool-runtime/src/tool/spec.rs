@@ -12,6 +12,26 @@ use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 /// The authoritative definition of a tool. Immutable once it is in a catalog; encoders work on copies.
 ///
 /// [`definition!`](crate::definition) reads one without a catalog.
+///
+/// ```
+/// use tool_runtime::{ToolEffect, ToolError, definition, tool};
+///
+/// /// Doubles a number.
+/// #[tool(name = "math__double", effect = read_only, redact = ["$"])]
+/// fn double(
+///     /// The number.
+///     number: i64,
+/// ) -> Result<i64, ToolError> {
+///     Ok(2 * number)
+/// }
+///
+/// let spec = definition!(double)?;
+/// assert_eq!((spec.name.as_str(), &*spec.description), ("math__double", "Doubles a number."));
+/// assert_eq!(spec.effect, ToolEffect::ReadOnly);
+/// assert_eq!(spec.input_schema.to_value()["properties"]["number"]["type"], "integer");
+/// assert_eq!(spec.output_schema.to_value()["type"], "integer");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
@@ -102,6 +122,8 @@ impl ToolSpec {
 }
 
 /// A JSON Schema, kept as the exact text that goes to providers (keys sorted, no white space).
+///
+/// [`ToolSpec`] has an example.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schema(Arc<str>);
 

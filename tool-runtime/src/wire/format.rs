@@ -7,7 +7,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::ParseError;
 
-/// A wire format.
+/// A wire format: how a provider writes requests and responses. It encodes tools, settings and histories, and makes
+/// decoders.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Format, Message};
+///
+/// let format: Format = "openai-chat".parse()?;
+/// let request = format.encode_messages(&[Message::user("Hi!")], None);
+/// assert!(request.body["messages"].get().contains(r#""content":"Hi!""#));
+///
+/// let mut decoder = format.decoder(DecodeOptions::default());
+/// decoder.push(br#"{"choices":[{"message":{"content":"Hello."},"finish_reason":"stop"}]}"#);
+/// assert_eq!(decoder.finish().text, "Hello.");
+/// # Ok::<(), tool_runtime::error::ParseError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {

@@ -48,10 +48,24 @@ use crate::call::{CallId, Event, Question, Suspension};
 use order::Order;
 use steps::Steps;
 
-/// Writes one message as a stream.
+/// Writes the events of a run as the stream of one message for a chat UI.
 ///
-/// Takes events in any order and always writes a stream that the packages accept. Memory grows with the open calls
-/// and by eight bytes for each call of the message, not with the stream.
+/// It takes events in any order, and the official packages accept each stream that it writes. Its memory grows with the
+/// open calls, and by eight bytes for each call of the message.
+///
+/// ```
+/// use tool_runtime::Event;
+/// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
+///
+/// let mut encoder = UiEncoder::new(Protocol::UiMessageStream);
+/// let mut body = encoder.push(&UiEvent::MessageStart { id: "msg_1".to_owned() });
+/// body.extend(encoder.push(&UiEvent::TextDelta { text: "Hi".to_owned() }));
+/// // The sink of a run passes on the events of the runner and the loop.
+/// body.extend(encoder.push_event(&Event::data("weather", None, serde_json::value::to_raw_value(&21)?)));
+/// body.extend(encoder.finish());
+/// assert!(body.ends_with(b"data: [DONE]\n\n"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub struct UiEncoder {
     order: Order,
     steps: Steps,

@@ -17,6 +17,8 @@ use crate::capability::Secret;
 use crate::wire::{AnswerMode, Format};
 
 /// The settings of an [`HttpModel`] that have a default. Made by [`HttpModel::builder`].
+///
+/// [`HttpModel`] has an example.
 #[must_use]
 pub struct HttpModelBuilder {
     base_url: String,

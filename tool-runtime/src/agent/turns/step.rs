@@ -13,7 +13,9 @@ use crate::runner::ResumeError;
 use crate::store::StoreError;
 use crate::wire::Message;
 
-/// The effect of a conversation's step.
+/// The effect of one step of a conversation: the model was asked, calls ran, calls wait, or the turn ended.
+///
+/// [`Conversation::step`](crate::agent::Conversation::step) returns it, and has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step {

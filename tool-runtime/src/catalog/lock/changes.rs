@@ -41,6 +41,8 @@ pub(crate) enum LockMark {
 }
 
 /// One difference between two definitions.
+///
+/// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LockChange {
@@ -87,6 +89,8 @@ impl LockChange {
 }
 
 /// All differences of one tool.
+///
+/// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolChanges {

@@ -17,6 +17,8 @@ const MAX_LINES: usize = 1_000;
 /// The differences between two locks: the tools that changed, by name.
 ///
 /// As text it has a line for each tool and one for each change, 1,000 at most.
+///
+/// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockReport {
     tools: Vec<ToolChanges>,

@@ -32,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// Implementations need `#[async_trait]`. It is called for every request, so that a revoked token is refused from the
 /// next request on. A token is for this server alone: it is passed to no other service.
+///
+/// [`Authorization`] has an example.
 #[async_trait]
 pub trait VerifyToken: Send + Sync {
     /// Returns the verified token. `None` if the token is unknown, was revoked, or has a wrong signature.

@@ -50,6 +50,8 @@ impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Authenticator for F {
 }
 
 /// The client behind one request, as its connection shows it.
+///
+/// [`Authenticator`] has an example.
 pub struct Peer<'a> {
     /// `None` for a client that is not connected over HTTP.
     request: Option<&'a Parts>,

@@ -14,7 +14,7 @@ pub(super) const STATELESS: &str = "2026-07-28";
 /// The longest id of a server, in bytes. It leaves room for the names of the server's tools.
 const MAX_ID_BYTES: usize = 20;
 
-/// A server whose tools are brought in: its id, and how to reach it.
+/// The configuration of an MCP server whose tools an application uses: its id, and its program or address.
 ///
 /// ```
 /// use std::time::Duration;

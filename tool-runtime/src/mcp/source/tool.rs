@@ -14,6 +14,8 @@ use crate::schema;
 use crate::tool::Hash;
 
 /// A tool that a server lists.
+///
+/// [`ToolSource`](crate::mcp::source::ToolSource) has an example.
 #[derive(Clone)]
 pub struct McpTool {
     pub(super) server: Arc<str>,

@@ -6,9 +6,33 @@ use std::sync::Arc;
 use crate::call::CallId;
 use crate::contain::{caught, discard};
 
-/// One contained failure: of a tool, a connection, a model, or a part of the application.
+/// One contained failure: of a tool, a connection, a model, or a part of the application. The sink of
+/// [`RunnerBuilder::failures`](crate::runner::RunnerBuilder::failures) receives it.
 ///
 /// Records, events, logs and models receive only its code. The text can contain values.
+///
+/// ```
+/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Reads the archive.
+/// #[tool(name = "archive__read", effect = read_only, redact = ["$"])]
+/// fn read() -> Result<String, ToolError> {
+///     Err(ToolError::internal("disk 7 is gone"))
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let (sender, failures) = std::sync::mpsc::channel();
+/// let catalog = ToolCatalog::builder().tool::<read>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["archive__read"]))
+///     .failures(move |failure| drop(sender.send((failure.code.to_owned(), failure.text.to_owned()))))
+///     .build()?;
+/// let result = runner.run(RunOptions::new()).exec(ToolCall::text("call_1", "archive__read", "{}")).await;
+/// assert!(!result.to_model().contains("disk 7"));
+/// assert_eq!(failures.recv()?, ("execution_error".to_owned(), "disk 7 is gone".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {

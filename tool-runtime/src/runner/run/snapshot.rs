@@ -22,6 +22,29 @@ const VERSION: u32 = 1;
 /// Keep it where clients cannot change it: the library trusts it, and it contains the frozen arguments of waiting
 /// calls, including sensitive ones. Its `Debug` shows none of them. A waiting call is finished once for each store: if
 /// a snapshot is restored over two independent stores, each of them lets the call finish.
+///
+/// ```
+/// use tool_runtime::runner::RunSnapshot;
+/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// # /// Rolls a die.
+/// # #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
+/// # fn roll() -> Result<u32, ToolError> { Ok(4) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["games__roll"])).build()?;
+/// let run = runner.run(RunOptions::new().principal("ada"));
+/// run.exec(ToolCall::text("call_1", "games__roll", "{}")).await;
+/// let document = serde_json::to_string(&run.snapshot().await?)?;
+///
+/// // Perhaps in another process.
+/// let snapshot: RunSnapshot = serde_json::from_str(&document)?;
+/// let restored = runner.restore(snapshot, RunOptions::new().principal("ada")).await?;
+/// assert_eq!((restored.id(), restored.summary()), (run.id(), run.summary()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSnapshot {

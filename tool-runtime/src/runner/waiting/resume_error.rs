@@ -8,6 +8,32 @@ use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
 /// restored, sealed, opened, enqueued or found. Nothing was changed: a call that waited still waits.
+///
+/// ```
+/// use tool_runtime::call::{Decider, DecisionError};
+/// use tool_runtime::runner::{ApprovalDecision, ResumeError};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolEffect, ToolError, ToolPolicy, testing, tool};
+///
+/// # /// Deletes the note.
+/// # #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+/// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::allow(["notes__delete"]).with_approval_for_effects([ToolEffect::StateChange]);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?)
+///     .policy(policy)
+///     .options(RunOptions::new().principal("ada"));
+/// let waits = harness.call("notes__delete", serde_json::json!({})).await;
+/// let question = waits.question().ok_or("it waits")?;
+///
+/// // The principal of a run does not decide on its own calls.
+/// let refused = harness.run().resume(question, ApprovalDecision::Approve, &Decider::new("ada")).await;
+/// assert!(matches!(refused, Err(ResumeError::NotAllowed(DecisionError::OwnCall))));
+/// let ended = harness.run().resume(question, ApprovalDecision::Approve, &Decider::new("grace")).await?;
+/// assert_eq!(ended.to_model(), "deleted");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResumeError {

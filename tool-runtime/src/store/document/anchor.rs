@@ -21,10 +21,30 @@ pub(crate) struct AnchoredHead {
     pub(crate) hash: Hash,
 }
 
-/// The heads of the chains of runs, in the chain of all anchors.
+/// The heads of the chains of runs at one time. Anchors form a chain of their own.
 ///
 /// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
 /// compares the export with the store.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::store::{MemoryStore, Store, Verifier};
+/// use tool_runtime::testing::conformance::record;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+/// store.append(record("run-1", "call_1").into()).await?;
+/// let mut exported = Vec::new();
+/// store.anchor(|anchor| exported.push(anchor.clone())).await?;
+/// assert_eq!(exported[0].heads().count(), 1);
+///
+/// // Later: is each record that the export covers still in the store?
+/// let verified = Verifier::verify(&*store, &exported, |_| ()).await?;
+/// assert_eq!((verified.anchors, verified.findings.len()), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -20,6 +20,8 @@ use crate::tool::{Hash, ToolName};
 /// allowance holds for the caller of the reviewed call, never for a script, and only while its decider may decide on
 /// such a call under the policy of the run that uses it. A denial holds for every caller, stays until it is revoked,
 /// and wins over any number of allowances. Its `Debug` shows no arguments.
+///
+/// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -56,6 +58,8 @@ pub struct StoredGrant {
 }
 
 /// The runs to which a grant applies.
+///
+/// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

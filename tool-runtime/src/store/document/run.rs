@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Question;
 
 /// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) keeps it.
+///
+/// [`RunQueue`](crate::agent::RunQueue) has an example.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -14,6 +14,20 @@ use crate::wire::history::{CallMessage, Part, object_text};
 use crate::wire::{Usage, WireError};
 
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Finish, Format, Message};
+///
+/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// decoder.push(br#"{"choices":[{"finish_reason":"tool_calls","message":{"content":"Let me see.","tool_calls":[
+///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1}"}}]}}]}"#);
+/// let decoded = decoder.finish();
+/// assert!(decoded.ended_well());
+/// assert_eq!((decoded.text.as_str(), decoded.finish), ("Let me see.", Finish::ToolCalls));
+/// assert_eq!(decoded.calls[0].call.name, "core__add");
+/// let turn = Message::Assistant(decoded.parts());
+/// assert_eq!(turn.calls().count(), 1);
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Decoded {
@@ -145,6 +159,19 @@ impl Serialize for Decoded {
 }
 
 /// One assembled call. Serialises to `{id, id_source, name, arguments_raw?, arguments?, status, executable}`.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Format};
+///
+/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// decoder.push(br#"{"id":"chatcmpl-1","choices":[{"finish_reason":"tool_calls","message":{"tool_calls":[
+///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1"}}]}}]}"#);
+/// let decoded = decoder.finish().calls.remove(0);
+/// assert_eq!((decoded.status(), decoded.is_executable()), ("invalid_json", false));
+/// let origin = &decoded.call.origin;
+/// assert_eq!(origin.provider.as_deref(), Some("openai_chat"));
+/// assert_eq!(origin.response_id.as_deref(), Some("chatcmpl-1"));
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodedCall {
@@ -264,7 +291,9 @@ impl CallStatus {
     }
 }
 
-/// How a turn ended.
+/// The end of a model's turn.
+///
+/// [`Decoded`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

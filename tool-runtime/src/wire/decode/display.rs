@@ -5,7 +5,21 @@ use std::fmt;
 
 use crate::call::CallId;
 
-/// One thing to show. The calls to run come from [`Decoder::finish`](crate::wire::Decoder::finish) alone.
+/// A piece of an answer, for display while it arrives. Only [`Decoder::finish`](crate::wire::Decoder::finish) returns
+/// calls that may run.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format};
+///
+/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// for event in decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n") {
+///     match event {
+///         DisplayEvent::Text(text) => assert_eq!(text, "Hi"),
+///         DisplayEvent::CallStarted { name, .. } => println!("the model writes a call of {name}"),
+///         _ => {}
+///     }
+/// }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DisplayEvent<'a> {

@@ -6,6 +6,17 @@ use std::sync::Arc;
 use crate::wire::ToolChoice;
 
 /// The limits of a decoder, and the facts about the request that it needs.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Format};
+///
+/// let options = DecodeOptions::default().with_max_bytes(1 << 20).with_offered(["core__add"]);
+/// let mut decoder = Format::Ollama.decoder(options);
+/// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__ad","arguments":{}}}]},"done":true}"#);
+/// let decoded = decoder.finish();
+/// // The gate refuses the call, as it refuses every unknown name.
+/// assert!(!decoded.calls[0].offered);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodeOptions {

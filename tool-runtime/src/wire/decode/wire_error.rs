@@ -7,7 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::cut;
 
-/// Why a response failed.
+/// The reason why a response failed.
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Format};
+///
+/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n");
+/// // The connection breaks.
+/// let decoded = decoder.finish();
+/// assert_eq!(decoded.error.map(|error| error.code()), Some("truncated_stream"));
+/// assert_eq!(decoded.text, "Hel");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WireError {

@@ -8,7 +8,9 @@ use crate::tool::ToolSpec;
 use crate::wire::RequestSettings;
 use crate::wire::encode::strict::remove_nulls;
 
-/// The parts of a definition that a provider receives (E1).
+/// The parts of a definition that a provider receives.
+///
+/// [`Encoded`](crate::wire::Encoded) has an example.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct WireTool<'a> {
@@ -51,6 +53,16 @@ impl<'a> From<&'a ToolSpec> for WireTool<'a> {
 }
 
 /// Which tools the model may or has to call.
+///
+/// ```
+/// use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+///
+/// let add = WireTool::new("core__add", "Adds.", r#"{"type":"object"}"#);
+/// let settings = RequestSettings::new().tool_choice(ToolChoice::Named("core__add".to_owned()));
+/// let encoded = Format::Anthropic.encode_tools([add], &EncodeOptions::default().with_settings(settings))?;
+/// assert_eq!(encoded.body["tool_choice"]["name"], "core__add");
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -100,7 +112,18 @@ impl ToolChoice {
     }
 }
 
-/// How tools are offered.
+/// The options of [`Format::encode_tools`](crate::wire::Format::encode_tools).
+///
+/// ```
+/// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
+///
+/// let schema = r#"{"type":"object","properties":{"note":{"type":"string"}}}"#;
+/// let tools = [WireTool::new("tasks__add", "Adds a task.", schema)];
+/// let encoded = Format::OpenAiChat.encode_tools(tools, &EncodeOptions::default().with_strict(true))?;
+/// assert_eq!(encoded.body["tools"][0]["function"]["strict"], true);
+/// assert_eq!(encoded.tools().next(), Some(("tasks__add", "closed_with_nulls")));
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EncodeOptions {

@@ -8,6 +8,18 @@ use serde_json::{Map, Value, json};
 
 /// A part of a request body: the offered tools, the settings, or a history. A history is JSON text, so that data which
 /// a provider wants back is in it byte for byte.
+///
+/// ```
+/// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
+///
+/// let schema = r#"{"type":"object","properties":{"note":{"type":"string"}}}"#;
+/// let tools = [WireTool::new("tasks__add", "Adds a task.", schema)];
+/// let encoded = Format::Anthropic.encode_tools(tools, &EncodeOptions::default())?;
+/// assert_eq!(encoded.body["tools"][0]["name"], "tasks__add");
+/// assert_eq!(encoded.tools().next(), Some(("tasks__add", "authoritative")));
+/// assert!(encoded.losses.is_empty());
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Encoded<Body = Map<String, Value>> {
@@ -56,6 +68,16 @@ pub(crate) enum SentSchema {
 }
 
 /// A part that a format cannot carry and that was left out of the copy.
+///
+/// ```
+/// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
+///
+/// let list = WireTool::new("tasks__list", "Lists tasks.", r#"{"type":"array"}"#);
+/// let options = EncodeOptions::default().with_leave_out_unsupported(true);
+/// let encoded = Format::OpenAiChat.encode_tools([list], &options)?;
+/// assert_eq!(encoded.losses[0].tool.as_deref(), Some("tasks__list"));
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
@@ -78,7 +100,15 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Why a request cannot be written in a format.
+/// The reason why a request cannot be written in a format.
+///
+/// ```
+/// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
+///
+/// let list = WireTool::new("tasks__list", "Lists tasks.", r#"{"type":"array"}"#);
+/// let refused = Format::OpenAiChat.encode_tools([list], &EncodeOptions::default());
+/// assert_eq!(refused.err().map(|error| error.code()), Some("unsupported_schema"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EncodeError {

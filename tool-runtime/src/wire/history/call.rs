@@ -9,6 +9,8 @@ use crate::json;
 use crate::wire::history::ProviderState;
 
 /// A call in a history.
+///
+/// [`Message`](crate::wire::Message) has an example.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

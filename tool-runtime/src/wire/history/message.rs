@@ -67,6 +67,17 @@ impl Message {
 }
 
 /// One piece of a user's message.
+///
+/// ```
+/// use tool_runtime::media::Media;
+/// use tool_runtime::wire::Message;
+/// use tool_runtime::wire::history::Content;
+///
+/// let plan = Media::url("image/png", "https://example.com/plan.png")?;
+/// let message = Message::User(vec![Content::Text("What is this?".to_owned()), Content::Media(plan)]);
+/// assert_eq!(message.text(), "What is this?");
+/// # Ok::<(), tool_runtime::error::ParseError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -7,6 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::wire::history::{CallMessage, Media, ProviderState};
 
 /// One part of a model's turn.
+///
+/// ```
+/// use tool_runtime::wire::history::{CallMessage, Part, TextPart};
+///
+/// let turn = [
+///     Part::Reasoning(TextPart::new("The user wants a sum.")),
+///     Part::text("Let me see."),
+///     Part::Call(CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#)),
+/// ];
+/// assert_eq!(turn.iter().filter_map(Part::as_text).collect::<Vec<_>>(), ["Let me see."]);
+/// assert_eq!(turn[2].as_call().map(|call| call.name.as_str()), Some("core__add"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -66,6 +78,8 @@ impl Part {
 }
 
 /// Text or reasoning of a model.
+///
+/// [`Part`] has an example.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextPart {
@@ -100,6 +114,8 @@ impl TextPart {
 }
 
 /// A source of a model's text.
+///
+/// [`Part`] has an example of a turn.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -8,6 +8,8 @@ use crate::call::{CallId, Outcome, ToolExecResult};
 use crate::wire::history::{Media, Missing};
 
 /// The result of a call in a history.
+///
+/// [`Message`](crate::wire::Message) has an example.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

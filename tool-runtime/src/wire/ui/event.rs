@@ -7,9 +7,17 @@ use serde::Deserialize;
 use crate::call::JsonText;
 use crate::wire::Usage;
 
-/// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
+/// An event for a chat UI. It deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
 ///
 /// Any order is accepted: events that a protocol would refuse are left out, and missing ones are added.
+///
+/// ```
+/// use tool_runtime::wire::ui::UiEvent;
+///
+/// let event: UiEvent = serde_json::from_str(r#"{"type":"text_delta","text":"Hi"}"#)?;
+/// assert!(matches!(event, UiEvent::TextDelta { text } if text == "Hi"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Flat")]
 #[non_exhaustive]

@@ -8,6 +8,16 @@ use crate::wire::ui::frame::Frame;
 use crate::wire::ui::{ag_ui, assistant_transport, data_stream, message_stream};
 
 /// A protocol of a chat UI.
+///
+/// ```
+/// use tool_runtime::wire::ui::Protocol;
+///
+/// let protocol: Protocol = "ui-message-stream".parse()?;
+/// assert_eq!(protocol, Protocol::UiMessageStream);
+/// assert_eq!(protocol.content_type(), "text/event-stream");
+/// assert!(protocol.headers().contains(&("x-vercel-ai-ui-message-stream", "v1")));
+/// # Ok::<(), tool_runtime::error::ParseError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {

@@ -4,7 +4,9 @@ use std::fmt;
 
 use crate::wire::history::HistoryErrorKind;
 
-/// Why a body that a chat UI posted is refused. Holds no values of the body.
+/// The reason why a body that a chat UI posted is refused. It contains no values of the body.
+///
+/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatError {

@@ -6,7 +6,9 @@ use crate::call::{CallId, Question};
 use crate::wire::history::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
-/// The request of a client. Answers come first: the text, if there is one, follows them.
+/// A request of a chat UI, read and checked. Take the answers first, and then the text, if there is one.
+///
+/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatRequest {
@@ -50,6 +52,8 @@ impl ChatRequest {
 }
 
 /// One answer to a call that waits.
+///
+/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChatAnswer {
