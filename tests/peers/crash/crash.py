@@ -85,15 +85,15 @@ def rust(features):
     arguments = ["cargo", "build", "--quiet", "--manifest-path", HERE / "Cargo.toml"]
     run(*arguments, *(["--features", features] if features else []), env=environment)
     built = pathlib.Path(environment["CARGO_TARGET_DIR"]) / "debug" / "crash"
-    # Both columns are built from one package.
+    # Both rows are built from one package.
     kept = HOME / f"crash{'-' + features if features else ''}"
     shutil.copy(built, kept)
     commit = run("git", "-C", ROOT, "rev-parse", "--short=8", "HEAD").strip()
     return kept, {"tool-runtime": f"0.1.0 ({commit})"}
 
 
-class Column:
-    """A library in one way of use, as a program: `ask RUN TIMES`, `recover RUN`, `wait RUN` and `decide RUN`."""
+class Row:
+    """A library in one way of use: a row of the tables, and a program: `ask RUN TIMES`, `recover RUN`, `wait RUN` and `decide RUN`."""
 
     def __init__(self, library, name, note, install):
         self.library, self.name, self.note, self.install = library, name, note, install
@@ -131,38 +131,38 @@ def ours(features):
 
 
 PYDANTIC = ("with_pydantic_ai.py", "pydantic-ai", "pydantic-ai-slim", "dbos")
-COLUMNS = [
-    Column("bare", "no library", "the control: a loop and a file", bare),
-    Column("ctrlrun", "ctrlrun", "`@protect` and a policy without an effect key",
-           program("with_ctrlrun.py", "ctrlrun", "ctrlrun")),
-    Column("ctrlrun", "ctrlrun, effect key", "the policy names `effect: \"refund:{payment_id}\"`",
-           program("with_ctrlrun.py", "ctrlrun", "ctrlrun")),
-    Column("pydantic-ai", "pydantic-ai + DBOS", "`DBOSDurability`, the request is a step", program(*PYDANTIC)),
-    Column("pydantic-ai", "pydantic-ai + DBOS, workflow id",
-           "the request is a workflow with the id `refund:{payment_id}`", program(*PYDANTIC)),
-    Column("openai-agents", "openai-agents", "`SQLiteSession`; the state of a waiting run in a file",
-           program("with_openai_agents.py", "openai-agents", "openai-agents")),
-    Column("openai-agents", "openai-agents + DBOS", "`DBOSRunner`, the request is a step",
-           program("with_openai_agents.py", "openai-agents", "openai-agents", "dbos-openai-agents", "dbos")),
-    Column("langgraph", "LangGraph", "`SqliteSaver`, `durability=\"sync\"`, `interrupt`",
-           program("with_langgraph.py", "langgraph", "langgraph", "langgraph-checkpoint-sqlite")),
-    Column("ai-sdk", "AI SDK", "`ToolLoopAgent`; the application keeps the messages", ai_sdk),
-    Column("ours", "tool-runtime", "`Worker` on `SqlStore` (SQLite)", ours("")),
+ROWS = [
+    Row("bare", "no library", "the control: a loop", bare),
+    Row("ctrlrun", "ctrlrun", "`@protect` and a policy without an effect key",
+        program("with_ctrlrun.py", "ctrlrun", "ctrlrun")),
+    Row("ctrlrun", "ctrlrun, effect key", "the policy names `effect: \"refund:{payment_id}\"`",
+        program("with_ctrlrun.py", "ctrlrun", "ctrlrun")),
+    Row("pydantic-ai", "pydantic-ai + DBOS", "`DBOSDurability`, the request is a step", program(*PYDANTIC)),
+    Row("pydantic-ai", "pydantic-ai + DBOS, workflow id",
+        "the request is a workflow with the id `refund:{payment_id}`", program(*PYDANTIC)),
+    Row("openai-agents", "openai-agents", "`SQLiteSession`; the state of a waiting run in a file",
+        program("with_openai_agents.py", "openai-agents", "openai-agents")),
+    Row("openai-agents", "openai-agents + DBOS", "`DBOSRunner`, the request is a step",
+        program("with_openai_agents.py", "openai-agents", "openai-agents", "dbos-openai-agents", "dbos")),
+    Row("langgraph", "LangGraph", "`SqliteSaver`, `durability=\"sync\"`, `interrupt`",
+        program("with_langgraph.py", "langgraph", "langgraph", "langgraph-checkpoint-sqlite")),
+    Row("ai-sdk", "AI SDK", "`ToolLoopAgent`; the application keeps the messages", ai_sdk),
+    Row("ours", "tool-runtime", "`Worker` on `SqlStore` (SQLite)", ours("")),
 ]
 # Enabled once `#[tool(once = "..")]` exists.
-EFFECT_KEYS = Column("ours", "tool-runtime, effect key", "the tool names `once = \"refund:{payment_id}\"`",
-                     ours("effect-keys"))
+EFFECT_KEYS = Row("ours", "tool-runtime, effect key", "the tool names `once = \"refund:{payment_id}\"`",
+                  ours("effect-keys"))
 
 
 class Process:
-    """A program of a column in a part of the scenario."""
+    """A program of a row in a part of the scenario."""
 
-    def __init__(self, column, world, data, *command):
-        environment = {**os.environ, "WORLD": world.url, "DATA": str(data), "COLUMN": column.name,
+    def __init__(self, row, world, data, *command):
+        environment = {**os.environ, "WORLD": world.url, "DATA": str(data), "ROW": row.name,
                        "PYTHONUNBUFFERED": "1"}
         self.log = open(data / "log", "a")
         self.reports, self.lines = [], queue.Queue()
-        arguments = [str(one) for one in (*column.arguments, *command)]
+        arguments = [str(one) for one in (*row.arguments, *command)]
         self.process = subprocess.Popen(arguments, env=environment, cwd=data, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -218,50 +218,50 @@ class Process:
         self.log.close()
 
 
-def asked(column, world, data):
+def asked(row, world, data):
     """Asks five times in one run, and once in each of two others. No request gets an answer."""
     reports = []
     for name, times in (("r1", 5), ("r2", 1), ("r3", 1)):
-        process = Process(column, world, data, "ask", name, times)
+        process = Process(row, world, data, "ask", name, times)
         process.close()
         reports += process.reports
     return reports
 
 
-def killed(column, world, data):
+def killed(row, world, data):
     """Kills the process while it waits for the answer, and starts it again."""
-    process = Process(column, world, data, "ask", "r1", 1)
+    process = Process(row, world, data, "ask", "r1", 1)
     if not world.until(1, PATIENCE):
         raise AssertionError("no refund was requested")
     process.kill()
     process.close()
     world.release()
-    again = Process(column, world, data, "recover", "r1", 1)
+    again = Process(row, world, data, "recover", "r1", 1)
     again.close()
     return again.reports
 
 
-def decided_after(column, world, data):
+def decided_after(row, world, data):
     """Sends a decision, and sends it again after the first one has been carried out."""
-    return decided(column, world, data, False)
+    return decided(row, world, data, False)
 
 
-def decided_while(column, world, data):
+def decided_while(row, world, data):
     """Sends a decision, and sends it again while the refund of the first one has no answer yet."""
-    return decided(column, world, data, True)
+    return decided(row, world, data, True)
 
 
-def decided(column, world, data, overlapping):
-    waiting = Process(column, world, data, "wait", "r1", 1)
+def decided(row, world, data, overlapping):
+    waiting = Process(row, world, data, "wait", "r1", 1)
     waiting.until(lambda said: said.get("report") == "waits")
-    first = Process(column, world, data, "decide", "r1")
+    first = Process(row, world, data, "decide", "r1")
     if not world.until(1, PATIENCE):
         raise AssertionError("the decision had no effect")
     if not overlapping:
         first.ended()
         # A program that serves decisions says that the run has ended; any other has ended itself.
         waiting.until(lambda said: said.get("ended"))
-    second = Process(column, world, data, "decide", "r1")
+    second = Process(row, world, data, "decide", "r1")
     if overlapping:
         # A second decision either ends, or has its effect, or waits for the first one.
         for _ in range(WAITS * 10):
@@ -284,20 +284,20 @@ PARTS = {
 }
 
 
-def perform(column, home):
-    result = {"library": column.library, "name": column.name, "note": column.note, "versions": column.versions}
+def perform(row, home):
+    result = {"library": row.library, "name": row.name, "note": row.note, "versions": row.versions}
     for part, (scenario, plan) in PARTS.items():
-        data = home / f"{COLUMNS.index(column) if column in COLUMNS else 99}-{part}"
-        data.mkdir()
+        data = home / re.sub(r"[^a-z-]+", "-", row.name.lower()) / part
+        data.mkdir(parents=True)
         world = World(plan)
         try:
-            reports = scenario(column, world, data)
+            reports = scenario(row, world, data)
         finally:
             world.stop()
         effects = world.count()
         assert set(effects) <= {"refund:pay_1"}, effects
         result[part] = {"effects": effects.get("refund:pay_1", 0), "reports": reports}
-        print(f"{column.name}: {part}: {result[part]['effects']}", file=sys.stderr)
+        print(f"{row.name}: {part}: {result[part]['effects']}", file=sys.stderr)
     return result
 
 
@@ -312,17 +312,17 @@ def kinds(reports):
     return ", ".join(f"{count} {kind}" for kind, count in runs) or "nothing"
 
 
-def cells(column):
-    """The row of a column in the table of the guide."""
-    if "missing" in column:
-        return [column["name"], f"not installed: {column['missing']}", "", "", "", "", ""]
-    row = [column["name"]]
+def cells(row):
+    """The cells of a row of the guide's table."""
+    if "missing" in row:
+        return [row["name"], f"not installed: {row['missing']}", "", "", "", "", ""]
+    found = [row["name"]]
     for part in ("lost", "killed"):
-        row += [str(column[part]["effects"]), kinds(column[part]["reports"])]
+        found += [str(row[part]["effects"]), kinds(row[part]["reports"])]
     for part in ("again", "at_once"):
-        second = kinds(report for report in column[part]["reports"] if report["process"] == "second")
-        row.append(f"{column[part]['effects']} ({second})")
-    return row
+        second = kinds(report for report in row[part]["reports"] if report["process"] == "second")
+        found.append(f"{row[part]['effects']} ({second})")
+    return found
 
 
 HEAD = [
@@ -332,67 +332,70 @@ HEAD = [
 ]
 
 
-def table(columns):
-    return "\n".join(HEAD + [f"| {' | '.join(cells(column))} |" for column in columns])
+def table(rows):
+    return "\n".join(HEAD + [f"| {' | '.join(cells(row))} |" for row in rows])
 
 
-def versions(columns):
-    rows = ["| | used as | versions |", "| --- | --- | --- |"]
-    for column in columns:
-        used = ", ".join(f"{name} {version}" for name, version in column["versions"].items())
-        rows.append(f"| {column['name']} | {column['note']} | {used} |")
-    return "\n".join(rows)
+def versions(rows):
+    lines = ["| | used as | versions |", "| --- | --- | --- |"]
+    for row in rows:
+        used = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
+        lines.append(f"| {row['name']} | {row['note']} | {used} |")
+    return "\n".join(lines)
 
 
 def write(result):
     """Keeps the result, and replaces the parts of the guide between its marks."""
     RESULT.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     page = GUIDE.read_text()
-    parts = {"table": table(result["columns"]), "versions": versions(result["columns"]), "date": f"The tables are of {result['date']}."}
+    dated = f"The tables are of {result['date']}."
+    parts = {"table": table(result["rows"]), "versions": versions(result["rows"]), "date": dated}
     for name, text in parts.items():
-        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = before + begin + text + end + after
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, found, rest = page.partition(begin)
+        _, ended, after = rest.partition(end)
+        if not found or not ended:
+            raise AssertionError(f"{GUIDE.name} has no mark for {name}")
+        page = before + begin + text + "\n" + end + after
     GUIDE.write_text(page)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", metavar="LIB", help="the columns of one library")
+    parser.add_argument("--only", metavar="LIB", help="the rows of one library")
     parser.add_argument("--write", action="store_true", help="keeps the result and the tables of the guide")
     parser.add_argument("--effect-keys", action="store_true", help="this library with `once`, too")
     options = parser.parse_args()
-    columns = COLUMNS + ([EFFECT_KEYS] if options.effect_keys else [])
-    chosen = [column for column in columns if options.only in (None, column.library)]
+    rows = ROWS + ([EFFECT_KEYS] if options.effect_keys else [])
+    chosen = [row for row in rows if options.only in (None, row.library)]
     if not chosen:
-        parser.error(f"--only is one of {', '.join(dict.fromkeys(column.library for column in columns))}")
+        parser.error(f"--only is one of {', '.join(dict.fromkeys(row.library for row in rows))}")
     HOME.mkdir(parents=True, exist_ok=True)
     home = pathlib.Path(tempfile.mkdtemp(prefix="crash-"))
     results = {}
-    for column in chosen:
+    for row in chosen:
         try:
-            column.prepare()
+            row.prepare()
         except Missing as missing:
-            print(f"{column.name}: {missing}", file=sys.stderr)
-            results[column.name] = {"library": column.library, "name": column.name, "note": column.note,
+            print(f"{row.name}: {missing}", file=sys.stderr)
+            results[row.name] = {"library": row.library, "name": row.name, "note": row.note,
                                     "versions": {}, "missing": str(missing)}
             continue
-        results[column.name] = perform(column, home)
+        results[row.name] = perform(row, home)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    result = {"date": date, "columns": list(results.values())}
-    print(table(result["columns"]))
+    result = {"date": date, "rows": list(results.values())}
+    print(table(result["rows"]))
     print()
-    print(versions(result["columns"]))
+    print(versions(result["rows"]))
     print()
     print(json.dumps(result, indent=2, ensure_ascii=False))
     if options.write:
         if options.only and RESULT.exists():
-            # The other columns keep their last result.
-            earlier = json.loads(RESULT.read_text())["columns"]
-            results = {column["name"]: column for column in earlier} | results
-            order = [column.name for column in [*COLUMNS, EFFECT_KEYS]]
-            result["columns"] = sorted(results.values(), key=lambda column: order.index(column["name"]))
+            # The other rows keep their last result.
+            earlier = json.loads(RESULT.read_text())["rows"]
+            results = {row["name"]: row for row in earlier} | results
+            order = [row.name for row in [*ROWS, EFFECT_KEYS]]
+            result["rows"] = sorted(results.values(), key=lambda row: order.index(row["name"]))
         write(result)
     print(f"the logs of the programs are in {home}", file=sys.stderr)
 

@@ -1,20 +1,13 @@
-"""The control: a loop without a library. It keeps its request in a file, and starts again from there."""
+"""The control: a loop without a library. It keeps nothing, so it starts again from the beginning."""
 
-from common import CENTS, DATA, LOST, PAYMENT, Script, command, kind_of, refund, report
+from common import CENTS, LOST, PAYMENT, Script, command, kind_of, refund, report
 
 verb, run, times = command()
-question = DATA / f"{run}.waits"
 if verb == "wait":
-    question.touch()
     report("waits", "waits for a person")
 elif verb == "decide":
-    # The decision is carried out, and the question is then removed.
-    if question.exists():
-        text = refund(PAYMENT, CENTS)
-        question.unlink(missing_ok=True)
-        report(kind_of(text), text)
-    else:
-        report("refused", "nothing waits")
+    text = refund(PAYMENT, CENTS)
+    report(kind_of(text), text)
 else:
     script, results = Script(times), []
     while script.next(results):

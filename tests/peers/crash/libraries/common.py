@@ -7,9 +7,9 @@ import pathlib
 import sys
 import urllib.parse
 
-# The folder of one part of one column. A process that is started again finds its files here.
+# The folder of one part of one row. A process that is started again finds its files here.
 DATA = pathlib.Path(os.environ["DATA"])
-COLUMN = os.environ["COLUMN"]
+ROW = os.environ["ROW"]
 PAYMENT, CENTS = "pay_1", 4200
 PROMPT = f"Refund {CENTS} cents of {PAYMENT}."
 LOST = (http.client.HTTPException, OSError)

@@ -6,11 +6,11 @@ import pathlib
 import subprocess
 import sys
 
-from common import CENTS, COLUMN, DATA, LOST, PAYMENT, Script, command, refund, report
+from common import CENTS, ROW, DATA, LOST, PAYMENT, Script, command, refund, report
 
 verb, run, times = command()
 decision = "approve" if verb in ("wait", "decide") else "allow"
-effect = '\n    effect: "refund:{payment_id}"' if COLUMN == "ctrlrun, effect key" else ""
+effect = '\n    effect: "refund:{payment_id}"' if ROW == "ctrlrun, effect key" else ""
 policy = DATA / "ctrlrun.yaml"
 policy.write_text(f"schema: ctrlrun.policy/v2\nactions:\n  stripe.refund:{effect}\n    decision: {decision}\n")
 os.environ["CTRLRUN_CONFIG"] = str(policy)

@@ -43,7 +43,7 @@ state = graph.get_state(thread)
 script.seen([message for message in state.values.get("messages", []) if isinstance(message, ToolMessage)])
 given = {"recover": None, "decide": Command(resume=True)}.get(verb, {"messages": [HumanMessage(PROMPT)]})
 if verb == "decide" and not state.interrupts:
-    report("refused", "the thread has no interrupts; the decision is sent all the same")
+    report("refused", "the thread has no interrupts")
 end = graph.invoke(given, thread, durability="sync")
 if end.get("__interrupt__"):
     report("waits", "interrupt")

@@ -4,12 +4,12 @@ import asyncio
 import json
 
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, RunState, SQLiteSession, Usage, function_tool
-from common import CENTS, COLUMN, DATA, PAYMENT, PROMPT, Script, command, refund, report
+from common import CENTS, ROW, DATA, PAYMENT, PROMPT, Script, command, refund, report
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 verb, run, times = command()
 script = Script(times)
-is_durable = COLUMN == "openai-agents + DBOS"
+is_durable = ROW == "openai-agents + DBOS"
 
 
 class Scripted(Model):

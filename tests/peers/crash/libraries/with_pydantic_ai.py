@@ -3,7 +3,7 @@
 import asyncio
 
 import durable
-from common import CENTS, COLUMN, LOST, LOST_TEXT, PAYMENT, PROMPT, Script, command, refund, report
+from common import CENTS, ROW, LOST, LOST_TEXT, PAYMENT, PROMPT, Script, command, refund, report
 from dbos import DBOS, SetWorkflowID
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolFailed
 from pydantic_ai.durable_exec.dbos import DBOSDurability
@@ -42,7 +42,7 @@ async def once(payment_id: str, cents: int) -> str:
 async def pay(payment_id: str, cents: int) -> str:
     """Refunds a payment."""
     try:
-        if COLUMN == "pydantic-ai + DBOS":
+        if ROW == "pydantic-ai + DBOS":
             return await requested(payment_id, cents)
         # A workflow with an id that has run already returns the result of the first one.
         with SetWorkflowID(f"refund:{payment_id}"):

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::RecordFilter;
+use tool_runtime::store::{RecordFilter, Store};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -132,7 +132,7 @@ async fn main() -> Result<(), Failure> {
         _ => return Err("crash ask RUN TIMES | recover RUN | wait RUN | decide RUN".into()),
     };
     let data = PathBuf::from(std::env::var("DATA")?);
-    let store = Arc::new(SqlStore::sqlite(data.join("store.db"), SqlOptions::new()).await?);
+    let store: Arc<dyn Store> = Arc::new(SqlStore::sqlite(data.join("store.db"), SqlOptions::new()).await?);
     let asks = matches!(verb, "wait" | "decide");
     let policy = if asks {
         "allowed_tools = [\"pay__refund\"]\nrequire_approval_for_effects = [\"external_side_effect\"]"
@@ -141,7 +141,7 @@ async fn main() -> Result<(), Failure> {
     };
     let catalog = ToolCatalog::builder().tool::<refund>().build()?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy)?).approvals(true).lease(LEASE);
-    let runner = runner.store(Arc::clone(&store) as _).build()?;
+    let runner = runner.store(Arc::clone(&store)).build()?;
     let queue = RunQueue::new(&runner);
     let asked = data.join("question.json");
     if verb == "decide" {
@@ -165,7 +165,7 @@ async fn main() -> Result<(), Failure> {
     let working = tokio::spawn(worker.run(async move { drop(stopped.await) }));
     if asks {
         reaches(&queue, run, "approval_required").await?;
-        let calls = tool_runtime::store::Store::pending_calls(&*store, &RecordFilter::run(run)).await?;
+        let calls = store.pending_calls(&RecordFilter::run(run)).await?;
         let question = calls.first().ok_or("no call waits")?.question();
         std::fs::write(asked, serde_json::to_string(&question)?)?;
         report("waits", "approval_required");
