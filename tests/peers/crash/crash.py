@@ -10,9 +10,9 @@ import platform
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
 from world import World
@@ -93,7 +93,10 @@ def rust(features):
 
 
 class Row:
-    """A library in one way of use: a row of the tables, and a program: `ask RUN TIMES`, `recover RUN`, `wait RUN` and `decide RUN`."""
+    """A library in one way of use: a row of the tables, and a program.
+
+    The commands of the program are `ask RUN TIMES`, `recover RUN`, `wait RUN` and `decide RUN`.
+    """
 
     def __init__(self, library, name, note, install):
         self.library, self.name, self.note, self.install = library, name, note, install
@@ -157,6 +160,9 @@ EFFECT_KEYS = Row("ours", "tool-runtime, effect key", "the tool names `once = \"
 class Process:
     """A program of a row in a part of the scenario."""
 
+    # All that were started, so that none is left when a part fails.
+    started = []
+
     def __init__(self, row, world, data, *command):
         environment = {**os.environ, "WORLD": world.url, "DATA": str(data), "ROW": row.name,
                        "PYTHONUNBUFFERED": "1"}
@@ -165,6 +171,7 @@ class Process:
         arguments = [str(one) for one in (*row.arguments, *command)]
         self.process = subprocess.Popen(arguments, env=environment, cwd=data, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.started.append(self)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -294,6 +301,8 @@ def perform(row, home):
             reports = scenario(row, world, data)
         finally:
             world.stop()
+            while Process.started:
+                Process.started.pop().kill()
         effects = world.count()
         assert set(effects) <= {"refund:pay_1"}, effects
         result[part] = {"effects": effects.get("refund:pay_1", 0), "reports": reports}
@@ -370,8 +379,11 @@ def main():
     chosen = [row for row in rows if options.only in (None, row.library)]
     if not chosen:
         parser.error(f"--only is one of {', '.join(dict.fromkeys(row.library for row in rows))}")
-    HOME.mkdir(parents=True, exist_ok=True)
-    home = pathlib.Path(tempfile.mkdtemp(prefix="crash-"))
+    # The programs that run end with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    home = HOME / "runs"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
     results = {}
     for row in chosen:
         try:
@@ -397,7 +409,7 @@ def main():
             order = [row.name for row in [*ROWS, EFFECT_KEYS]]
             result["rows"] = sorted(results.values(), key=lambda row: order.index(row["name"]))
         write(result)
-    print(f"the logs of the programs are in {home}", file=sys.stderr)
+    print(f"the files and logs of the programs are in {home.relative_to(ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from common import CENTS, ROW, DATA, LOST, PAYMENT, Script, command, refund, report
+from common import CENTS, DATA, LOST, PAYMENT, ROW, Script, command, refund, report
 
 verb, run, times = command()
 decision = "approve" if verb in ("wait", "decide") else "allow"

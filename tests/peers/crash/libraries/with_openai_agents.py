@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, RunState, SQLiteSession, Usage, function_tool
-from common import CENTS, ROW, DATA, PAYMENT, PROMPT, Script, command, refund, report
+from common import CENTS, DATA, PAYMENT, PROMPT, ROW, Script, command, refund, report
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 verb, run, times = command()

@@ -3,7 +3,7 @@
 import asyncio
 
 import durable
-from common import CENTS, ROW, LOST, LOST_TEXT, PAYMENT, PROMPT, Script, command, refund, report
+from common import CENTS, LOST, LOST_TEXT, PAYMENT, PROMPT, ROW, Script, command, refund, report
 from dbos import DBOS, SetWorkflowID
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolFailed
 from pydantic_ai.durable_exec.dbos import DBOSDurability
