@@ -66,6 +66,7 @@ mod guide {
         Desktop: "desktop.md",
         WhichStore: "which-store.md",
         Retries: "retries.md",
+        Crashes: "crashes.md",
         Deployment: "deployment.md",
         Operating: "operating.md",
         Logging: "logging.md",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use office_tools as _;
+use serde_json::Value;
 use tool_runtime::agent::{Agent, Graph, ScriptedModel};
 use tool_runtime::{Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
@@ -161,4 +162,50 @@ fn every_outcome_is_explained() {
     // Every outcome that always alerts operators has an action in its row.
     let alerts = rows.iter().filter(|row| row[0].starts_with("**"));
     assert!(alerts.clone().count() > 5 && alerts.clone().all(|row| !row[2].is_empty()), "{rows:?}");
+}
+
+/// The kinds of a part's reports with their numbers, in order. Reports of other processes than `process` are left out.
+fn kinds(part: &Value, process: Option<&str>) -> String {
+    let mut runs: Vec<(&str, u64)> = Vec::new();
+    for report in part["reports"].as_array().expect("a list") {
+        let (kind, count) = (report["kind"].as_str().expect("a kind"), report["count"].as_u64().expect("a count"));
+        match runs.last_mut() {
+            _ if process.is_some_and(|process| report["process"] != process) => {}
+            Some((last, sum)) if *last == kind => *sum += count,
+            _ => runs.push((kind, count)),
+        }
+    }
+    let texts: Vec<_> = runs.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    if texts.is_empty() { "nothing".to_owned() } else { texts.join(", ") }
+}
+
+/// The table of the comparison of crashes is that of its result.
+#[test]
+fn crashes_are_as_measured() {
+    let result: Value = serde_json::from_str(&read("tests/peers/crash/result.json")).unwrap();
+    let page = read("docs/src/crashes.md");
+    let (_, table) = page.split_once("<!-- table -->\n").unwrap();
+    let (table, _) = table.split_once("\n<!-- end of table -->").unwrap();
+    let rows = result["rows"].as_array().unwrap().iter().map(|row| {
+        let name = row["name"].as_str().unwrap();
+        if let Some(missing) = row["missing"].as_str() {
+            return format!("| {name} | not installed: {missing} |  |  |  |  |  |");
+        }
+        let counted = ["lost", "killed"].map(|part| {
+            let part = &row[part];
+            format!("{} | {}", part["effects"], kinds(part, None))
+        });
+        let decided = ["again", "at_once"].map(|part| {
+            let part = &row[part];
+            format!("{} ({})", part["effects"], kinds(part, Some("second")))
+        });
+        format!("| {name} | {} | {} |", counted.join(" | "), decided.join(" | "))
+    });
+    assert_eq!(table.lines().skip(2).map(str::to_owned).collect::<Vec<_>>(), rows.collect::<Vec<_>>());
+    assert!(page.contains(&format!("The tables are of {}.", result["date"].as_str().unwrap())));
+    for row in result["rows"].as_array().unwrap() {
+        for (package, version) in row["versions"].as_object().unwrap() {
+            assert!(page.contains(&format!("{package} {}", version.as_str().unwrap())), "{package}");
+        }
+    }
 }
