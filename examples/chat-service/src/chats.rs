@@ -1,91 +1,102 @@
-//! [`Chats`]: stores the conversations between requests.
+//! [`Chat`]: a conversation in the store, which one request at a time has.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tool_runtime::agent::{Conversation, Input, LeasedRun};
+use tool_runtime::runner::ResumeError;
+use tool_runtime::wire::Message;
 
-use tool_runtime::agent::SavedConversation;
-
+use crate::people::Person;
 use crate::refusal::Refusal;
+use crate::{Service, log};
 
-/// The most chats that are kept.
-const MOST: usize = 10_000;
+/// The name of this service beside the runs that it has, for operators.
+const OWNER: &str = "chat-service";
 
-/// All chats, by principal and id, so that an id alone finds no chat. A database would hold the same rows.
-#[derive(Default)]
-pub(crate) struct Chats(Mutex<HashMap<Key, Chat>>);
-
-type Key = (Arc<str>, Arc<str>);
-
-#[derive(Default)]
-struct Chat {
-    /// The conversation as JSON, `None` before its first turn has ended.
-    saved: Option<String>,
-    /// The number of the assistant's messages, which is part of the last one's id.
-    messages: u64,
-    /// `true` while a request works on it.
-    busy: bool,
+/// A chat that one request has: under a lease, unless the chat is new.
+pub(crate) struct Chat {
+    pub(crate) conversation: Conversation,
+    leased: Option<LeasedRun>,
+    person: Person,
+    id: String,
 }
 
-/// A chat that one request works on. Dropping it releases the chat for the next request.
-pub(crate) struct Taken {
-    chats: Arc<Chats>,
-    key: Key,
-    /// The conversation as the previous request saved it.
-    pub(crate) saved: Option<SavedConversation>,
-    messages: u64,
-}
-
-impl Chats {
-    /// Takes the chat of this principal for one request, a new one if there is none.
-    pub(crate) fn take(self: &Arc<Self>, principal: &str, id: &str) -> Result<Taken, Refusal> {
-        let key = (Arc::from(principal), Arc::from(id));
-        let mut chats = self.lock();
-        if chats.len() >= MOST && !chats.contains_key(&key) {
-            return Err(Refusal::Full);
+impl Service {
+    /// Takes the chat of a person for one request, with the decisions that were posted to it. Another process may have
+    /// had it before, and may have died. A chat that is not in the store is new.
+    pub(crate) async fn open(&self, person: &Person, id: &str) -> Result<Chat, Refusal> {
+        let (person, id) = (person.clone(), id.to_owned());
+        let (run_id, options) = (person.run_id(&id), person.options().conversation(id.as_str()));
+        let options = options.run_id(run_id.as_str());
+        match self.queue.take(&run_id, Some(&person.tenant), Some(&person.name), OWNER).await {
+            Ok((leased, saved)) => {
+                let restored = self.agent.restore(&self.runner, leased.options(options), &saved).await;
+                let Ok(conversation) = restored else {
+                    leased.release(saved.waiting().filter_map(|call| call.expires_at).min()).await?;
+                    return Err(Refusal::Damaged);
+                };
+                let mut chat = Chat { conversation, leased: Some(leased), person, id };
+                if let Some(leased) = &mut chat.leased {
+                    leased.accept_posts(&mut chat.conversation).await?;
+                }
+                Ok(chat)
+            }
+            Err(ResumeError::UnknownRun) => {
+                let conversation = self.agent.converse(self.runner.run(options));
+                Ok(Chat { conversation, leased: None, person, id })
+            }
+            Err(ResumeError::Held) => Err(Refusal::Busy),
+            Err(error) => Err(error.into()),
         }
-        let chat = chats.entry(key.clone()).or_default();
-        if chat.busy {
-            return Err(Refusal::Busy);
-        }
-        let saved = chat.saved.as_deref().map(serde_json::from_str).transpose().map_err(|_| Refusal::Damaged)?;
-        chat.busy = true;
-        Ok(Taken { chats: Arc::clone(self), key, saved, messages: chat.messages })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Chat>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Stores a new chat, and takes it.
+    pub(crate) async fn keep(&self, chat: Chat) -> Result<Chat, Refusal> {
+        if chat.leased.is_some() {
+            return Ok(chat);
+        }
+        let Chat { conversation, person, id, .. } = chat;
+        let saved = conversation.save().await.map_err(ResumeError::from)?;
+        let leased = match self.queue.begin(&saved, OWNER).await {
+            // Another request began the same chat.
+            Err(ResumeError::Store(error)) if error.code() == "store_duplicate" => return Err(Refusal::Busy),
+            begun => begun?,
+        };
+        let options = leased.options(person.options().conversation(id.as_str()));
+        let conversation = self.agent.restore(&self.runner, options, saved).await?;
+        Ok(Chat { conversation, leased: Some(leased), person, id })
     }
 }
 
-impl Taken {
-    /// The id of the assistant's message that a user's text begins.
-    pub(crate) fn next_message(&mut self) -> String {
-        self.messages += 1;
-        self.message()
+impl Chat {
+    /// The id of the assistant's message that the user's next text begins.
+    pub(crate) fn next_message(&self) -> String {
+        format!("message-{}", self.texts() + 1)
     }
 
     /// The id of the assistant's last message, which continues after an approval.
     pub(crate) fn message(&self) -> String {
-        format!("message-{}", self.messages)
+        format!("message-{}", self.texts())
     }
 
-    /// Keeps the conversation as it is after the turn.
-    pub(crate) fn keep(&self, saved: &SavedConversation) {
-        if let Some(chat) = self.chats.lock().get_mut(&self.key) {
-            chat.saved = serde_json::to_string(saved).ok();
-            chat.messages = self.messages;
+    fn texts(&self) -> usize {
+        self.conversation.history().iter().filter(|message| matches!(message, Message::User(_))).count()
+    }
+
+    /// Takes a turn, saved after each step, and releases the chat.
+    pub(crate) async fn turn(mut self, input: Input) {
+        if let Some(leased) = &mut self.leased {
+            // The stream reports the end of the turn. Refusals came before it began.
+            let _ended = leased.receive(&mut self.conversation, input).await;
         }
+        self.close().await;
     }
-}
 
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let mut chats = self.chats.lock();
-        if let Some(chat) = chats.get_mut(&self.key) {
-            chat.busy = false;
-            if chat.saved.is_none() {
-                chats.remove(&self.key);
-            }
+    /// Releases the chat for the next request. A turn that has not ended is continued by a worker.
+    pub(crate) async fn close(self) {
+        let Some(leased) = &self.leased else { return };
+        let expires = self.conversation.waiting().filter_map(|call| call.expires_at).min();
+        if let Err(error) = leased.release(expires).await {
+            // Another process has it, or takes it once the lease has ended.
+            log(format_args!("a chat was not released: {error}"));
         }
     }
 }

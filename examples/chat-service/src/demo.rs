@@ -8,8 +8,8 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
-/// Knows five sentences: "find TEXT", "order COUNT TEXT" (of each part whose name contains it), "where am I", "plan",
-/// which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an OpenAI-compatible
+/// Knows five sentences: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
+/// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an OpenAI-compatible
 /// server would stream, so that everything after the socket is as with a real one.
 #[derive(Debug, Default)]
 pub struct DemoModel;
@@ -43,12 +43,18 @@ fn answer(messages: &[Message]) -> Vec<Value> {
     let words: Vec<_> = text.split_whitespace().collect();
     match (words.as_slice(), results.as_slice()) {
         (["find", name @ ..] | ["order", _, name @ ..], []) => {
+            let name = name.split(|word| *word == "to").next().unwrap_or_default();
             calls("stock__find", &[json!({ "text": name.join(" ") })])
         }
         (["find", ..], [found, ..]) => say(&format!("I found {found}.")),
-        (["order", count, ..], [found]) => {
+        (["order", count, name @ ..], [found]) => {
             let count = count.parse().unwrap_or(1);
-            let orders: Vec<_> = ids(found).map(|id| json!({ "part_id": id, "count": count })).collect();
+            let address = name.iter().position(|word| *word == "to").map(|at| name[at + 1..].join(" "));
+            let order = |id| match &address {
+                Some(address) => json!({ "part_id": id, "count": count, "ship_to": address }),
+                None => json!({ "part_id": id, "count": count }),
+            };
+            let orders: Vec<_> = ids(found).map(order).collect();
             if orders.is_empty() { say("There is no such part.") } else { calls("stock__order", &orders) }
         }
         (["order", ..], [_, ordered @ ..]) => say(&format!("About the order: {}", ordered.join(" "))),

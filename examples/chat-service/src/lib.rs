@@ -3,12 +3,19 @@
 //!
 //! Every claim of a client is checked before the stream begins: its identity, the owner of the chat, and whether the
 //! answered calls wait. The client's copy of earlier messages is not read: the history is the server's.
+//!
+//! Chats are runs of a store that several processes share. A request has its chat under a lease; a worker continues the
+//! chats without a request, after a decision from a shell or the death of a process.
 
 mod chats;
 pub mod demo;
+mod page;
+pub mod people;
 mod refusal;
 mod request;
 mod routes;
+mod state;
+pub mod store;
 pub mod tools;
 pub mod warehouse;
 
@@ -17,50 +24,68 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-use tool_runtime::agent::{Agent, ModelClient};
+use tool_runtime::agent::{Agent, ModelClient, RunQueue, Worker};
 use tool_runtime::runner::{Failure, ToolRunner};
+use tool_runtime::store::Store;
 use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy};
 
 pub use routes::router;
 
-use crate::chats::Chats;
+use crate::people::Person;
 use crate::tools::{Orders, Stock};
 use crate::warehouse::Warehouse;
 
-/// The application: one runner, one agent, the chats and the tokens.
+pub(crate) type Error = Box<dyn std::error::Error>;
+
+/// The policy of the service, and of its command line.
+pub const POLICY: &str = include_str!("../policy.toml");
+
+/// The application: one runner, one agent, the chats in their store, and the people.
 pub struct Service {
     runner: ToolRunner,
     agent: Agent,
-    chats: Arc<Chats>,
-    /// Bearer tokens, each with its principal.
-    tokens: HashMap<String, String>,
+    queue: RunQueue,
+    /// Bearer tokens, each with its person.
+    people: HashMap<String, Person>,
 }
 
 impl Service {
-    /// Creates a service with this model. It writes the reasons of failures to stderr.
+    /// Creates a service with this model over a store. It writes the reasons of failures to stderr.
     ///
     /// # Errors
     /// The policy does not fit the tools.
     pub fn new(
         model: Arc<dyn ModelClient>,
         warehouse: Arc<Warehouse>,
-        tokens: HashMap<String, String>,
-    ) -> Result<Self, Box<dyn std::error::Error>> {
-        let capabilities =
-            Capabilities::new().with::<dyn Stock>(Arc::clone(&warehouse) as _).with::<dyn Orders>(warehouse);
-        let policy = ToolPolicy::from_toml(include_str!("../policy.toml"))?;
+        people: HashMap<String, Person>,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
+        let policy = ToolPolicy::from_toml(POLICY)?;
         let runner = ToolRunner::builder(ToolCatalog::collect()?, policy)
-            .capabilities(capabilities)
+            .capabilities(capabilities(warehouse))
             // A person can decide. Without this line, a policy that requires approvals is refused.
             .approvals(true)
+            .store(store)
             .failures(failed)
             .build()?;
         let agent = Agent::new(model).instructions("You help with a warehouse. Answer in one short sentence.");
-        Ok(Self { runner, agent, chats: Arc::default(), tokens })
+        let queue = RunQueue::new(&runner);
+        Ok(Self { runner, agent, queue, people })
+    }
+
+    /// The worker that continues chats without a request: after a decision that was posted, when a call expires, and
+    /// when a process died during a turn.
+    pub fn worker(&self) -> Worker {
+        Worker::new(self.agent.clone(), self.runner.clone()).name("chat-service")
     }
 }
 
-// Written by hand, because neither tokens nor chats belong in a log.
+/// The adapters that the tools borrow.
+pub fn capabilities(warehouse: Arc<Warehouse>) -> Capabilities {
+    Capabilities::new().with::<dyn Stock>(Arc::clone(&warehouse) as _).with::<dyn Orders>(warehouse)
+}
+
+// Written by hand, because the tokens do not belong in a log.
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("runner", &self.runner).field("agent", &self.agent).finish_non_exhaustive()

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tool_runtime::runner::ResumeError;
+use tool_runtime::store::StoreError;
 use tool_runtime::wire::ui::{ChatError, Protocol, UiEncoder, UiEvent};
 
 use crate::request::Named;
@@ -22,10 +23,8 @@ pub(crate) enum Refusal {
     Chat(ChatError),
     /// A decision or an answer does not fit the call that waits, or the decider may not decide.
     Unfit(ResumeError),
-    /// Another request for this chat is in progress.
+    /// Another request has the chat, or a worker continues it.
     Busy,
-    /// There are too many chats.
-    Full,
     /// The saved conversation cannot be restored.
     Damaged,
 }
@@ -33,6 +32,12 @@ pub(crate) enum Refusal {
 impl From<ChatError> for Refusal {
     fn from(error: ChatError) -> Self {
         Self::Chat(error)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Unfit(error.into())
     }
 }
 
@@ -66,7 +71,6 @@ impl Refusal {
                 (status, error.code(), error.to_string())
             }
             Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered".to_owned()),
-            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats".to_owned()),
             Self::Damaged => (StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the chat cannot be continued".to_owned()),
         }
     }

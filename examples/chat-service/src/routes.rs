@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use tokio::task::JoinHandle;
-use tool_runtime::RunOptions;
-use tool_runtime::agent::{Conversation, Input, UiStream};
-use tool_runtime::call::Decider;
-use tool_runtime::wire::ui::{ChatRequest, Protocol};
+use tool_runtime::agent::{Input, UiStream};
+use tool_runtime::wire::ui::{ChatError, ChatRequest, Protocol};
 
-use crate::chats::Taken;
+use crate::chats::Chat;
+use crate::people::Person;
 use crate::refusal::Refusal;
 use crate::request::{self, Named};
-use crate::{Service, log};
+use crate::state::ChatState;
+use crate::{Service, page};
 
 /// The largest body, in bytes: clients post the whole chat each time, with its files.
 const BODY: usize = 8 << 20;
@@ -31,55 +31,58 @@ pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/health", get(|| async { "ok" }))
         .route("/api/chat", post(chat))
+        .route("/api/chats/{id}", get(state))
         .route("/api/ag-ui", post(ag_ui))
+        .merge(page::routes())
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(service)
 }
 
 /// One turn of a chat. An invalid request is refused before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
-    let principal = service.principal(&headers)?;
-    let mut taken = service.chats.take(principal, &request::named(&body)?.id)?;
-    let mut conversation = service.conversation(principal, &mut taken).await?;
-    let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
-    let says = request.text.is_some() || !request.files.is_empty();
-    let input = input(request, principal);
-    conversation.check(&input).await?;
-
+    let person = service.person(&headers)?;
+    let chat = service.open(person, &request::named(&body)?.id).await?;
+    let read = |chat: &Chat| chat.conversation.chat_reader().with_max_bytes(BODY).read(&body);
+    let (mut chat, input, says) = service.accept(person, chat, read).await?;
     let stream = if says {
-        conversation.ui_stream(PROTOCOL, &taken.next_message())
+        let message = chat.next_message();
+        chat.conversation.ui_stream(PROTOCOL, &message)
     } else {
         // Continues the message that the client shows; the calls in it that waited are updated in place.
-        conversation.ui_stream_resuming(PROTOCOL, &taken.message())
+        let message = chat.message();
+        chat.conversation.ui_stream_resuming(PROTOCOL, &message)
     };
-    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, input, taken))))
+    Ok(respond(PROTOCOL, stream, tokio::spawn(chat.turn(input))))
 }
 
 /// One run of a client of AG-UI. The error of an invalid request is the error of its run.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
-    let principal = service.principal(&headers)?;
+    let person = service.person(&headers)?;
     let named = request::named(&body)?;
-    let run = Box::pin(run(&service, principal, &named, &body)).await;
+    let run = Box::pin(run(&service, person, &named, &body)).await;
     Ok(run.unwrap_or_else(|refusal| refusal.into_run(&named)))
 }
 
-async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> Result<Response, Refusal> {
-    let mut taken = service.chats.take(principal, &named.id)?;
-    let mut conversation = service.conversation(principal, &mut taken).await?;
-    let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body)?;
-    let input = input(request, principal);
-    conversation.check(&input).await?;
-    let stream = conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
-    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, input, taken))))
+async fn run(service: &Service, person: &Person, named: &Named, body: &[u8]) -> Result<Response, Refusal> {
+    let chat = service.open(person, &named.id).await?;
+    let read = |chat: &Chat| chat.conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body);
+    let (mut chat, input, _) = service.accept(person, chat, read).await?;
+    let stream = chat.conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
+    Ok(respond(Protocol::AgUi, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// The input of a request. In this chat, a person decides on the calls of their own agent, as the policy permits.
-fn input(request: ChatRequest, principal: &str) -> Input {
-    Input::posted(request, &Decider::new(principal))
+/// The state of a chat, for the page.
+async fn state(
+    State(service): State<Arc<Service>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<ChatState>, Refusal> {
+    let person = service.person(&headers)?;
+    service.state(person, &id).await.map(Json)
 }
 
 /// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body
-/// ends when the turn was saved, so that a client which then sends its next request finds the chat as it has seen it.
+/// ends when the chat was released, so that a client which then sends its next request finds the chat as it has seen it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
     streamed(protocol, Body::from_stream(stream.end_after(turn)))
 }
@@ -94,29 +97,35 @@ pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
     response
 }
 
-async fn turn(mut conversation: Conversation, input: Input, taken: Taken) {
-    // The stream reports the end of the turn. Refusals came before it began.
-    let _ended = conversation.receive(input).await;
-    match conversation.save().await {
-        Ok(saved) => taken.keep(&saved),
-        // The chat stays as it was before this turn.
-        Err(error) => log(format_args!("a turn could not be saved: {error}")),
-    }
-}
-
 impl Service {
-    /// Returns the principal of a request. A real service uses its session store here.
-    fn principal(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
+    /// Returns the person of a request. A real service uses its session store here.
+    fn person(&self, headers: &HeaderMap) -> Result<&Person, Refusal> {
         let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        token.and_then(|token| self.tokens.get(token)).map(String::as_str).ok_or(Refusal::Unauthorised)
+        token.and_then(|token| self.people.get(token)).ok_or(Refusal::Unauthorised)
     }
 
-    /// The conversation as the request before left it. It belongs to this principal, or is refused.
-    async fn conversation(&self, principal: &str, taken: &mut Taken) -> Result<Conversation, Refusal> {
-        let options = RunOptions::new().principal(principal);
-        match taken.saved.take() {
-            None => Ok(self.agent.converse(self.runner.run(options))),
-            Some(saved) => self.agent.restore(&self.runner, options, saved).await.map_err(|_| Refusal::Damaged),
+    /// Reads a request and checks it against the chat. Returns the chat, which is in the store now, with the input, and
+    /// whether the person says something. A chat whose request is refused is released unchanged.
+    async fn accept(
+        &self,
+        person: &Person,
+        chat: Chat,
+        read: impl FnOnce(&Chat) -> Result<ChatRequest, ChatError>,
+    ) -> Result<(Chat, Input, bool), Refusal> {
+        let checked = async {
+            let request = read(&chat)?;
+            let says = request.text.is_some() || !request.files.is_empty();
+            // In this chat, a person decides on the calls of their own agent, as the policy permits.
+            let input = Input::posted(request, &person.decider());
+            chat.conversation.check(&input).await?;
+            Ok((input, says))
+        };
+        match checked.await {
+            Ok((input, says)) => Ok((self.keep(chat).await?, input, says)),
+            Err(refusal) => {
+                chat.close().await;
+                Err(refusal)
+            }
         }
     }
 }

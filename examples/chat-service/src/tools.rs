@@ -1,5 +1,7 @@
 //! The tools, over the traits that they borrow.
 
+use std::io;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tool_runtime::{ToolContext, ToolError, capability, tool};
@@ -16,7 +18,21 @@ pub trait Stock {
 pub trait Orders {
     /// Orders a part and returns the number of the order, `None` if there is no such part. The same key twice is one
     /// order.
-    fn place(&self, key: &str, part: &str, count: u32) -> Option<u64>;
+    ///
+    /// # Errors
+    /// The order could not be written.
+    fn place(&self, key: &str, order: &Order) -> io::Result<Option<u64>>;
+}
+
+/// An order of a part.
+#[derive(Debug)]
+pub struct Order {
+    /// The id of the part.
+    pub part: String,
+    /// How many.
+    pub count: u32,
+    /// The address of the delivery, if it is not the warehouse.
+    pub ship_to: Option<String>,
 }
 
 /// A part in stock.
@@ -44,7 +60,12 @@ pub fn find(
 }
 
 /// Order a part from its supplier. Returns the number of the order.
-#[tool(name = "stock__order", effect = external_side_effect, redact = ["$"])]
+#[tool(
+    name = "stock__order",
+    effect = external_side_effect,
+    redact = ["$"],
+    summary = "Orders {count} of the part {part_id}"
+)]
 pub fn order(
     orders: &dyn Orders,
     call: &ToolContext,
@@ -54,10 +75,14 @@ pub fn order(
     /// How many.
     #[schemars(range(min = 1, max = 500))]
     count: u32,
+    /// The address of the delivery, if it is not the warehouse.
+    #[arg(sensitive)]
+    #[schemars(length(min = 1, max = 200))]
+    ship_to: Option<String>,
 ) -> Result<u64, ToolError> {
-    orders
-        .place(&call.idempotency_key(), &part_id, count)
-        .ok_or_else(|| ToolError::code("not_found").with_safe("There is no part with this id."))
+    let order = Order { part: part_id, count, ship_to };
+    let placed = orders.place(&call.idempotency_key(), &order).map_err(ToolError::internal)?;
+    placed.ok_or_else(|| ToolError::code("not_found").with_safe("There is no part with this id."))
 }
 
 /// What the browser is asked for.

@@ -1,21 +1,34 @@
-//! The adapter behind the tools: a warehouse in memory.
+//! The adapter behind the tools: a warehouse whose orders are in memory or in a file.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::tools::{Orders, Part, Stock};
+use crate::tools::{Order, Orders, Part, Stock};
 
-/// A warehouse with three parts and no orders.
+/// The number of the first order.
+const FIRST: u64 = 1001;
+
+/// A warehouse with three parts.
 #[derive(Debug, Default)]
 pub struct Warehouse {
     orders: Mutex<HashMap<String, u64>>,
+    /// The file of the orders, which several processes share.
+    file: Option<PathBuf>,
 }
 
 const PARTS: [(&str, &str, u32, u32); 3] =
     [("P-10", "M4 screw", 1200, 3), ("P-11", "M5 screw", 80, 4), ("P-20", "hinge", 12, 250)];
 
 impl Warehouse {
-    /// How many orders were placed.
+    /// A warehouse that appends its orders to a file, one a line.
+    pub fn open(file: impl Into<PathBuf>) -> Self {
+        Self { file: Some(file.into()), ..Self::default() }
+    }
+
+    /// How many orders this process placed in memory.
     #[must_use]
     pub fn placed(&self) -> usize {
         self.orders().len()
@@ -41,10 +54,24 @@ impl Stock for Warehouse {
 }
 
 impl Orders for Warehouse {
-    fn place(&self, key: &str, part: &str, _count: u32) -> Option<u64> {
-        PARTS.iter().find(|(id, ..)| *id == part)?;
+    fn place(&self, key: &str, order: &Order) -> io::Result<Option<u64>> {
+        if !PARTS.iter().any(|(id, ..)| *id == order.part) {
+            return Ok(None);
+        }
+        // Held while the file is written, too.
         let mut orders = self.orders();
-        let next = 1001 + orders.len() as u64;
-        Some(*orders.entry(key.to_owned()).or_insert(next))
+        let Some(path) = &self.file else {
+            let next = FIRST + orders.len() as u64;
+            return Ok(Some(*orders.entry(key.to_owned()).or_insert(next)));
+        };
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut placed = String::new();
+        file.read_to_string(&mut placed)?;
+        let known = placed.lines().position(|line| line.split(' ').next() == Some(key));
+        if known.is_none() {
+            let ship_to = order.ship_to.as_deref().unwrap_or("the warehouse").replace(char::is_control, " ");
+            file.write_all(format!("{key} {} {} {ship_to}\n", order.count, order.part).as_bytes())?;
+        }
+        Ok(Some(FIRST + known.unwrap_or_else(|| placed.lines().count()) as u64))
     }
 }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
-use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -11,10 +10,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use chat_service::demo::DemoModel;
+use chat_service::people::people;
 use chat_service::warehouse::Warehouse;
 use chat_service::{Service, router};
 use serde_json::{Value, json};
+use tool_runtime::store::MemoryStore;
 use tower::ServiceExt;
 
 struct Rig {
@@ -25,8 +27,9 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let warehouse = Arc::new(Warehouse::default());
-        let tokens = HashMap::from([("a".to_owned(), "ada".to_owned()), ("b".to_owned(), "bob".to_owned())]);
-        let service = Service::new(Arc::new(DemoModel), Arc::clone(&warehouse), tokens).unwrap();
+        let people = people("a=ada,b=bob").unwrap();
+        let service =
+            Service::new(Arc::new(DemoModel), Arc::clone(&warehouse), people, Arc::new(MemoryStore::new())).unwrap();
         Self { routes: router(Arc::new(service)), warehouse }
     }
 
@@ -39,8 +42,19 @@ impl Rig {
         let request = request.body(Body::from(body.to_string())).unwrap();
         let response = self.routes.clone().oneshot(request).await.unwrap();
         let status = response.status();
-        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        (status, String::from_utf8(bytes.to_vec()).unwrap())
+        (status, text(response).await)
+    }
+
+    async fn get(&self, path: &str, token: &str) -> Response {
+        let request = Request::get(path).header("authorization", format!("Bearer {token}"));
+        self.routes.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    }
+
+    /// The chat `c` as the page shows it.
+    async fn state(&self, token: &str) -> Value {
+        let response = self.get("/api/chats/c", token).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        serde_json::from_str(&text(response).await).unwrap()
     }
 }
 
@@ -52,6 +66,10 @@ impl Rig {
         let frames = frames(&stream);
         [&frames[0]["threadId"], &frames[0]["runId"], &frames[1]["code"]].map(|text| text.as_str().unwrap().to_owned())
     }
+}
+
+async fn text(response: Response) -> String {
+    String::from_utf8(to_bytes(response.into_body(), 1 << 20).await.unwrap().to_vec()).unwrap()
 }
 
 fn says(text: &str) -> Value {
@@ -130,6 +148,107 @@ async fn a_chat_belongs_to_its_principal() {
     assert_eq!(rig.warehouse.placed(), 1);
 }
 
+/// The page runs its own script only, and its buttons use the routes of the chat.
+#[tokio::test]
+async fn the_page_is_plain_and_strict() {
+    let rig = Rig::new();
+    let page = rig.get("/", "").await;
+    assert_eq!(page.status(), StatusCode::OK);
+    let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    let html = text(page).await;
+    // No script, style or handler in the page itself.
+    assert!(!html.contains(" on") && !html.contains("style=") && !html.contains("javascript:"), "{html}");
+    assert_eq!((html.matches("<script").count(), html.matches("<style").count()), (1, 0));
+    let script = text(rig.get("/page.js", "").await).await;
+    for unsafe_sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("] {
+        assert!(!script.contains(unsafe_sink), "{unsafe_sink}");
+    }
+    for (path, content_type) in
+        [("/page.js", "text/javascript; charset=utf-8"), ("/page.css", "text/css; charset=utf-8")]
+    {
+        assert!(html.contains(&format!("\"{path}\"")), "{path}");
+        let file = rig.get(path, "").await;
+        assert_eq!((file.status(), file.headers()["content-type"].to_str().unwrap()), (StatusCode::OK, content_type));
+        assert_eq!(file.headers()["x-content-type-options"], "nosniff");
+    }
+    for path in ["\"/api/chat\"", "`/api/chats/${"] {
+        assert!(script.contains(path), "{path}");
+    }
+}
+
+/// What the page shows of a call that waits, and of its end.
+#[tokio::test]
+async fn the_page_shows_who_decides_on_what() {
+    let rig = Rig::new();
+    assert_eq!(rig.get("/api/chats/c", "nobody").await.status(), StatusCode::UNAUTHORIZED);
+    let state = rig.state("a").await;
+    assert_eq!(
+        (&state["principal"], &state["tenant"], &state["messages"]),
+        (&json!("ada"), &json!("acme"), &json!([]))
+    );
+    let (_, stream) = rig.post("a", &says("order 3 hinge to 5 Secret Street")).await;
+    let question = asked(&stream);
+    let state = rig.state("a").await;
+    let waits = &state["waiting"][0];
+    assert_eq!(waits["question"], question.as_str());
+    assert_eq!(
+        (&waits["mayDecide"], &waits["decided"], &waits["isClient"]),
+        (&json!(true), &json!(false), &json!(false))
+    );
+    assert_eq!(waits["sentence"], "Orders 3 of the part “P-20”");
+    let arguments = &waits["arguments"];
+    assert_eq!((&arguments["part_id"], &arguments["count"]), (&json!("P-20"), &json!(3)));
+    assert!(arguments["ship_to"].is_string() && !waits.to_string().contains("Secret Street"), "{state}");
+    // Another person's chat of the same id is another chat.
+    assert_eq!(rig.state("b").await["waiting"], json!([]));
+
+    let mut body = decides(&question, false);
+    body["messages"][0]["parts"][0]["approval"]["reason"] = json!("too expensive");
+    assert_eq!(rig.post("a", &body).await.0, StatusCode::OK);
+    let state = rig.state("a").await;
+    assert_eq!((&state["waiting"], &state["running"]), (&json!([]), &json!(false)));
+    let last = state["messages"].as_array().unwrap().last().unwrap();
+    assert!(last["role"] == "assistant" && last["text"].as_str().unwrap().contains("too expensive"), "{state}");
+    assert_eq!(rig.warehouse.placed(), 0);
+
+    // A tool that the browser executes.
+    rig.post("a", &says("where am I")).await;
+    let waits = rig.state("a").await["waiting"][0].clone();
+    assert_eq!((&waits["isClient"], &waits["mayDecide"]), (&json!(true), &json!(false)));
+    assert_eq!(waits["payload"]["question"], "To find the nearest store.");
+}
+
+#[tokio::test]
+async fn two_tabs_do_not_overwrite_each_other() {
+    let rig = Rig::new();
+    rig.post("a", &says("hello")).await;
+    // Both are sent at once: the second gets 409, or its turn comes after the first.
+    let (one, two) = (says("one"), says("two"));
+    let both = tokio::join!(rig.post("a", &one), rig.post("a", &two));
+    let mut taken = vec!["hello"];
+    for (name, (status, text)) in [("one", both.0), ("two", both.1)] {
+        match status {
+            StatusCode::OK => taken.push(name),
+            status => assert!(status == StatusCode::CONFLICT && text.contains("busy"), "{status}: {text}"),
+        }
+    }
+    let state = rig.state("a").await;
+    let of_user = state["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    let mut kept: Vec<_> = of_user.map(|message| message["text"].as_str().unwrap()).collect();
+    kept.sort_by_key(|text| ["hello", "one", "two"].iter().position(|known| known == text));
+    assert_eq!(kept, taken);
+    assert!(taken.len() > 1, "one of them has the chat");
+    // A tab that is behind decides too late.
+    let (_, stream) = rig.post("a", &says("order 3 hinge")).await;
+    let question = asked(&stream);
+    let (approve, deny) = (decides(&question, true), decides(&question, false));
+    let both = tokio::join!(rig.post("a", &approve), rig.post("a", &deny));
+    let taken = [both.0.0, both.1.0].into_iter().filter(|status| *status == StatusCode::OK).count();
+    assert_eq!(taken, 1, "{both:?}");
+    assert!(rig.warehouse.placed() <= 1);
+}
+
 #[tokio::test]
 async fn no_price_leaves_the_warehouse() {
     let rig = Rig::new();
@@ -188,7 +307,10 @@ async fn a_request_that_is_no_run_of_a_known_client_gets_a_status() {
 #[test]
 fn a_service_that_is_told_to_end_ends() {
     let mut service = Command::new(env!("CARGO_BIN_EXE_chat-service"));
-    let mut service = service.env("CHAT_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("chats.db").display());
+    let service = service.env("CHAT_LISTEN", "127.0.0.1:0").env("CHAT_STORE", store);
+    let mut service = service.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("listening on http://").unwrap();

@@ -7,6 +7,7 @@ mod deciders;
 mod digests;
 mod edges;
 mod explained;
+mod foreign;
 mod grants;
 mod racing;
 mod records;

@@ -70,14 +70,15 @@ use crate::wire::{Message, RequestSettings};
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
 /// // One request asks; the call then waits for a person.
-/// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
+/// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada").tenant("acme")));
 /// let TurnOutcome::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
 /// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
 /// let saved = conversation.save().await?;
 ///
 /// // Another one, perhaps in another process, brings the decision.
-/// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
-/// let input = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &Decider::new("grace"));
+/// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada").tenant("acme"), &saved).await?;
+/// let grace = Decider::new("grace").tenant("acme");
+/// let input = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &grace);
 /// let ended = conversation.receive(input).await?;
 /// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));
 /// # Ok(()) })
@@ -303,6 +304,11 @@ impl Conversation {
 
     pub(super) fn refuse(&self, refused: &ResumeError) {
         self.turns.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
+    }
+
+    /// Emits the `done` event of a request that failed outside a step.
+    pub(super) fn end_failed(&self, code: &'static str) {
+        self.begin().refused(code);
     }
 
     /// Emits the mismatch as an `error` event. Without it a client would believe that its answer was taken, and send it

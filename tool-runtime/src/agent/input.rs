@@ -27,7 +27,7 @@ use crate::wire::ui::{ChatAnswer, ChatRequest};
 /// // The question that the person was shown, as it was sent to their browser.
 /// let question: Question = sent.parse()?;
 /// let input = Input::new()
-///     .decide(&question, ApprovalDecision::Approve, &Decider::new("grace"))
+///     .decide(&question, ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"))
 ///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
 /// # let _ = input;
 /// # Ok::<(), tool_runtime::error::ParseError>(())

@@ -77,7 +77,8 @@ impl Run {
         approval::expire(self, question).await
     }
 
-    /// Whether a decider may answer this question now, by the policies that the run is held to. Nothing is recorded.
+    /// Whether a decider may answer this question now, by the policies that the run is held to. Nothing is recorded; a
+    /// decider of another tenant is reported to operators.
     ///
     /// # Errors
     /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it

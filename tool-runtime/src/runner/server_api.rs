@@ -41,13 +41,7 @@ impl<'r> ServedRun<'r> {
 
     /// Returns the run's principal as a decider, if the policy lets principals decide on their own calls of this tool.
     pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
-        let options = self.0.options();
-        let decider = Decider::new(Arc::clone(options.principal.as_ref()?));
-        let decider = match &options.tenant {
-            Some(tenant) => decider.tenant(Arc::clone(tenant)),
-            None => decider,
-        };
-        let decider = options.roles.iter().fold(decider, |decider, role| decider.role(Arc::clone(role)));
+        let decider = self.0.options().as_decider()?;
         self.0.bars(tool, &decider).is_none().then_some(decider)
     }
 

@@ -453,8 +453,9 @@ async fn a_call_of_an_application_is_decided_from_a_shell() {
     assert_eq!(late.code(), "not_pending");
     let (outcomes, refused) = seen(&store, "order-1").await;
     assert_eq!(outcomes, [Outcome::Ok]);
-    assert_eq!(refused[..2], ["eve", "ada"], "{refused:?}");
-    assert_eq!(refused.last().unwrap(), "grace", "{refused:?}");
+    // The first grace is of another tenant, the last one is too late.
+    assert_eq!(refused[..3], ["eve", "ada", "grace"], "{refused:?}");
+    assert!(refused.len() > 3 && refused.last().unwrap() == "grace", "{refused:?}");
     rig.run(&["audit", "verify"]).code(0);
 }
 

@@ -1,8 +1,11 @@
 //! Runs that an application continues itself: strangers, a second process, an ended lease, runs of servers and engines, and
 //! the conversation of another run.
 
+use std::sync::Mutex;
+
 use serde_json::Value;
-use tool_runtime::agent::{SavedConversation, Step};
+use tool_runtime::agent::{Conversation, LeasedRun, SavedConversation, TurnOutcome};
+use tool_runtime::call::Event;
 use tool_runtime::store::StoredDocument;
 
 use super::*;
@@ -17,9 +20,18 @@ fn world(what: &str) -> (World, Arc<ManualClock>) {
 }
 
 impl World {
-    async fn take(&self) -> Result<(tool_runtime::agent::LeasedRun, SavedConversation), &'static str> {
+    async fn take(&self) -> Result<(LeasedRun, SavedConversation), &'static str> {
         let taken = self.queue().take(&self.run_id, Some("acme"), Some("ada"), "web").await;
         taken.map_err(|error| error.code())
+    }
+
+    /// Takes the run and restores its conversation under the lease, as a service does for a request.
+    async fn open(&self) -> (LeasedRun, Conversation) {
+        let (leased, saved) = self.take().await.expect("it is free");
+        let runner = Self::runner(Arc::clone(&self.store) as _);
+        let options = leased.options(RunOptions::new().principal("ada").tenant("acme"));
+        let conversation = self.agent().restore(&runner, options, saved).await.expect("restored");
+        (leased, conversation)
     }
 
     /// The run's document, as the store has it.
@@ -133,7 +145,7 @@ async fn a_lease_that_ended_reads_and_writes_nothing() {
         let before = world.run_document().await;
         fenced(&slow.save(&saved, "running", None).await);
         fenced(&slow.save(&saved, "running", world.posts().await.pop()).await);
-        fenced(&slow.release("answered", None).await);
+        fenced(&slow.release(None).await);
         fenced(&slow.post().await);
         let options = RunOptions::new().run_id(world.run_id.as_str()).principal("ada").tenant("acme");
         let run = World::runner(Arc::clone(&world.store) as _).run(slow.options(options));
@@ -208,14 +220,100 @@ async fn a_decision_that_comes_twice_is_refused_and_recorded() {
     let mut conversation = world.agent().restore(&runner, options, saved).await.expect("restored");
     conversation.accept(input).await.expect("it is applied");
     leased.save(&conversation.save().await.expect("saved"), "running", Some(key)).await.expect("it has the run");
-    assert!(leased.post().await.expect("it has the run").is_none());
+    assert!(!leased.accept_posts(&mut conversation).await.expect("it has the run"));
     let late = world.queue().decide(&world.run_id, &question, ApprovalDecision::Approve, &grace()).await;
     assert_eq!(late.err().map(|error| error.code()), Some("not_pending"));
     assert_eq!(world.refused().await, ["grace", "grace"]);
-    while let Step::Asked | Step::Ran = conversation.step().await {
-        leased.save(&conversation.save().await.expect("saved"), "running", None).await.expect("it has the run");
+    let ended = leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+    leased.release(None).await.expect("it has the run");
+    assert_eq!(world.state().await, "answered");
+    let (_, effects) = world.ends().await;
+    assert!(effects.values().all(|times| *times == 1), "{effects:?}");
+}
+
+/// The `error` and `done` events of a request, as their codes.
+#[derive(Default)]
+struct Ends(Arc<Mutex<Vec<String>>>);
+
+impl Ends {
+    fn of(conversation: &mut Conversation) -> Self {
+        let ends = Self::default();
+        let sink = Arc::clone(&ends.0);
+        conversation.events(move |event: Event| {
+            let end = match event {
+                Event::Error { code, .. } => format!("error {code}"),
+                Event::Done { reason, .. } => format!("done {reason}"),
+                _ => return,
+            };
+            sink.lock().expect("a list").push(end);
+        });
+        ends
     }
-    leased.release("answered", None).await.expect("it has the run");
+
+    #[track_caller]
+    fn are(&self, expected: &[&str]) {
+        assert_eq!(*self.0.lock().expect("a list"), expected);
+    }
+}
+
+/// A service dies while it has a run, at first with a decision that it did not apply. The next one continues.
+#[tokio::test]
+async fn requests_decisions_and_deaths_of_a_service() {
+    let (world, clock) = world("leased service");
+    world.enqueue("Go.").await;
+    let (mut leased, mut conversation) = world.open().await;
+    let ends = Ends::of(&mut conversation);
+    let ended = leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert!(matches!(ended, TurnOutcome::Waiting { .. }), "{ended:?}");
+    ends.are(&["done approval_required"]);
+    assert_eq!(world.state().await, "approval_required");
+    leased.release(None).await.expect("it has the run");
+    assert_eq!(world.state().await, "approval_required");
+
+    // It takes the run, a decision comes, and it dies.
+    let (first, _) = world.open().await;
+    world.decide(ApprovalDecision::Approve).await;
+    drop(first);
+    assert_eq!(world.take().await.err(), Some("run_held"));
+    clock.advance(LEASE);
+
+    // The second applies the decision, and dies before the model continues.
+    let (mut second, mut late) = world.open().await;
+    assert!(second.accept_posts(&mut late).await.expect("it has the run"));
+    assert_eq!((world.posts().await.len(), late.waiting().count()), (0, 0));
+    clock.advance(LEASE);
+
+    let (mut third, mut conversation) = world.open().await;
+    // The second was only slow. Nothing that it does now is kept, and its client reads the end of the request.
+    let ends = Ends::of(&mut late);
+    let lost = second.receive(&mut late, Input::from("And?")).await.expect_err("the third has the run");
+    assert_eq!(lost.code(), "store_fenced");
+    ends.are(&["error store_fenced", "done store_fenced"]);
+
+    assert!(!third.accept_posts(&mut conversation).await.expect("it has the run"));
+    let ends = Ends::of(&mut conversation);
+    let ended = third.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+    ends.are(&["done answered"]);
+    let refused = third.receive(&mut conversation, decided(&tests::never("s1"), ApprovalDecision::Approve)).await;
+    assert_eq!(refused.err().map(|error| error.code()), Some("not_pending"));
+    third.release(None).await.expect("it has the run");
+    assert_eq!(world.state().await, "answered");
+    let (_, effects) = world.ends().await;
+    assert!(effects.len() == 4 && effects.values().all(|times| *times == 1), "{effects:?}");
+}
+
+/// A decision that comes while the run is taken and not applied makes it due when it is released.
+#[tokio::test]
+async fn a_worker_continues_what_a_request_left() {
+    let (world, _) = world("leased left");
+    world.enqueue("Go.").await;
+    let (mut leased, mut conversation) = world.open().await;
+    leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    world.decide(ApprovalDecision::Approve).await;
+    leased.release(None).await.expect("it has the run");
+    with([world.lasting()], world.reaches("answered")).await;
     let (_, effects) = world.ends().await;
     assert!(effects.values().all(|times| *times == 1), "{effects:?}");
 }

@@ -1,7 +1,7 @@
 //! Calls that wait, as tasks of the protocol (SEP-2663).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tool_runtime::agent::{CodeMode, Input};
 use tool_runtime::call::{Decider, DecisionError, Outcome};
 use tool_runtime::capability::Elicit;
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::media::Media;
-use tool_runtime::runner::{ApprovalDecision, ResumeError};
+use tool_runtime::runner::{ApprovalDecision, Failure, ResumeError};
 use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, RecordFilter, Store};
-use tool_runtime::{ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
+use tool_runtime::{RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::http::{listening, transport};
@@ -365,6 +365,38 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
     }
 }
 
+/// Another tenant's client learns nothing from its answer, and operators are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_another_tenant_is_reported() {
+    let own = format!("{POLICY}\n[approvals]\nown_calls = true\n");
+    let (store, told) = (Arc::<MemoryStore>::default(), Arc::new(Mutex::new(Vec::new())));
+    let sink = Arc::clone(&told);
+    let failed = move |failure: &Failure<'_>| sink.lock().unwrap().push(failure.code.to_owned());
+    let party = |peer: &Peer<'_>| {
+        let who = peer.header("x-user")?;
+        Some(RunOptions::new().principal(who).tenant(if who == "eve" { "other" } else { "acme" }))
+    };
+    let gate = runner(Arc::clone(&store), &own).failures(failed).build().unwrap();
+    let served = McpServer::builder(gate, party).ask_clients(true).build().unwrap();
+    let forms = Patient { forms: true, ..NEW };
+    let (ada, eve) = (over_http_as(&served, "ada", forms).await, over_http_as(&served, "eve", forms).await);
+    let id = task(&ada, "letters__send", json!({"text": "hello"})).await.task_id;
+    let TaskPayload::InputRequired { input_requests } = get(&ada, &id).await.unwrap().payload else { panic!() };
+    let key = input_requests.keys().next().unwrap().clone();
+    let approve = |id: &str| {
+        UpdateTaskParams::new(id, [(key.clone(), json!({"action": "accept", "content": {"approve": true}}))].into())
+    };
+    let refused = code(eve.update_task(approve(&id)).await.unwrap_err());
+    let (run, call) = id.rsplit_once('.').unwrap();
+    assert_eq!(refused, code(eve.update_task(approve(&format!("{run}0.{call}"))).await.unwrap_err()));
+    assert_eq!(*told.lock().unwrap(), ["decider_tenant"]);
+    assert_eq!(refusals(&*store).await, [(Outcome::PolicyDenied, Some(DecisionError::DeciderTenant))]);
+    assert!(recorded(&*store).await.is_empty());
+    ada.update_task(approve(&id)).await.unwrap();
+    ended(&ada, &id).await;
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
+}
+
 /// A script waits with one call after the other. Somebody else decided on the first, and another process serves the task.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_decides_what_was_asked_and_nothing_else() {
@@ -510,6 +542,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
     assert_eq!(refusals(&*store).await, barred, "they are recorded before anything is kept");
     let input = Input::new().decide(&call.question(), ApprovalDecision::Approve, &Decider::new("grace"));
     assert!(queue.post(&call.run_id, Some("other"), &input).await.is_err());
+    assert_eq!(refusals(&*store).await[2..], [barred[1]], "its decider is of no tenant");
     assert_eq!(get(&client, &id).await.unwrap().status(), TaskStatus::InputRequired);
     // Arguments that do not fit leave it waiting, too. Until the server has refused them, they are the answer.
     decide(&store, ApprovalDecision::ApproveEdited("{}".to_owned())).await;
@@ -520,7 +553,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // Decisions beside one that is on its way are refused, and recorded.
-    let mut refused = refusals(&*store).await.split_off(2);
+    let mut refused = refusals(&*store).await.split_off(3);
     refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(DecisionError::NotPending)));
     assert_eq!(refused, [(Outcome::ValidationError, None)]);
     let ended = ended(&client, &id).await;

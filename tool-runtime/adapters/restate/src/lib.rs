@@ -23,7 +23,7 @@
 //! impl Chat {
 //!     #[handler]
 //!     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
-//!         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
+//!         let options = RunOptions::new().run_id(ctx.key()).principal("ada").tenant("acme");
 //!         let journal = Journal::new(&ctx, self.agent.clone(), self.runner.clone(), options);
 //!         Ok(journal.converse(Input::from(message)).await?.text)
 //!     }
@@ -31,7 +31,7 @@
 //!     #[handler]
 //!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
 //!         // Whom the application authenticated.
-//!         let decider = Decider::new("grace");
+//!         let decider = Decider::new("grace").tenant("acme");
 //!         decide(&ctx, &self.runner, &question, ApprovalDecision::Approve, &decider).await
 //!     }
 //! }

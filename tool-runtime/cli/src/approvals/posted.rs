@@ -93,15 +93,15 @@ pub(super) async fn decide(
     tell(cli, call, (&run, is_held), (kind, by.wait), &state)
 }
 
-/// Posts a decision on a call that no longer waits, so that its run records the refusal. `id` is `CALL` or `RUN/CALL`;
-/// a call id that several runs have is ignored.
+/// Posts a decision on a call that no longer waits, or that waits in another tenant, so that its run records the
+/// refusal. `id` is `CALL` or `RUN/CALL`; a call id that several runs have is ignored.
 pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(()) };
     let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
     let name = question.as_ref().map_or(id, |question| question.call_id().as_str());
-    let mut of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
-    let names = std::iter::once((None, name)).chain(&mut of_run);
-    for (run, call) in names {
+    let of_run = name.match_indices('/').map(|(at, _)| (Some(&name[..at]), &name[at + 1..]));
+    let names: Vec<_> = std::iter::once((None, name)).chain(of_run).collect();
+    for &(run, call) in &names {
         let filter =
             RecordFilter { run_id: run.map(Into::into), call_id: Some(CallId::new(call)), ..RecordFilter::default() };
         let filter = RecordFilter { decisions: Some(false), tenant: tenant.clone(), limit: Some(MANY), ..filter };
@@ -113,15 +113,35 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
         // question.
         let unknown = || format!("{}.{}", "0".repeat(64), record.tool_call_id).parse().ok();
         let Some(question) = question.clone().or_else(unknown) else { continue };
-        let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
-        let queue = RunQueue::new(&cli.open().await?.runner);
-        // The refusal itself is ignored: the caller returns its own failure to the person.
-        return match queue.decide(&record.run_id, &question, decision.clone(), &decider).await {
-            Err(ResumeError::Store(error)) => Err(error.into()),
-            _ => Ok(()),
-        };
+        return refuse(cli, &record.run_id, &question, decision, by).await;
+    }
+    for (run, call) in names {
+        let filter = RecordFilter { call_id: Some(CallId::new(call)), ..RecordFilter::default() };
+        let mut foreign = store.pending_calls(&RecordFilter { run_id: run.map(Into::into), ..filter }).await?;
+        foreign.retain(|call| call.tenant != tenant && question.as_ref().is_none_or(|asked| call.question() == *asked));
+        // The call waits in another tenant: its run records the refusal, and its operators are told.
+        if let [call] = &foreign[..] {
+            return refuse(cli, &call.run_id, &call.question(), decision, by).await;
+        }
     }
     Ok(())
+}
+
+/// Posts a decision that the run refuses. The refusal itself is ignored: the caller returns its own failure to the
+/// person.
+async fn refuse(
+    cli: &Cli<'_>,
+    run: &str,
+    question: &Question,
+    decision: &ApprovalDecision,
+    by: &By,
+) -> Result<(), Failure> {
+    let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
+    let queue = RunQueue::new(&cli.open().await?.runner);
+    match queue.decide(run, question, decision.clone(), &decider).await {
+        Err(ResumeError::Store(error)) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Prints the outcome of a call that this process decided.

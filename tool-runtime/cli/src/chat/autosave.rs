@@ -58,10 +58,10 @@ impl Autosave {
     }
 
     /// Releases a run of the store.
-    pub(super) async fn hand_back(&self, conversation: &Conversation, state: &str) -> Result<(), Failure> {
+    pub(super) async fn hand_back(&self, conversation: &Conversation) -> Result<(), Failure> {
         let Self::Run { leased, .. } = self else { return Ok(()) };
         let due = conversation.waiting().filter_map(|call| call.expires_at).min();
-        match leased.release(state, due).await {
+        match leased.release(due).await {
             // `save` has already reported that another process holds the run.
             Ok(()) | Err(StoreError::Fenced) => Ok(()),
             Err(error) => Err(error.into()),

@@ -72,11 +72,12 @@ pub(super) async fn conversation(
         }
     };
     let id = saved.run().run_id().to_owned();
+    let expires = saved.waiting().filter_map(|call| call.expires_at).min();
     let restored = agent.restore(&gate.runner, leased.options(options), saved).await;
     match restored {
         Ok(conversation) => Ok((conversation, Autosave::Run { leased, id })),
         Err(error) => {
-            leased.release("", None).await?;
+            leased.release(expires).await?;
             Err(unrestored(&error))
         }
     }

@@ -177,7 +177,7 @@ impl<'c> Talk<'c> {
 
     /// Releases the conversation for other processes.
     pub(super) async fn hand_back(&self) -> Result<(), Failure> {
-        self.autosave.hand_back(&self.conversation, self.state).await
+        self.autosave.hand_back(&self.conversation).await
     }
 
     /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` without a

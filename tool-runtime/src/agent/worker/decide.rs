@@ -51,7 +51,8 @@ impl RunQueue {
         }
     }
 
-    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded.
+    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded; a
+    /// decider of another tenant is reported to operators.
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.

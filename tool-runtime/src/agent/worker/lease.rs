@@ -17,6 +17,9 @@ use crate::agent::worker::queue::{corrupt, transact};
 use crate::store::runs::{self, Due, Next, Progress};
 use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, SystemClock};
 
+/// The state of a run whose turn has not ended.
+pub(super) const RUNNING: &str = "running";
+
 /// A run that this process holds under a lease, for a worker or for an application that continues it itself. Each write
 /// is checked against the lease.
 pub(super) struct Lease {
@@ -110,10 +113,10 @@ impl Lease {
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
-    /// Releases the run in the state after its last step.
-    pub(super) async fn put(&self, state: &str, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
+    /// Releases the run; `None` keeps the state of its last save.
+    pub(super) async fn put(&self, state: Option<&str>, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
         let next = Next::Release { due, news };
-        self.write(Progress { document: None, state: state.into(), taken: None, failures, next }).await
+        self.write(Progress { document: None, state: state.map(Into::into), taken: None, failures, next }).await
     }
 
     /// Writes the progress of the run.

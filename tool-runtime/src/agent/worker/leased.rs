@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::lease::{Kept, Lease, Renewed};
+use super::lease::{Kept, Lease, RUNNING, Renewed};
 use super::queue::transact;
-use crate::agent::{Input, SavedConversation};
+use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
 use crate::runner::{ResumeError, RunOptions};
 use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
@@ -20,30 +21,73 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
 ///
-/// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one. [`save`](Self::save) after each
-/// step, so that another process continues there if this one dies: it takes the run once the lease has ended. A write
-/// of this process after that fails with [`StoreError::Fenced`].
+/// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one.
+/// [`accept_posts`](Self::accept_posts) applies what other processes posted in the meantime, [`receive`](Self::receive)
+/// takes a request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this
+/// process dies, another one takes the run once the lease has ended, and continues after the last step. A write of this
+/// process after that fails with [`StoreError::Fenced`].
+///
+/// A service takes a run for each request, and has a [`Worker`](crate::agent::Worker) that continues runs without a
+/// request: after a decision that was posted, and when a process died during a turn.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Input, RunQueue, ScriptedModel, ScriptedTurn, Step};
-/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+/// use tool_runtime::agent::{Agent, Conversation, Input, LeasedRun, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome};
+/// use tool_runtime::call::Decider;
+/// use tool_runtime::runner::{ApprovalDecision, ResumeError};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Deletes a note.
+/// #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+/// fn delete(
+///     /// The number of the note.
+///     note: u32,
+/// ) -> Result<String, ToolError> {
+///     Ok(format!("deleted note {note}"))
+/// }
+///
+/// fn ada() -> RunOptions {
+///     RunOptions::new().principal("ada").tenant("acme").run_id("chat-1")
+/// }
+///
+/// /// Takes the chat over from any other process, or begins it.
+/// async fn open(agent: &Agent, runner: &ToolRunner) -> Result<(LeasedRun, Conversation), ResumeError> {
+///     let queue = RunQueue::new(runner);
+///     let (mut leased, saved) = match queue.take("chat-1", Some("acme"), Some("ada"), "web").await {
+///         Err(ResumeError::UnknownRun) => {
+///             let saved = agent.converse(runner.run(ada())).save().await?;
+///             (queue.begin(&saved, "web").await?, saved)
+///         }
+///         taken => taken?,
+///     };
+///     let mut conversation = agent.restore(runner, leased.options(ada()), saved).await?;
+///     leased.accept_posts(&mut conversation).await?;
+///     Ok((leased, conversation))
+/// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-/// let (agent, queue) = (Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), RunQueue::new(&runner));
-/// let mut conversation = agent.converse(runner.run(RunOptions::new().run_id("run-1")));
-/// conversation.accept(Input::from("Hi!")).await?;
-/// queue.enqueue(&conversation.save().await?).await?;
+/// let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
+/// let catalog = ToolCatalog::builder().tool::<delete>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy)?).approvals(true).build()?;
+/// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
+/// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// let (leased, saved) = queue.take("run-1", None, None, "web").await?;
-/// assert_eq!(queue.take("run-1", None, None, "web").await.unwrap_err().code(), "run_held");
-/// let mut conversation = agent.restore(&runner, leased.options(RunOptions::new()), saved).await?;
-/// while let Step::Asked | Step::Ran = conversation.step().await {
-///     leased.save(&conversation.save().await?, "running", None).await?;
-/// }
-/// leased.save(&conversation.save().await?, "answered", None).await?;
-/// leased.release("answered", None).await?;
+/// // A request. While it has the chat, another one gets `run_held`.
+/// let (mut leased, mut conversation) = open(&agent, &runner).await?;
+/// assert_eq!(open(&agent, &runner).await.err().map(|error| error.code()), Some("run_held"));
+/// let ended = leased.receive(&mut conversation, Input::from("Delete note 7.")).await?;
+/// let TurnOutcome::Waiting { calls } = ended else { panic!("it waits") };
+/// leased.release(calls[0].expires_at).await?;
+///
+/// // A person decides, in any process over the same store.
+/// let grace = Decider::new("grace").tenant("acme");
+/// RunQueue::new(&runner).decide("chat-1", &calls[0].question, ApprovalDecision::Approve, &grace).await?;
+///
+/// // The next request, perhaps in another process, finds the decision. A worker would not wait for it.
+/// let (mut leased, mut conversation) = open(&agent, &runner).await?;
+/// let ended = leased.receive(&mut conversation, Input::new()).await?;
+/// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));
+/// leased.release(None).await?;
 /// # Ok(()) })
 /// # }
 /// ```
@@ -51,8 +95,10 @@ pub struct LeasedRun {
     lease: Lease,
     /// The principal and the tenant of the run.
     party: (Option<Arc<str>>, Option<Arc<str>>),
-    /// The number of outside changes to the run when its post was last read.
+    /// The number of outside changes to the run when its post was last empty.
     news: u64,
+    /// Whether the turn had not ended at the last save.
+    is_running: AtomicBool,
     _kept: Kept,
 }
 
@@ -86,7 +132,7 @@ impl RunQueue {
                     Ok(saved) => Ok((leased, saved)),
                     Err(error) => {
                         // Another process, of a newer version perhaps, can read it.
-                        leased.lease.put(&run.state, Due::Now, run.news, run.failures).await?;
+                        leased.lease.put(None, Due::Now, run.news, run.failures).await?;
                         Err(error.into())
                     }
                 }
@@ -121,7 +167,8 @@ impl LeasedRun {
         let lease = Lease { store, run: lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
         let kept = lease.keep(LEASE, CancellationToken::new());
         let party = (run.principal.clone(), run.tenant.clone());
-        Self { lease, party, news: run.news, _kept: kept }
+        let is_running = AtomicBool::new(&*run.state == RUNNING);
+        Self { lease, party, news: run.news, is_running, _kept: kept }
     }
 
     /// Returns options with the lease, for [`Agent::restore`](crate::agent::Agent::restore): each write of the run is
@@ -138,8 +185,76 @@ impl LeasedRun {
     pub async fn post(&mut self) -> Result<Option<(Key, Input)>, StoreError> {
         self.lease.check().await?;
         // Read before the post, so that later news is never missed.
-        self.news = self.lease.news().await?;
-        self.lease.post().await
+        let news = self.lease.news().await?;
+        let post = self.lease.post().await?;
+        if post.is_none() {
+            self.news = news;
+        }
+        Ok(post)
+    }
+
+    /// Applies the posts to the run, oldest first, and saves the conversation after each. Returns whether it took any.
+    ///
+    /// A post that does not fit is dropped; each of its decisions has a record. An approved call runs here; to let the
+    /// model continue, call [`receive`](Self::receive), with an empty [`Input`] if there is no request.
+    ///
+    /// # Errors
+    /// Another process has the run ([`StoreError::Fenced`]), or the store failed. The posts that were not applied are
+    /// still there.
+    pub async fn accept_posts(&mut self, conversation: &mut Conversation) -> Result<bool, ResumeError> {
+        let mut took = false;
+        while let Some((key, input)) = self.post().await? {
+            match self.lease.attend(LEASE, conversation.accept(input)).await? {
+                Err(ResumeError::Store(error)) => return Err(error.into()),
+                Err(refused) => {
+                    let run = &*self.lease.run.run_id;
+                    tracing::warn!(run, error = refused.code(), "a posted message does not fit; it is dropped");
+                }
+                Ok(()) => took = true,
+            }
+            self.save(&conversation.save().await?, RUNNING, Some(key)).await?;
+        }
+        Ok(took)
+    }
+
+    /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the model
+    /// is asked and after each step. It emits one `done` event.
+    ///
+    /// A decision that another process posted meanwhile is not part of the turn: [`release`](Self::release) makes the
+    /// run due for it.
+    ///
+    /// # Errors
+    /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
+    /// ([`StoreError::Fenced`]), or the store failed: another process continues after the last step that was saved.
+    pub async fn receive(&mut self, conversation: &mut Conversation, input: Input) -> Result<TurnOutcome, ResumeError> {
+        let ended = match self.lease.attend(LEASE, conversation.accept(input)).await {
+            Ok(Ok(())) => self.take_steps(conversation).await,
+            // `accept` has emitted the `error` event.
+            Ok(Err(refused)) => {
+                conversation.end_failed(refused.code());
+                return Err(refused);
+            }
+            Err(error) => Err(error),
+        };
+        ended.map_err(|error| {
+            let error = ResumeError::from(error);
+            conversation.refuse(&error);
+            conversation.end_failed(error.code());
+            error
+        })
+    }
+
+    async fn take_steps(&self, conversation: &mut Conversation) -> Result<TurnOutcome, StoreError> {
+        loop {
+            self.save(&conversation.save().await?, RUNNING, None).await?;
+            let ended = match self.lease.attend(LEASE, conversation.step()).await? {
+                Step::Asked | Step::Ran => continue,
+                Step::Waits(calls) => TurnOutcome::Waiting { calls },
+                Step::Ended(ended) => ended,
+            };
+            self.save(&conversation.save().await?, ended.code(), None).await?;
+            return Ok(ended);
+        }
     }
 
     /// Saves the conversation, and removes the post whose effect it contains. `state` is a stable word for the last
@@ -161,16 +276,25 @@ impl LeasedRun {
         if !is_same || !taken.as_ref().is_none_or(is_own) {
             return Err(StoreError::Fenced);
         }
-        let (document, state) = (Some(conversation.to_text()?), state.into());
-        self.lease.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
+        let (document, named) = (Some(conversation.to_text()?), Some(state.into()));
+        self.lease.write(Progress { document, state: named, taken, failures: 0, next: Next::Keep }).await?;
+        self.is_running.store(state == RUNNING, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Releases the run. A worker takes it when its next call expires, and as soon as a message is posted to it.
+    /// Releases the run in the state of its last save. A worker takes it when its next call expires (`expires`), and as
+    /// soon as a message is posted to it; at once if there is a post that was not applied, or the turn has not ended (the
+    /// state `running`). A run that is dropped and not released is free once its lease has ended.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.
-    pub async fn release(&self, state: &str, expires: Option<Timestamp>) -> Result<(), StoreError> {
-        self.lease.put(state, expires.map_or(Due::Never, Due::At), self.news, 0).await
+    pub async fn release(&self, expires: Option<Timestamp>) -> Result<(), StoreError> {
+        let due = match expires {
+            _ if self.is_running.load(Ordering::Relaxed) => Due::Now,
+            Some(expires) => Due::At(expires),
+            None => Due::Never,
+        };
+        self.lease.put(None, due, self.news, 0).await
     }
 }
 

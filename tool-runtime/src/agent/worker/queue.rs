@@ -93,7 +93,8 @@ impl RunQueue {
     ///
     /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, and the
     /// decider may decide. If one does not match, the refusal is recorded and nothing is posted. For a call that no
-    /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store.
+    /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store. A decider of
+    /// another tenant is reported to operators, also if the run belongs to another tenant than the post.
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
@@ -101,8 +102,11 @@ impl RunQueue {
     /// execution drives the run ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the
     /// store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
-        let stored = self.stored(run_id).await?.filter(|stored| stored.tenant.as_deref() == tenant);
-        let stored = stored.ok_or(ResumeError::UnknownRun)?;
+        let stored = self.stored(run_id).await?.ok_or(ResumeError::UnknownRun)?;
+        if stored.tenant.as_deref() != tenant {
+            self.refuse_foreign(&stored, input).await;
+            return Err(ResumeError::UnknownRun);
+        }
         if stored.is_driven() {
             // No worker would ever take the post.
             return Err(ResumeError::Engine);
@@ -149,6 +153,31 @@ impl RunQueue {
                 }
                 Err(ResumeError::NotWaiting(question.call_id().clone()))
             }
+        }
+    }
+
+    /// Refuses decisions that were sent to a run in another tenant: each on the question of a waiting call is recorded
+    /// and reported to operators. Questions that no call asks are guesses, and leave nothing.
+    async fn refuse_foreign(&self, stored: &StoredRun, input: &Input) {
+        for (question, kind, decider) in input.brought() {
+            let Some(decider) = decider.filter(|decider| decider.tenant_id() != stored.tenant.as_deref()) else {
+                continue;
+            };
+            let Ok(call) = self.called(stored, question.call_id()).await else { continue };
+            if call.question() == *question
+                && let Ok(run) = self.run_of(&call, Some(stored))
+            {
+                let _refused = run.admits(question, kind, Some(decider)).await;
+            }
+        }
+    }
+
+    /// Refuses decisions of a client to whom the run does not exist, as [`post`](Self::post) does. Those of the run's
+    /// tenant are ignored.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) async fn refuse_of_stranger(&self, run_id: &str, input: &Input) {
+        if let Ok(Some(stored)) = self.stored(run_id).await {
+            self.refuse_foreign(&stored, input).await;
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::worker::lease::Lease;
+use crate::agent::worker::lease::{Lease, RUNNING};
 use crate::agent::worker::{Leased, WorkerState};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
 use crate::runner::ResumeError;
@@ -18,9 +18,6 @@ use crate::store::{Key, StoreError, StoredRun};
 const ATTEMPTS: u32 = 6;
 /// The wait before a call that runs in another process is checked again.
 const ELSEWHERE: Duration = Duration::from_secs(2);
-
-/// The state of a run that a worker holds.
-const RUNNING: &str = "running";
 
 /// The reason why a worker releases a run.
 enum Down {
@@ -159,7 +156,7 @@ impl WorkerRun<'_> {
 
     /// Releases the run in the state after its last unit.
     async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
-        self.lease.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
+        self.lease.put(Some(state), due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }
 
     async fn write(
@@ -170,7 +167,7 @@ impl WorkerRun<'_> {
         next: Next,
     ) -> Result<(), StoreError> {
         let failures = self.failures.load(Ordering::Relaxed);
-        self.lease.write(Progress { document, state: state.into(), taken, failures, next }).await
+        self.lease.write(Progress { document, state: Some(state.into()), taken, failures, next }).await
     }
 }
 

@@ -42,8 +42,14 @@ impl Handler {
         let running = running.of(&party).map_err(full)?;
         if let Some(state) = &request.request_state {
             self.run(party.clone())?;
-            let ticket = served.tasks.back(&self.server, party.clone(), (state, name)).await?;
             let answers = request.input_responses.unwrap_or_default();
+            let ticket = match served.tasks.back(&self.server, party.clone(), (state, name)).await {
+                Ok(ticket) => ticket,
+                Err(error) => {
+                    served.tasks.refuse_of_stranger(&self.server, &party, state, &answers).await;
+                    return Err(error);
+                }
+            };
             let answered = answers.keys().cloned().collect();
             served.tasks.update(&self.server, party, state, answers).await?;
             drop(running);

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "mcp-server")]
+use crate::call::Decider;
 use crate::call::{Caller, EventSink, RunFields};
 use crate::capability::ConnectionId;
 use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing};
@@ -209,6 +211,14 @@ impl RunOptions {
     #[cfg(feature = "mcp-server")]
     pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
         (self.tenant.clone(), self.principal.clone())
+    }
+
+    /// Returns the principal as a decider of their tenant and with their roles.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn as_decider(&self) -> Option<Decider> {
+        let decider = Decider::new(Arc::clone(self.principal.as_ref()?));
+        let decider = self.tenant.iter().cloned().fold(decider, Decider::tenant);
+        Some(self.roles.iter().cloned().fold(decider, Decider::role))
     }
 
     /// Whether both act for the same party with the same properties and permissions.

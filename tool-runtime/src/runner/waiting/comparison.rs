@@ -3,7 +3,7 @@
 //! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
 //! call is claimed, so after a mismatch it waits for a run that matches.
 
-use crate::call::{DecisionError, Outcome, Suspension, ToolExecResult, Violation};
+use crate::call::{Decider, DecisionError, Outcome, Suspension, ToolExecResult, Violation};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::are_within;
@@ -67,6 +67,21 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Dec
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
 
+/// Returns the reason why the decider may not decide on a waiting call; `None` if they may. Every door asks here.
+///
+/// A decider of another tenant is reported to operators. Their error reveals nothing, so without the report a service
+/// that omits the tenant would not find its mistake.
+pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) -> Option<DecisionError> {
+    let mismatch = run.bars(call.decided(), decider)?;
+    if mismatch == DecisionError::DeciderTenant {
+        let text = mismatch.to_string();
+        let failure = run.failure(mismatch.code(), &text);
+        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
+        run.report_failure(format_args!("a decision came from another tenant"), &failure);
+    }
+    Some(mismatch)
+}
+
 /// Records the attempt of a decider who may not decide, and returns the reason.
 pub(in crate::runner) async fn barred(
     run: &Run,
@@ -77,14 +92,6 @@ pub(in crate::runner) async fn barred(
     let mut refused = refused(&waiting.call, mismatch);
     refused.stop.outcome = Outcome::PolicyDenied;
     refuse(run, waiting, decision, refused).await;
-    if mismatch == DecisionError::DeciderTenant {
-        // The decider's error reveals nothing, so without this log line a service that omits the tenant would not find
-        // its mistake.
-        let (text, call) = (mismatch.to_string(), &waiting.call);
-        let failure = run.failure(mismatch.code(), &text);
-        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
-        run.report_failure(format_args!("a decision came from another tenant"), &failure);
-    }
     ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 

@@ -16,7 +16,7 @@ use crate::store::DecisionKind;
 /// /// Answers the question that Grace was shown.
 /// async fn refuse(run: &Run, question: &Question) -> Result<(), ResumeError> {
 ///     let decision = ApprovalDecision::Deny(Some("Not before Monday.".to_owned()));
-///     let result = run.resume(question, decision, &Decider::new("grace")).await?;
+///     let result = run.resume(question, decision, &Decider::new("grace").tenant("acme")).await?;
 ///     assert_eq!(result.outcome().code(), "approval_denied");
 ///     Ok(())
 /// }

@@ -202,7 +202,7 @@ pub(in crate::runner) async fn asked(
     // The decision's record may need a digest.
     run.digests().await;
     let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
-    if let Some(mismatch) = given.decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
+    if let Some(mismatch) = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider)) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }
     if given.question.is_some_and(|question| *question != waiting.call.question()) {

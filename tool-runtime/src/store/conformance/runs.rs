@@ -57,7 +57,8 @@ async fn save(
 ) -> Result<(), StoreError> {
     let keys: Vec<_> = std::iter::once(Key::run("run")).chain(taken.clone()).collect();
     let lease = lease.clone();
-    let progress = Progress { document: Some(document.into()), state: "running".into(), taken, failures: 0, next };
+    let progress =
+        Progress { document: Some(document.into()), state: Some("running".into()), taken, failures: 0, next };
     ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
 }
 

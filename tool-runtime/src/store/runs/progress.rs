@@ -14,7 +14,8 @@ use crate::store::{Document, Key, StoreError, Transaction};
 pub(crate) struct Progress {
     /// The conversation. `None` if it has not changed.
     pub(crate) document: Option<Arc<str>>,
-    pub(crate) state: Arc<str>,
+    /// The result of the last step. `None` if it has not changed.
+    pub(crate) state: Option<Arc<str>>,
     /// The message of its post that took effect in the document.
     pub(crate) taken: Option<Key>,
     pub(crate) failures: u32,
@@ -69,7 +70,10 @@ pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &P
         if let Some(document) = &progress.document {
             run.document = Arc::clone(document);
         }
-        (run.state, run.failures) = (Arc::clone(&progress.state), progress.failures);
+        if let Some(state) = &progress.state {
+            run.state = Arc::clone(state);
+        }
+        run.failures = progress.failures;
         if let Some(answered) = &taken {
             run.posts = run.posts.saturating_sub(1);
             run.answers.retain(|question| !answered.contains(question));

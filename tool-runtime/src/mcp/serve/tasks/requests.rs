@@ -82,7 +82,13 @@ impl Tasks {
         id: &str,
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
-        let (run_tasks, call) = self.find(server, party, id).await?;
+        let (run_tasks, call) = match self.find(server, party.clone(), id).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.refuse_of_stranger(server, &party, id, &answers).await;
+                return Err(error);
+            }
+        };
         let look =
             run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let own = self.own_question(&run_tasks, &look);
@@ -97,12 +103,27 @@ impl Tasks {
             }
             look.questions.answer(&key, &answer);
             // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
-            let earlier = key.strip_prefix(APPROVAL).and_then(|key| key.split_once('-')?.1.parse().ok());
-            if let (Some(question), Some(decision)) = (earlier, question::decision(&answer)) {
+            if let (Some(question), Some(decision)) = (question_of(&key), question::decision(&answer)) {
                 self.decide(server, &run_tasks, (&look.saved.name, &question), decision).await?;
             }
         }
         Ok(())
+    }
+
+    /// Reports decisions of a client of another tenant to operators. The client learns nothing: to it, the task does not
+    /// exist.
+    pub(in crate::mcp::serve) async fn refuse_of_stranger(
+        &self,
+        server: &McpServer,
+        party: &RunOptions,
+        id: &str,
+        answers: &InputResponses,
+    ) {
+        let Some(((run_id, _), decider)) = id.rsplit_once('.').zip(party.as_decider()) else { return };
+        let decided = answers.iter().filter_map(|(key, answer)| Some((question_of(key)?, question::decision(answer)?)));
+        let input =
+            decided.fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
+        RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
     }
 
     /// Decides on a call on behalf of its principal, if the policy lets principals decide on their own calls.
@@ -183,4 +204,9 @@ impl Tasks {
         task_runner::start(server, &run_tasks);
         Ok((run_tasks, call))
     }
+}
+
+/// Returns the question whether a call may run that a key contains. `None` for the key of another question.
+fn question_of(key: &str) -> Option<Question> {
+    key.strip_prefix(APPROVAL)?.split_once('-')?.1.parse().ok()
 }
