@@ -1,7 +1,7 @@
 //! The catalog: every tool of an application, checked as a whole.
 //!
-//! [`ToolCatalog`] is all tools, [`CatalogView`] those that the model of one run may see. [`ToolLock`] keeps their reviewed
-//! definitions. [`PickOptions`] and [`PickIndex`] pick the tools that fit a request.
+//! [`ToolCatalog`] is all tools, [`CatalogView`] those that the model of one run may see. [`ToolLock`] keeps their
+//! reviewed definitions. [`PickOptions`] and [`PickIndex`] pick the tools that fit a request.
 
 // Only this module iterates registrations.
 
@@ -162,8 +162,8 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.subject())
     }
 
-    /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time, and
-    /// for an unknown name.
+    /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time,
+    /// and for an unknown name.
     #[must_use]
     pub fn location(&self, name: &str) -> Option<String> {
         self.entry(name)?.location.map(|location| location.to_string())

@@ -67,9 +67,10 @@
 //! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
 //!
-//! Adapters to other crates are packages of their own: `tool-runtime-rig`, `tool-runtime-async-openai` and
-//! `tool-runtime-genai` offer a run's tools in the types of these clients, `tool-runtime-restate` keeps conversations in
-//! workflows of Restate.
+//! Other packages use the public items of this crate. `tool-runtime-sql` is a store in SQLite or PostgreSQL, and
+//! `tool-runtime-cli` a command line that applications embed. Each adapter to another crate is a package of its own:
+//! `tool-runtime-rig`, `tool-runtime-async-openai` and `tool-runtime-genai` offer a run's tools in the types of these
+//! clients, `tool-runtime-restate` keeps conversations in workflows of Restate.
 //!
 //! No feature is enabled by default. An import of an item that a missing feature hides fails with an error of the
 //! compiler that names the feature; the README has a table of the features and what each brings.
@@ -179,12 +180,13 @@ macro_rules! definition {
     };
 }
 
-/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked tool.
+/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked
+/// tool.
 ///
 /// Values are made from each schema: the parser has to take them, and a schema of an output has to describe what the
-/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to refuse
-/// it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse it, too.
-/// The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
+/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to
+/// refuse it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse
+/// it, too. The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};

@@ -1,7 +1,7 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 //!
-//! [`ToolRunner`] makes a [`Run`] for each conversation or task, and [`Run::exec`] runs the calls. A call that waits ends
-//! with [`Run::resume`] and a person's [`ApprovalDecision`], or with [`Run::client_result`].
+//! [`ToolRunner`] makes a [`Run`] for each conversation or task, and [`Run::exec`] runs the calls. A call that waits
+//! ends with [`Run::resume`] and a person's [`ApprovalDecision`], or with [`Run::client_result`].
 
 mod builder;
 mod error;

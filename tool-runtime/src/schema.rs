@@ -3,7 +3,9 @@
 //! [`validator`] is its public part, for applications that validate arguments with another library.
 //!
 //! Schemas of authored tools leave here in a small subset that means the same under draft-07 and 2020-12; foreign
-//! ones may use all of both within caps. Only this folder names `schemars` settings and `jsonschema`.
+//! ones may use all of both within caps.
+
+// Only this folder names the settings of `schemars`, and `jsonschema`.
 
 mod defaults;
 mod edit;

@@ -2,7 +2,11 @@
 //! can outlive the process.
 //!
 //! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
-//! PostgreSQL. Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
+//! PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
+//! [`Store::pending_calls`], and verify the records with a [`Verifier`]. [`Key`], [`StoredDocument`], [`Transaction`],
+//! [`Query`] and [`Chain`] are for implementations of a store.
+//!
+//! Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
 //! never changes, and memory use is bounded.
 
 // `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store.

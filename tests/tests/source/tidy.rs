@@ -334,6 +334,15 @@ fn the_public_surface_is_the_reviewed_one() {
 }
 
 #[test]
+fn public_types_and_traits_have_examples() {
+    let without = runtime().without_example();
+    assert!(
+        without.is_empty(),
+        "without an example; write one, or name the type whose example shows them (\"[`X`] has an example.\"): {without:#?}"
+    );
+}
+
+#[test]
 fn every_source_belongs_to_a_module() {
     for (name, folder) in LIBRARIES {
         let orphans = Library::read(name, &root().join(folder)).orphans;

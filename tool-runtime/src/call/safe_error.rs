@@ -23,7 +23,7 @@ use crate::call::{DecisionError, Outcome, Violation};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let harness = testing::harness(ToolCatalog::builder().tool::<double>().build()?);
 /// let call = harness.call("math__double", serde_json::json!({ "number": "two" })).await;
-/// let error = call.error().ok_or("it is no number")?;
+/// let error = call.error().ok_or("the call succeeded")?;
 /// assert_eq!((error.error_code, error.errors[0].pointer.as_str()), (Outcome::ValidationError, "/number"));
 /// // The value of the argument is not in it.
 /// assert!(!error.to_string().contains("two"));

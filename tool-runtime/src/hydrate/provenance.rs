@@ -10,8 +10,8 @@ use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
 use crate::tool::{Hash, ToolName};
 
-/// The result of hydrating one call: the call with its arguments parsed, validated and built into the tool's type, or the
-/// reason why not. [`Run::hydrate`](crate::Run::hydrate) returns it.
+/// The result of hydrating one call: the call with its arguments parsed, validated and built into the tool's type, or
+/// the reason why not. [`Run::hydrate`](crate::Run::hydrate) returns it.
 ///
 /// It does not implement `Serialize`, because raw text must not reach records, logs or decisions.
 ///

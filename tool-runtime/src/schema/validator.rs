@@ -150,7 +150,7 @@ pub trait Compiled: Send + Sync {
 ///
 /// let schema = json!({ "type": "object", "properties": { "count": { "type": "integer", "minimum": 1 } } });
 /// let compiled = JsonSchemaValidator.compile_value(&schema)?;
-/// let broken = compiled.check(&Tree::Object(vec![("count".into(), Tree::Int(0))])).err().ok_or("it is below 1")?;
+/// let broken = compiled.check(&Tree::Object(vec![("count".into(), Tree::Int(0))])).err().ok_or("the value is valid")?;
 /// assert_eq!((broken[0].pointer.as_str(), broken[0].keyword.as_str()), ("/count", "minimum"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

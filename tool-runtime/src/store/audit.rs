@@ -1,4 +1,5 @@
-//! [`AuditRecord`]: an element of a run's chain.
+//! [`AuditRecord`]: an element of a run's chain. The file is long because both kinds of records have an accessor for each
+//! common field.
 
 use std::sync::Arc;
 

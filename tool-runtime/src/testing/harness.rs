@@ -83,15 +83,13 @@ pub fn harness(catalog: ToolCatalog) -> Harness {
 /// 2026-01-01T00:00:00Z, in seconds since 1970.
 const START: i64 = 1_767_225_600;
 
-/// A whole gate around the tools of a catalog, for tests. [`harness`] makes one.
+/// A whole gate around the tools of a catalog, for tests. [`harness`] makes one, and has an example.
 ///
 /// The first call builds the runner. Methods that take `self` come before it.
 ///
 /// # Panics
 ///
 /// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too late.
-///
-/// [`harness`] has an example.
 pub struct Harness {
     /// Until the gate is built.
     parts: Mutex<Option<Parts>>,
@@ -317,21 +315,16 @@ impl ConnectionBroker for Accounts {
 /// use serde_json::json;
 /// use tool_runtime::{ToolCatalog, ToolError, testing, tool};
 ///
-/// /// Orders a part.
-/// #[tool(name = "orders__place", effect = state_change, redact = ["$"])]
-/// fn place(
-///     /// How many.
-///     #[schemars(range(min = 1))]
-///     count: u32,
-/// ) -> Result<u32, ToolError> {
-///     Ok(count)
-/// }
-///
+/// # /// Orders a part.
+/// # #[tool(name = "orders__place", effect = state_change, redact = ["$"])]
+/// # fn place(
+/// #     /// How many.
+/// #     #[schemars(range(min = 1))] count: u32,
+/// # ) -> Result<u32, ToolError> { Ok(count) }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let harness = testing::harness(ToolCatalog::builder().tool::<place>().build()?);
 /// let call = harness.call("orders__place", json!({ "count": 0 })).await;
 /// call.assert_outcome("validation_error").assert_violation("/count");
-/// assert!(!call.executed());
 /// assert_eq!(call.record().map(|record| record.executed), Some(false));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

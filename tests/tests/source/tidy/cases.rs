@@ -206,6 +206,41 @@ fn the_surface_is_what_users_can_name() {
     check("#[macro_export] macro_rules! m { () => {} } macro_rules! n { () => {} }", &["tool_runtime::m!"]);
 }
 
+#[test]
+fn an_example_is_a_block_of_code_or_a_reference_to_one() {
+    let shown = [
+        "/// A.\n///\n/// ```\n/// ```\npub struct A;",
+        "/// A. [`B`] has an example.\npub struct A; /// ```\n/// ```\npub trait B {}",
+        "/// A. The example of [the other](B), [`B`](self::B), shows it.\npub struct A; /// ```\npub trait B {}",
+        "/// A. [`B::new`](trait@B#new) has an example.\npub enum A {} /// ```\npub trait B {}",
+        "/// A. [`b`] has an example.\npub type A = u8; /// ```\npub fn b() {}",
+        "mod inner { /// [`B`](super::B) has an example.\npub struct A; } pub use inner::A; /// ```\npub struct B;",
+        "struct A; pub fn b() {} #[doc(hidden)] pub struct C; #[cfg(test)] pub struct D;",
+    ];
+    let not_shown = [
+        "/// A.\npub struct A;",
+        "/// A, as in [`B`].\npub struct A; /// ```\npub struct B;",
+        "/// A. [`A`] has an example.\npub struct A;",
+        "/// A. [`B`] has an example.\npub struct A; /// [`A`] has an example.\npub struct B;",
+        "/// A. This is an example.\n///\n/// See [`B`].\npub struct A; /// ```\npub struct B;",
+        "/// A. [`inner::B`] has an example.\npub struct A; mod inner { /// ```\nstruct B; }",
+    ];
+    let without = |store: &str| {
+        let own = |path: &String| path.starts_with("tool_runtime::store");
+        library(store).without_example().into_iter().filter(own).collect::<Vec<_>>()
+    };
+    each_without(&shown, without, false);
+    each_without(&not_shown, without, true);
+}
+
+#[track_caller]
+fn each_without(sources: &[&str], without: impl Fn(&str) -> Vec<String>, expected: bool) {
+    for source in sources {
+        let found = without(source);
+        assert_eq!(!found.is_empty(), expected, "{source}\n{found:?}");
+    }
+}
+
 /// A crate of these files.
 fn files(sources: &[(&str, &str)]) -> Library {
     Library::parse("tool_runtime", &sources.iter().map(|(file, text)| ((*file).to_owned(), *text)).collect())

@@ -1,5 +1,6 @@
 //! A library as its compiler reads it: the tree of its modules, and every path that their code names.
 
+mod examples;
 mod files;
 mod imports;
 mod paths;

@@ -23,7 +23,7 @@ use crate::store::StoreError;
 ///     .policy(policy)
 ///     .options(RunOptions::new().principal("ada"));
 /// let waits = harness.call("notes__delete", serde_json::json!({})).await;
-/// let question = waits.question().ok_or("it waits")?;
+/// let question = waits.question().ok_or("the call does not wait")?;
 ///
 /// // The principal of a run does not decide on its own calls.
 /// let refused = harness.run().resume(question, ApprovalDecision::Approve, &Decider::new("ada")).await;

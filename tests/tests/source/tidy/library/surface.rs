@@ -94,7 +94,7 @@ fn is_hidden(attributes: &[Attribute]) -> bool {
     })
 }
 
-fn public_name(item: &Item) -> Option<String> {
+pub(super) fn public_name(item: &Item) -> Option<String> {
     let (visibility, name) = match item {
         Item::Const(item) => (&item.vis, &item.ident),
         Item::Enum(item) => (&item.vis, &item.ident),
