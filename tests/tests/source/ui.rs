@@ -12,7 +12,7 @@ use std::fs;
 use cases::{Case, cases, compiler, package, passing};
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
-const ASKED_OF_THE_COMPILER: [&str; 57] = [
+const ASKED_OF_THE_COMPILER: [&str; 59] = [
     "adapter_not_shared",
     "another_tool",
     "argument_is_a_secret",
@@ -46,6 +46,7 @@ const ASKED_OF_THE_COMPILER: [&str; 57] = [
     "kind_borrowed",
     "kind_bound_once",
     "kind_listed",
+    "left_out",
     "log_hydration",
     "make_bindings",
     "make_call",
@@ -70,6 +71,7 @@ const ASKED_OF_THE_COMPILER: [&str; 57] = [
     "output_without_schema",
     "print_secret",
     "struct_without_component",
+    "toml_left_out",
 ];
 
 /// All cases in one test: the compiler is asked once.

@@ -85,9 +85,12 @@ impl ToolPolicy {
         toml_text::read(text).map(Self::new)
     }
 
-    /// Needs the feature `toml`: without it no call compiles.
+    /// Needs the feature `toml`: without it no call compiles, because no type is [`TomlText`](toml_text::TomlText).
+    ///
+    /// # Errors
+    /// This build reads no TOML.
     #[cfg(not(feature = "toml"))]
-    pub fn from_toml(text: impl toml_text::TomlText) -> Result<Self, BuildError> {
+    pub fn from_toml(text: &(impl toml_text::TomlText + ?Sized)) -> Result<Self, BuildError> {
         toml_text::read(text.as_ref()).map(Self::new)
     }
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Measures the first build of the README's first program: its crates, the processor time of `cargo check` and of
+# `cargo build`, and the size of the target folder.
+#
+#   tests/first-build.sh                    measures this tree
+#   tests/first-build.sh OTHER ..           measures other trees of the repository, too, in turns, for example an older one
+#
+# Each program is made in an empty folder of its own, with the commands of the README and path dependencies, and takes the
+# tree's own lock file. FEATURES="agent toml" enables features of `tool-runtime`. The time is user and system time of all
+# processes. It grows with other work on the machine, so compare figures of one run only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+trees=("$PWD" "$@")
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export CARGO_TERM_COLOR=never
+unset CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG CARGO_INCREMENTAL
+TIMEFORMAT='%U %S'
+
+# measure FOLDER COMMAND: prints the seconds of processor time, and leaves cargo's messages in FOLDER.log.
+measure() {
+    { time (cd "$1" && cargo "$2" --offline > "$1.log" 2>&1); } 2>&1 | awk '{ printf "%.0f", $1 + $2 }'
+}
+
+printf '%-40s %8s %8s %8s %8s\n' tree crates check build target
+for at in "${!trees[@]}"; do
+    tree=$(realpath "${trees[$at]}")
+    program=$out/$at
+    mkdir -p "$program/src"
+    awk '/^```rust$/ { on = 1; next } /^```$/ { if (on) exit } on' "$tree/README.md" > "$program/src/main.rs"
+    features=
+    for feature in ${FEATURES:-}; do features+="\"$feature\", "; done
+    cat > "$program/Cargo.toml" << TOML
+[package]
+name = "first"
+version = "0.1.0"
+edition = "2024"
+
+[dependencies]
+tool-runtime = { path = "$tree/tool-runtime", features = [$features] }
+schemars = "1"
+serde = { version = "1", features = ["derive"] }
+tokio = { version = "1", features = ["macros", "rt", "time"] }
+
+[workspace]
+TOML
+    cp "$tree/Cargo.lock" "$tree/rust-toolchain.toml" "$program"
+    check=$(measure "$program" check)
+    rm -rf "$program/target"
+    build=$(measure "$program" build)
+    crates=$(grep -c '^ *Compiling' "$program.log")
+    printf '%-40s %8s %7ss %7ss %8s\n' "$tree" "$crates" "$check" "$build" "$(du -sh "$program/target" | cut -f1)"
+    rm -rf "$program/target"
+done
