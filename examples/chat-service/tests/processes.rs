@@ -172,7 +172,7 @@ fn a_decision_in_a_shell_reaches_the_service() {
     assert_eq!(status, 409, "{body}");
     assert_eq!(rig.shell(&["approvals", "approve", &call, "--as", "grace"]).status.code(), Some(2));
     assert_eq!(rig.orders(), 1);
-    // The chat goes on.
+    // The chat continues.
     assert_eq!(service.post(&says("hello")).0, 200);
     service.reaches("You said: hello");
     assert!(rig.shell(&["audit", "verify"]).status.success());
