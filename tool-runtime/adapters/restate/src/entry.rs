@@ -46,7 +46,10 @@ fn may_pass(error: &ModelError) -> bool {
 /// Converts a store's error: terminal for damage and mistakes of the program, otherwise retried.
 pub(crate) fn store(error: StoreError) -> HandlerError {
     // Only the code: the causes can quote stored values.
-    if is_terminal(&error) { terminal(500, error.code()).into() } else { HandlerError::from(error.code()) }
+    match error {
+        error if is_terminal(&error) => terminal(500, error.code()).into(),
+        error => HandlerError::from(error.code()),
+    }
 }
 
 /// Whether a store's error is damage or a mistake of the program, so that another attempt fails, too.
