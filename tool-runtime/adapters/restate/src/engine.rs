@@ -23,8 +23,8 @@ use tool_runtime::store::StoreError;
 
 use crate::Journal;
 use crate::delta::Delta;
-use crate::entry::{Entry, store, terminal};
-use crate::promises::{Brought, Delivered, Promises, RUN, WAITING, Waiting, close, promise};
+use crate::entry::{Entry, is_terminal, store, terminal};
+use crate::promises::{Brought, Delivered, Promises, RUN, WAITING, Waiting, close, promise, without_effect};
 
 /// The maximum size of a conversation's document. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
@@ -35,30 +35,37 @@ pub(crate) enum Cut {
     Refused,
     /// The conversation cannot continue; the text is the code of the reason.
     Stopped(String),
-    Handler(HandlerError),
+    /// The workflow ends with this error. A cancellation is one.
+    Ends(TerminalError),
+    /// Restate makes another attempt.
+    Retried(HandlerError),
 }
 
 impl From<StepError> for Cut {
     fn from(unfinished: StepError) -> Self {
+        let unfinished = match unfinished {
+            StepError::Store(error) | StepError::Refused(ResumeError::Store(error)) => return error.into(),
+            unfinished => unfinished,
+        };
         match Entry::unfinished(unfinished) {
             Ok(Entry::Refused) => Self::Refused,
             Ok(Entry::Stopped(code)) => Self::Stopped(code),
             // Does not occur: a step without a result keeps no conversation.
             Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
-            Err(error) => Self::Handler(error),
+            Err(error) => Self::Retried(error),
         }
     }
 }
 
 impl From<StoreError> for Cut {
     fn from(error: StoreError) -> Self {
-        Self::Handler(store(error))
+        if is_terminal(&error) { Self::Ends(terminal(500, error.code())) } else { Self::Retried(store(error)) }
     }
 }
 
 impl From<TerminalError> for Cut {
     fn from(error: TerminalError) -> Self {
-        Self::Handler(error.into())
+        Self::Ends(error)
     }
 }
 
@@ -67,9 +74,25 @@ impl From<Cut> for HandlerError {
         match cut {
             Cut::Refused => terminal(500, "refused").into(),
             Cut::Stopped(code) => terminal(500, &code).into(),
-            Cut::Handler(error) => error,
+            Cut::Ends(error) => error.into(),
+            Cut::Retried(error) => error,
         }
     }
+}
+
+/// A workflow, as the loop of its conversation sees it. A test has another implementation.
+pub(crate) trait Workflow: Durable<Error = Cut> {
+    /// Waits until one of the calls gets a decision or an answer, or expires. `brought` counts the refused answers to
+    /// each question.
+    fn wait(
+        &self,
+        calls: &[WaitingCall],
+        brought: &HashMap<Question, u32>,
+    ) -> impl Future<Output = Result<Arrived, TerminalError>> + Send;
+
+    /// Closes the questions that have no answer when the workflow ends, each with the number of its refused answers.
+    /// Decisions that were brought to them are recorded as late, because their handlers reported success.
+    fn close(&self, open: &[(Question, u32)]) -> impl Future<Output = Result<(), TerminalError>> + Send;
 }
 
 /// A workflow's journal, as one attempt at the workflow uses it.
@@ -142,53 +165,6 @@ impl<'e> Engine<'e> {
         step.await.map(Json::into_inner)
     }
 
-    /// Waits until one of the calls gets a decision or an answer, or expires.
-    pub(crate) async fn wait(
-        &self,
-        calls: &[WaitingCall],
-        brought: &HashMap<Question, u32>,
-    ) -> Result<Arrived, TerminalError> {
-        let asked = self.journaled("waits", async { Ok(self.asked(calls, brought)) }).await?;
-        let names: Vec<String> =
-            asked.questions.iter().map(|(question, refused)| promise(question, *refused)).collect();
-        let context: &WorkflowContext<'_> = self.journal.context;
-        context.set(WAITING, Json(asked.questions.iter().cloned().collect::<Waiting>()));
-        let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
-        for name in &names {
-            arriving.push(Box::pin(context.promise::<Json<Delivered>>(name).map_ok(Some)));
-        }
-        if let Some((late, _)) = &asked.late {
-            arriving.push(Box::pin(context.sleep(*late).map_ok(|()| None)));
-        }
-        let arrived = arriving.next().await?;
-        drop(arriving);
-        // No question is open while the input is applied: a second answer gets a 404.
-        context.set(WAITING, Json(Waiting::new()));
-        let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
-        if let (Some(Json(Delivered { brought: Some(brought), .. })), Some((question, refused))) =
-            (brought?, asked.questions.into_iter().nth(at))
-        {
-            return Ok(Arrived::brought(Vec::new(), question, refused, brought));
-        }
-        too_late(context, asked.late.map(|(_, late)| late).unwrap_or_default()).await
-    }
-
-    /// Records decisions on calls that the workflow no longer waits for. Their handlers reported success, because the
-    /// promises were open.
-    pub(crate) async fn close(&self, open: &[Question], brought: &HashMap<Question, u32>) -> Result<(), TerminalError> {
-        let runner = &self.journal.runner;
-        for question in open {
-            let refused = brought.get(question).copied().unwrap_or_default();
-            if let Some(Brought::Decided { decision, decider }) = close(self.journal.context, question, refused).await?
-            {
-                let note =
-                    async { runner.record_late(&self.run_id, question, &decision, &decider).await.map_err(store) };
-                self.journaled("late decision", note).await?;
-            }
-        }
-        Ok(())
-    }
-
     fn asked(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Asked {
         let asked =
             |call: &WaitingCall| (call.question.clone(), brought.get(&call.question).copied().unwrap_or_default());
@@ -208,7 +184,7 @@ impl<'e> Engine<'e> {
 
 impl Arrived {
     /// An answer to a question, after these other questions were closed.
-    fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
+    pub(crate) fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
         let name = format!("decision {}", promise(&question, refused));
         let input = brought.to(&question);
         Self { resolved: closed.into_iter().chain([question]).collect(), name, input }
@@ -231,6 +207,44 @@ pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<
         closed.push(question);
     }
     Ok(Arrived { resolved: closed, name: "too late".to_owned(), input })
+}
+
+impl Workflow for Engine<'_> {
+    async fn wait(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Result<Arrived, TerminalError> {
+        let asked = self.journaled("waits", async { Ok(self.asked(calls, brought)) }).await?;
+        let names: Vec<String> =
+            asked.questions.iter().map(|(question, refused)| promise(question, *refused)).collect();
+        let context: &WorkflowContext<'_> = self.journal.context;
+        context.set(WAITING, Json(asked.questions.iter().cloned().collect::<Waiting>()));
+        let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
+        for name in &names {
+            arriving.push(Box::pin(context.promise::<Json<Delivered>>(name).map_ok(Some)));
+        }
+        if let Some((late, _)) = &asked.late {
+            arriving.push(Box::pin(context.sleep(*late).map_ok(|()| None)));
+        }
+        let arrived = arriving.next().await;
+        drop(arriving);
+        // No question is open while the input is applied, or once the workflow was cancelled: a second answer gets a 404.
+        context.set(WAITING, Json(Waiting::new()));
+        let (at, brought) = arrived?.ok_or_else(|| terminal(500, "not_pending"))?;
+        if let (Some(Json(Delivered { brought: Some(brought), .. })), Some((question, refused))) =
+            (brought?, asked.questions.into_iter().nth(at))
+        {
+            return Ok(Arrived::brought(Vec::new(), question, refused, brought));
+        }
+        too_late(context, asked.late.map(|(_, late)| late).unwrap_or_default()).await
+    }
+
+    async fn close(&self, open: &[(Question, u32)]) -> Result<(), TerminalError> {
+        let runner = &self.journal.runner;
+        let context: &WorkflowContext<'_> = self.journal.context;
+        for (question, decision, decider) in without_effect(context, open).await? {
+            let note = async { runner.record_late(&self.run_id, &question, &decision, &decider).await.map_err(store) };
+            self.journaled("late decision", note).await?;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -45,11 +45,16 @@ fn may_pass(error: &ModelError) -> bool {
 
 /// Converts a store's error: terminal for damage and mistakes of the program, otherwise retried.
 pub(crate) fn store(error: StoreError) -> HandlerError {
+    // Only the code: the causes can quote stored values.
     match error {
-        StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate => terminal(500, error.code()).into(),
-        // Only the code: the causes can quote stored values.
+        error if is_terminal(&error) => terminal(500, error.code()).into(),
         error => HandlerError::from(error.code()),
     }
+}
+
+/// Whether a store's error is damage or a mistake of the program, so that another attempt fails, too.
+pub(crate) const fn is_terminal(error: &StoreError) -> bool {
+    matches!(error, StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate)
 }
 
 /// Returns an error that Restate does not retry.

@@ -52,6 +52,8 @@ mod delta;
 mod engine;
 mod entry;
 mod promises;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -62,7 +64,7 @@ use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation
 use tool_runtime::call::Question;
 use tool_runtime::{RunOptions, ToolRunner};
 
-use crate::engine::{Cut, Engine};
+use crate::engine::{Cut, Engine, Workflow};
 
 pub use promises::{answer, decide, questions};
 
@@ -124,7 +126,7 @@ impl<'ctx> Journal<'ctx> {
         let run_id = self.options.id().unwrap_or_else(|| self.context.key());
         let engine = Engine::begin(self, run_id).await?;
         let conversation = self.agent.converse(self.runner.run(engine.options()));
-        self.proceed(&engine, conversation, input).await
+        proceed(&engine, conversation, input).await
     }
 
     /// Continues a conversation that another workflow finished, with a message of the user.
@@ -134,54 +136,77 @@ impl<'ctx> Journal<'ctx> {
     pub async fn resume(&self, saved: SavedConversation, input: Input) -> Result<Finished, HandlerError> {
         let engine = Engine::begin(self, saved.run().run_id()).await?;
         let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
-        self.proceed(&engine, conversation, input).await
+        proceed(&engine, conversation, input).await
     }
+}
 
-    async fn proceed(
-        &self,
-        engine: &Engine<'_>,
-        mut conversation: Conversation,
-        input: Input,
-    ) -> Result<Finished, HandlerError> {
-        let (mut name, mut input) = ("message".to_owned(), Some(input));
-        // Counts the answers to each question. After a refused answer the call asks the same question again, but a
-        // promise can be resolved only once, so each round has a promise of its own.
-        let mut brought: HashMap<Question, u32> = HashMap::new();
-        // The questions of the last wait that had no answer then.
-        let mut open: Vec<Question> = Vec::new();
-        let (code, text) = loop {
-            let stepped = match input.take() {
-                Some(input) => match conversation.accept_on(engine, &name, input).await {
-                    Ok(()) | Err(Cut::Refused) => continue,
-                    Err(cut) => Err(cut),
-                },
-                None => conversation.step_on(engine).await,
-            };
-            match stepped {
-                Ok(Step::Waits(calls)) => {
-                    let arrived = engine.wait(&calls, &brought).await?;
-                    name = arrived.name;
-                    open = calls.into_iter().map(|call| call.question).collect();
-                    open.retain(|question| !arrived.resolved.contains(question));
-                    for question in arrived.resolved {
-                        *brought.entry(question).or_default() += 1;
-                    }
-                    input = Some(arrived.input);
-                }
-                Ok(Step::Ended(ended)) => {
-                    let code = ended.code().to_owned();
-                    let (TurnOutcome::Answered { text } | TurnOutcome::Stopped { text, .. }) = ended else { continue };
-                    break (code, text);
-                }
-                // The model answered or calls ran: the next step is due.
-                Ok(_) => {}
-                // A stop is journaled, so a replay ends with the same code.
-                Err(Cut::Stopped(code)) => break (code, String::new()),
-                Err(cut) => return Err(cut.into()),
-            }
+/// Continues a conversation with an input until it ends. However the workflow ends, no question stays open: a decision
+/// that was brought and has no effect is recorded.
+async fn proceed(
+    engine: &impl Workflow,
+    mut conversation: Conversation,
+    input: Input,
+) -> Result<Finished, HandlerError> {
+    let mut open = Vec::new();
+    let (code, text) = match turns(engine, &mut conversation, input, &mut open).await {
+        Ok(ended) => {
+            engine.close(&open).await?;
+            ended
+        }
+        Err(Cut::Ends(error)) => {
+            // The workflow failed or was cancelled. That error is the one to report, whatever else fails.
+            drop(engine.close(&open).await);
+            return Err(error.into());
+        }
+        // The next attempt waits for the same promises.
+        Err(cut) => return Err(cut.into()),
+    };
+    let conversation = conversation.save().await.map_err(Cut::from)?;
+    Ok(Finished { code, text, conversation })
+}
+
+/// Takes the steps of a conversation until it ends, and returns the code of the end and the text. `open` receives the
+/// questions of the last wait that have no answer, each with the number of its refused answers.
+async fn turns(
+    engine: &impl Workflow,
+    conversation: &mut Conversation,
+    input: Input,
+    open: &mut Vec<(Question, u32)>,
+) -> Result<(String, String), Cut> {
+    let (mut name, mut input) = ("message".to_owned(), Some(input));
+    // Counts the answers to each question. After a refused answer the call asks the same question again, but a promise
+    // can be resolved only once, so each round has a promise of its own.
+    let mut brought: HashMap<Question, u32> = HashMap::new();
+    loop {
+        let stepped = match input.take() {
+            Some(input) => match conversation.accept_on(engine, &name, input).await {
+                Ok(()) | Err(Cut::Refused) => continue,
+                Err(cut) => Err(cut),
+            },
+            None => conversation.step_on(engine).await,
         };
-        engine.close(&open, &brought).await?;
-        let conversation = conversation.save().await.map_err(Cut::from)?;
-        Ok(Finished { code, text, conversation })
+        match stepped {
+            Ok(Step::Waits(calls)) => {
+                let refused = |question: &Question| brought.get(question).copied().unwrap_or_default();
+                *open = calls.iter().map(|call| (call.question.clone(), refused(&call.question))).collect();
+                let arrived = engine.wait(&calls, &brought).await?;
+                name = arrived.name;
+                open.retain(|(question, _)| !arrived.resolved.contains(question));
+                for question in arrived.resolved {
+                    *brought.entry(question).or_default() += 1;
+                }
+                input = Some(arrived.input);
+            }
+            Ok(Step::Ended(ended)) => {
+                let code = ended.code().to_owned();
+                let (TurnOutcome::Answered { text } | TurnOutcome::Stopped { text, .. }) = ended else { continue };
+                return Ok((code, text));
+            }
+            // The model answered or calls ran: the next step is due.
+            Ok(_) => {}
+            // A stop is journaled, so a replay ends with the same code.
+            Err(Cut::Stopped(code)) => return Ok((code, String::new())),
+            Err(cut) => return Err(cut),
+        }
     }
 }

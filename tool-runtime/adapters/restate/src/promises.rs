@@ -1,7 +1,7 @@
 //! Decisions and answers for the calls of a workflow, as durable promises.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 
@@ -162,6 +162,20 @@ pub(crate) async fn close(
     let name = promise(question, refused);
     context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought: None });
     Ok(context.peek(&name).await?.and_then(|kept| kept.brought))
+}
+
+/// Closes questions at the end of a workflow. Returns the decisions that were brought to them before: they have no effect.
+pub(crate) async fn without_effect(
+    context: &impl Promises,
+    open: &[(Question, u32)],
+) -> Result<Vec<(Question, ApprovalDecision, Decider)>, TerminalError> {
+    let mut decisions = Vec::new();
+    for (question, refused) in open {
+        if let Some(Brought::Decided { decision, decider }) = close(context, question, *refused).await? {
+            decisions.push((question.clone(), decision, decider));
+        }
+    }
+    Ok(decisions)
 }
 
 /// A workflow, as its shared handlers see it.

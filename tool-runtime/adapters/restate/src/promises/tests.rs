@@ -15,7 +15,7 @@ use super::*;
 
 /// Deletes a note.
 #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
-fn delete(
+pub(crate) fn delete(
     /// The number of the note.
     note: u32,
 ) -> Result<u32, ToolError> {
@@ -24,7 +24,7 @@ fn delete(
 
 /// The state and the promises of a workflow, as the server keeps them, and one handler's view of them.
 #[derive(Default)]
-struct Server {
+pub(crate) struct Server {
     run_id: Option<String>,
     waiting: Waiting,
     promises: Mutex<HashMap<String, String>>,
@@ -87,19 +87,19 @@ async fn waits() -> (ToolRunner, MemoryStore, Question) {
     (runner, store, asked.question().expect("it waits").clone())
 }
 
-fn server(open: &[&Question]) -> Server {
+pub(crate) fn server(open: &[&Question]) -> Server {
     let waiting = open.iter().map(|question| ((*question).clone(), 0)).collect();
     Server { run_id: Some("order-1".to_owned()), waiting, invocation: "inv-1".to_owned(), ..Server::default() }
 }
 
-async fn brings(server: &Server, runner: &ToolRunner, question: &Question, who: &str) -> Result<(), String> {
+pub(crate) async fn brings(server: &Server, runner: &ToolRunner, question: &Question, who: &str) -> Result<(), String> {
     let brought = deliver(server, runner, question, ApprovalDecision::Approve, &Decider::new(who)).await;
     // The error is a terminal one, and only its text is public.
     brought.map_err(|error| format!("{error:?}"))
 }
 
 /// Returns the deciders whose decisions had no effect, each with the reason.
-async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
+pub(crate) async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
     let decisions = decisions.filter_map(|decision| {
@@ -109,7 +109,7 @@ async fn refused(store: &MemoryStore) -> Vec<(String, Option<&'static str>)> {
     decisions.collect()
 }
 
-fn late(who: &str) -> (String, Option<&'static str>) {
+pub(crate) fn late(who: &str) -> (String, Option<&'static str>) {
     (who.to_owned(), Some("not_pending"))
 }
 
