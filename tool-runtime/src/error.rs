@@ -43,7 +43,8 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// The gate's classification of an error. Tools make [`ErrorKind::Tool`] only; sources of tools make the others.
+/// The gate's classification of an error. Tools make [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; sources of tools make
+/// the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
 pub(crate) enum ErrorKind {
@@ -96,6 +97,26 @@ impl ToolError {
     /// `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
+    }
+
+    /// A failure after which nobody knows whether the tool had its effect: for example, the request was sent, and the
+    /// connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool only reads;
+    /// the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is known, a call
+    /// with the same arguments or the same effect key does not begin by itself.
+    ///
+    /// ```
+    /// use tool_runtime::ToolError;
+    ///
+    /// /// Sends a request and returns the answer.
+    /// fn paid(sent: std::io::Result<()>, answered: std::io::Result<String>) -> Result<String, ToolError> {
+    ///     // Nothing was sent, so nothing can have happened.
+    ///     sent.map_err(ToolError::internal)?;
+    ///     answered.map_err(ToolError::unknown)
+    /// }
+    /// # assert!(paid(Ok(()), Err(std::io::Error::other("reset"))).is_err());
+    /// ```
+    pub fn unknown(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind: ErrorKind::Lost, ..Self::internal(source) }
     }
 
     /// Sets the sentence that a model may read.

@@ -8,6 +8,7 @@ mod durable;
 #[cfg(unix)]
 mod files;
 mod ledger;
+mod lost;
 mod once;
 mod recovered;
 mod steps;

@@ -172,10 +172,10 @@ fn minor(version: &Value) -> (u32, u32) {
     (parts.next().unwrap(), parts.next().unwrap_or(0))
 }
 
-/// The compiler that README.md states in the row of a package, or of a package's feature.
+/// The compiler that the guide states in the row of a package, or of a package's feature.
 fn stated(row: &str) -> (u32, u32) {
-    let readme = read("README.md");
-    let row = readme.lines().find(|line| line.starts_with(&format!("| {row} |"))).unwrap();
+    let page = read("docs/src/features.md");
+    let row = page.lines().find(|line| line.starts_with(&format!("| {row} |"))).unwrap();
     let version = row.rsplit("Rust ").next().unwrap().trim_end_matches([' ', '|']);
     minor(&Value::from(version))
 }
@@ -211,7 +211,7 @@ fn no_dependency_asks_for_a_newer_compiler() {
     let of_cli = minor(&package(&metadata, "tool-runtime-cli")["rust_version"]);
     compiles_with(&metadata, of_cli, "tool-runtime-cli", &["tool-runtime-sql"]);
     for feature in ["sqlite", "postgres"] {
-        assert_eq!(stated(&format!("`tool-runtime-sql`, `{feature}`")), store, "README states another compiler");
+        assert_eq!(stated(&format!("`tool-runtime-sql`, `{feature}`")), store, "the guide states another compiler");
     }
     for adapter in ADAPTERS {
         assert_eq!(minor(&package(&adapters(), adapter)["rust_version"]), stated(&format!("`{adapter}`")), "{adapter}");

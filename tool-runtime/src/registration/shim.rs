@@ -11,7 +11,7 @@ use crate::call::Violation;
 use crate::capability::Requirement;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, Call, CapabilityList, Reconciled, Tool, ToolComponent, ToolOutput};
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, DeError, Tree};
 use crate::redact::{Projected, Projector};
 use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas};
@@ -121,16 +121,21 @@ struct End {
 
 impl End {
     fn ended<O: ToolOutput>(&self, ended: Result<O, ToolError>) -> Result<Projected, RunFailure> {
-        let (value, media) = ended.map_err(RunFailure::Tool)?.split();
+        let (value, media) = ended.map_err(failure)?.split();
         let projected = self.projector.project(&value, self.max_bytes).map_err(RunFailure::Output)?;
         Ok(self.projector.with_media(projected, media))
     }
 
     fn reconciled<O: ToolOutput>(&self, found: Result<Reconciled<O>, ToolError>) -> Result<Projected, RunFailure> {
-        match found.map_err(RunFailure::Tool)? {
+        match found.map_err(failure)? {
             Reconciled::TookEffect(output) => self.ended(Ok(output)),
             Reconciled::Prevented => Err(RunFailure::Prevented),
             Reconciled::Unknown => Err(RunFailure::Unknown),
         }
     }
+}
+
+/// Classifies a tool's error for the gate.
+fn failure(error: ToolError) -> RunFailure {
+    if error.kind() == ErrorKind::Lost { RunFailure::Lost(error) } else { RunFailure::Tool(error) }
 }

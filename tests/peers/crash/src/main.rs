@@ -51,10 +51,7 @@ async fn refund(
     cents: u64,
 ) -> Result<Refund, ToolError> {
     let body = json!({"payment_id": payment_id, "cents": cents}).to_string();
-    post(&body).await.map_err(|error| {
-        ToolError::safe("The connection was lost before an answer came. The refund may have been made.")
-            .with_source(error)
-    })
+    post(&body).await.map_err(ToolError::unknown)
 }
 
 /// Sends one request, and never repeats it.

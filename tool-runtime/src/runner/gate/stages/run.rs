@@ -173,7 +173,7 @@ fn ended_by_itself(
         RunFailure::Prevented => prevented(),
         RunFailure::Unknown => unseen("the end of an earlier attempt is unknown"),
         failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
-        RunFailure::Lost(error) => broken_off(&error, effect),
+        RunFailure::Lost(error) => broken_off(error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
         failure => {
             // The author's sentence reaches the model too, and can contain data that the tool read.
@@ -220,14 +220,17 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     stop
 }
 
-/// Returns the stop for a server that timed out or whose connection broke off.
-fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
+/// Returns the stop for a tool whose connection broke off, or whose server timed out.
+fn broken_off(error: ToolError, effect: ToolEffect) -> Stop {
     let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
-    let mut stop = Stop::new(cause.outcome(effect)).reason(error.detail(), None);
+    // Formatting the error runs the author's code again.
+    let text = caught(|| error.detail()).unwrap_or_default();
+    let mut stop = Stop::new(cause.outcome(effect)).reason(text, error.source_type());
     if effect == ToolEffect::ReadOnly && cause == Cause::Lost {
-        stop = stop.message("The tool's server gave no answer. The call may be made again.");
+        stop = stop.message("The tool got no answer. The call may be made again.");
     }
     stop.cause = Some(cause);
+    discard(error);
     stop
 }
 
