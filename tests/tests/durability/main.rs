@@ -10,6 +10,7 @@ mod files;
 mod ledger;
 mod once;
 mod recovered;
+mod settled;
 mod steps;
 mod twins;
 mod worker;
