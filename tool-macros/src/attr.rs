@@ -306,7 +306,7 @@ fn timeout(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
 }
 
 fn once_for(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
-    const WANTED: &str = "a time: a whole number above 0 and `m`, `h` or `d`, for example `\"30d\"`";
+    const WANTED: &str = "a whole number above 0 and `m`, `h` or `d`, for example `\"30d\"`";
     let text: LitStr = piece.value(WANTED, errors)?;
     let value = text.value();
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -320,8 +320,10 @@ fn once_for(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
     if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
         return Some(Duration::from_secs(seconds));
     }
-    errors
-        .at(&text, format_args!("`{value}` is not a time; `once_for` is {WANTED}, and no key keeps results for ever"));
+    errors.at(
+        &text,
+        format_args!("`{value}` is not a time; write {WANTED}, or leave the key out to keep results for ever"),
+    );
     None
 }
 

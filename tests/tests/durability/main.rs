@@ -11,6 +11,7 @@ mod ledger;
 mod lost;
 mod once;
 mod recovered;
+mod settled;
 mod steps;
 mod twins;
 mod worker;

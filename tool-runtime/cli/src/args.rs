@@ -15,6 +15,7 @@ use crate::config::Global;
 use crate::grants::Grants;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 use crate::mcp::McpAction;
+use crate::outcomes::Outcomes;
 use crate::pick::PickArgs;
 use crate::policy::Policy;
 #[cfg(feature = "mcp-client")]
@@ -113,6 +114,11 @@ pub(super) enum Command {
     Grants {
         #[command(subcommand)]
         action: Grants,
+    },
+    /// List and settle the calls whose outcome is unknown
+    Outcomes {
+        #[command(subcommand)]
+        action: Outcomes,
     },
     /// List, check and export records, and anchor their chains
     Audit {

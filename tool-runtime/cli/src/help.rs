@@ -61,6 +61,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"\n\
          % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
+    ("outcomes", "% outcomes list\n% outcomes settle CALL --did-not-happen --as grace --reason 'the bank shows none'"),
     ("grants", "% grants list\n% grants --store sqlite:shared.db revoke GRANT --as grace"),
     (
         "audit",

@@ -53,6 +53,7 @@ mod log;
 mod manual;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
+mod outcomes;
 mod pick;
 mod places;
 mod policy;
@@ -208,6 +209,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,
         Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,
         Command::Grants { action } => grants::grants(cli, action).await,
+        Command::Outcomes { action } => outcomes::outcomes(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
         #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]

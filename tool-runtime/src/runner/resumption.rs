@@ -12,6 +12,7 @@ use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
+use crate::component::Reconciled;
 #[cfg(feature = "tokens")]
 use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
@@ -22,9 +23,9 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting};
+use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant};
+use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
@@ -144,6 +145,31 @@ impl Run {
     /// No call waits under this id, or the store failed.
     pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         abandon::abandon(self, call_id).await
+    }
+
+    /// Settles a call of this run that ended as `outcome_unknown`, once: the person states that it took effect, with its
+    /// result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
+    /// ([`Reconciled::Unknown`]). Calls of the same effect wait until then.
+    ///
+    /// Whoever may decide on a call of the tool may settle it. The result is checked against the output schema and
+    /// projected like the tool's own. The settlement has a record of its own in the chain of the run, with the decider
+    /// and the reason; the record of the call stays as it is, and so does the history of a conversation.
+    /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
+    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.
+    ///
+    /// Returns the settled result; `outcome_unknown` if the tool could not reconcile the call, and `approval_mismatch`
+    /// if the result does not fit the tool.
+    ///
+    /// # Errors
+    /// No call of unknown outcome has this id, or it was settled before ([`ResumeError::NotWaiting`]); the decider may
+    /// not decide on it ([`ResumeError::NotAllowed`]); or the store failed. An attempt is recorded.
+    pub async fn settle(
+        &self,
+        call_id: &CallId,
+        outcome: Reconciled<String>,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
+        settle::settle(self, call_id, outcome, decider).await
     }
 
     /// Seals a call that waits for an approval, with the state of its run, into a token that any client may carry:
@@ -336,6 +362,27 @@ impl ToolRunner {
     /// too many policies, and for a call of a graph, which is decided with the graph's own call.
     pub(crate) fn run_of(&self, call: &PendingCall, kept: Option<RunSnapshot>, options: &RunOptions) -> Option<Run> {
         posting::run_of(self, call, kept, options)
+    }
+
+    /// Returns a call of unknown outcome that a tenant's run made. `None` if there is no such call.
+    pub(crate) async fn unknown_call(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+        call_id: &CallId,
+    ) -> Result<Option<StoredUnknown>, StoreError> {
+        let theirs = |record: &ToolInvocationRecord| record.tenant.as_deref() == tenant;
+        Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
+    }
+
+    /// Returns the run that made a call of unknown outcome. `None` if it is held to too many policies.
+    pub(crate) fn run_that_made(
+        &self,
+        unknown: &StoredUnknown,
+        kept: Option<RunSnapshot>,
+        options: &RunOptions,
+    ) -> Option<Run> {
+        settle::run_of(self, unknown, kept, options)
     }
 
     /// Records a decision on a question that no call of the run asks now: it came too late, came twice, or its question

@@ -12,6 +12,7 @@ use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::waiting::approval_rules;
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::{Document, DocumentKind, Key, Post, Query, StoreError, StoredRun, Transaction, served};
+use crate::tool::ToolEffect;
 
 /// The number of a run's posts that are read at a time.
 const POSTS: usize = 64;
@@ -94,11 +95,14 @@ impl<'r> ServedRun<'r> {
 pub(crate) struct ServedRuns<'r>(pub(crate) &'r ToolRunner);
 
 impl ServedRuns<'_> {
-    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can.
+    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can, and a call with
+    /// an effect while the outcome of an earlier one is unknown.
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
-        self.0.shared.approvals && (is_graph || policy.data().cedar.is_some() || asks())
+        let has_effect = policy.effect_of(entry.spec.name.as_str(), entry.spec.effect) != ToolEffect::ReadOnly;
+        let can_be_twin = has_effect && (!entry.spec.idempotent || entry.spec.once.is_some());
+        self.0.shared.approvals && (is_graph || can_be_twin || policy.data().cedar.is_some() || asks())
     }
 
     /// Whether only this process can reach the store.

@@ -13,6 +13,7 @@ pub(super) mod late;
 pub(super) mod names;
 pub(super) mod posting;
 pub(super) mod resume_error;
+pub(super) mod settle;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]
 pub(super) mod tokens;

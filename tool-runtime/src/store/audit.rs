@@ -245,6 +245,9 @@ pub enum DecisionKind {
     ClientResult,
     /// The client could not execute the call.
     ClientFailed,
+    /// A person asked the tool to reconcile the call, whose outcome is unknown. If it could, `Happened` or
+    /// `DidNotHappen` follows.
+    Reconcile,
     /// The unknown outcome of the call is settled: it took effect. Without a decider, its tool reconciled it.
     Happened,
     /// The unknown outcome of the call is settled: it had no effect. Without a decider, its tool reconciled it.
@@ -279,6 +282,7 @@ impl DecisionKind {
         Self::Revoked,
         Self::ClientResult,
         Self::ClientFailed,
+        Self::Reconcile,
         Self::Happened,
         Self::DidNotHappen,
     ];
@@ -303,6 +307,7 @@ impl DecisionKind {
             Self::Revoked => "revoked",
             Self::ClientResult => "client_result",
             Self::ClientFailed => "client_failed",
+            Self::Reconcile => "reconcile",
             Self::Happened => "happened",
             Self::DidNotHappen => "did_not_happen",
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::call::CallId;
+use crate::call::{CallId, ToolInvocationRecord};
 use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
@@ -95,5 +95,39 @@ impl dyn Store + '_ {
             }
         }
         Ok(found)
+    }
+
+    /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The filter's
+    /// run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be repeated are
+    /// not among them, nor those of graphs and of tools that a client executes.
+    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// assert!(store.unsettled_calls(&RecordFilter::default()).await?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn unsettled_calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        let mut query = Query { due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Effect) };
+        let mut found = Vec::new();
+        while let Some(page) = query.next_page(self).await? {
+            for StoredDocument { document, .. } in page {
+                let Document::Effect(effect) = document else { continue };
+                let wanted = effect.unknown.into_iter().filter(|unknown| filter.matches_call(&unknown.record));
+                found.extend(wanted.map(|unknown| (unknown.call.since, *unknown.record)));
+            }
+        }
+        found.sort_by_key(|(since, _)| *since);
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 }

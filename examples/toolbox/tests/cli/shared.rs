@@ -476,3 +476,67 @@ async fn a_call_of_an_application_is_decided_by_one_of_several() {
     assert_eq!(rig.mails(), 1);
     assert_eq!(seen(&store, "order-1").await.0, [Outcome::Ok]);
 }
+
+/// A mail server that never answers.
+struct Silent(Arc<tokio::sync::Notify>);
+
+#[async_trait]
+impl Mailer for Silent {
+    async fn send(&self, _: &Mail, _: &str) -> Result<(), Failure> {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+}
+
+/// A call whose outcome is unknown is listed and settled from a shell, once, by a person who may decide on it.
+#[tokio::test]
+async fn an_unknown_outcome_is_settled_from_a_shell() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    let policy = "allowed_tools = ['mail__send_email']\n[approvals]\nroles = ['approver']\n";
+    rig.write("mails.toml", policy);
+    let (store, began) = (SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap(), Arc::default());
+    let runner = ToolRunner::builder(
+        ToolCatalog::builder().tool::<send_email>().build().unwrap(),
+        ToolPolicy::from_toml(policy).unwrap(),
+    )
+    .capabilities(Capabilities::new().with(Arc::new(Silent(Arc::clone(&began))) as Arc<dyn Mailer>))
+    .approvals(true)
+    .store(Arc::new(store))
+    .build()
+    .unwrap();
+    let run = runner.run(RunOptions::new().run_id("order-1").principal("ada").tenant("example-org"));
+    let mail =
+        |id| ToolCall::text(id, "mail__send_email", r#"{"to":["ada@example.com"],"subject":"Hi","body":"Canary"}"#);
+    let call = tokio::spawn(run.exec(mail("c1")));
+    began.notified().await;
+    run.cancel();
+    assert_eq!(call.await.unwrap().outcome(), Outcome::OutcomeUnknown);
+
+    let shell = |words: &[&str]| rig.run(&[&["--policy", "mails.toml", "--json"], words].concat());
+    let listed = shell(&["outcomes", "list"]).code(0);
+    silent(&listed);
+    let row = &listed.json()[0];
+    assert_eq!((&row["call"], &row["run"], &row["cause"]), (&json!("c1"), &json!("order-1"), &json!("cancelled")));
+    let table = rig.run(&["--policy", "mails.toml", "outcomes", "list"]).code(0).stdout;
+    assert!(table.contains("mail__send_email") && table.contains("order-1"), "{table}");
+    assert_eq!(shell(&["--tenant", "other", "outcomes", "list"]).code(0).json(), json!([]));
+    // The approver of the call with the same arguments reads why it waits.
+    let again = runner.run(RunOptions::new().run_id("order-2").principal("ada").tenant("example-org"));
+    assert_eq!(again.exec(mail("c2")).await.outcome(), Outcome::ApprovalRequired);
+    let shown = rig.run(&["--policy", "mails.toml", "approvals", "show", "c2"]).code(0).stdout;
+    assert!(shown.contains("has an unknown outcome: call") && shown.contains("unknown_outcome"), "{shown}");
+
+    let settle = |words: &[&str]| shell(&[&["outcomes", "settle", "c1"], words].concat());
+    assert_eq!(settle(&["--did-not-happen", "--as", "eve"]).code(3).error(), "not_allowed");
+    let grace = ["--as", "grace", "--role", "approver", "--reason", "the log of the mail server shows it"];
+    assert_eq!(settle(&[&["--happened", "7"], &grace[..]].concat()).code(2).error(), "approval_mismatch");
+    settle(&["--as", "grace"]).code(2);
+    let settled = settle(&[&["--happened", r#"{"queued":true,"recipients":1}"#], &grace[..]].concat()).code(0);
+    assert_eq!(settled.json()["outcome"], "ok");
+    assert_eq!(settle(&[&["--did-not-happen"], &grace[..]].concat()).code(2).error(), "not_found");
+    assert_eq!(shell(&["outcomes", "list"]).code(0).json(), json!([]));
+    let records = shell(&["audit", "show", "--outcome", "happened"]).code(0);
+    assert!(records.stdout.contains("the log of the mail server shows it"), "{records:?}");
+    rig.run(&["audit", "verify"]).code(0);
+}

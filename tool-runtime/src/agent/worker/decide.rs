@@ -8,7 +8,8 @@ use super::RunQueue;
 use super::queue::corrupt;
 use crate::agent::Input;
 use crate::call::{CallId, Decider, Question, ToolExecResult};
-use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
+use crate::component::Reconciled;
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot};
 use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
 
 impl RunQueue {
@@ -78,6 +79,54 @@ impl RunQueue {
         run.remember(question, remember, decider).await
     }
 
+    /// Settles a call that ended as `outcome_unknown` in a run of a tenant, from the store and without the run in memory,
+    /// as [`Run::settle`](crate::Run::settle) does.
+    ///
+    /// ```
+    /// use tool_runtime::Reconciled;
+    /// use tool_runtime::agent::RunQueue;
+    /// use tool_runtime::call::{CallId, Decider};
+    /// use tool_runtime::runner::ResumeError;
+    ///
+    /// /// Grace looked at the bank's page: the refund was paid.
+    /// async fn paid(queue: &RunQueue) -> Result<(), ResumeError> {
+    ///     let grace = Decider::new("grace").tenant("acme").because("the bank's page shows it");
+    ///     let result = r#"{"refund": "r-7"}"#.to_owned();
+    ///     queue.settle("run-1", Some("acme"), &CallId::new("c1"), Reconciled::TookEffect(result), &grace).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Run::settle`](crate::Run::settle).
+    pub async fn settle(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+        call_id: &CallId,
+        outcome: Reconciled<String>,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
+        let unknown = self.runner.unknown_call(run_id, tenant, call_id).await?;
+        let not_waiting = || ResumeError::NotWaiting(call_id.clone());
+        let Some(unknown) = unknown else {
+            // The refusal is recorded with the call that was settled before.
+            let records = self.store().calls(&RecordFilter::call(run_id, call_id.clone())).await?;
+            let record = records.into_iter().rev().find(|record| record.tenant.as_deref() == tenant);
+            let Some(record) = record else { return Err(not_waiting()) };
+            let options = self.options.clone().run_id(run_id);
+            let options = record.tenant.into_iter().fold(options, RunOptions::tenant);
+            let options = record.principal.into_iter().fold(options, RunOptions::principal);
+            return self.runner.run(options).settle(call_id, outcome, decider).await;
+        };
+        let stored = self.stored(run_id).await?;
+        let is_its =
+            |stored: &StoredRun| stored.tenant == unknown.record.tenant && stored.principal == unknown.record.principal;
+        let kept = kept(stored.filter(is_its).as_ref())?;
+        let run = self.runner.run_that_made(&unknown, kept, &self.options).ok_or_else(not_waiting)?;
+        Box::pin(run.settle(call_id, outcome, decider)).await
+    }
+
     /// Returns the run that asks a question, and its stored document if it has one.
     async fn asking_run(
         &self,
@@ -107,14 +156,19 @@ impl RunQueue {
     }
 
     pub(super) fn run_of(&self, call: &PendingCall, stored: Option<&StoredRun>) -> Result<Run, ResumeError> {
-        // Conversations, and the tasks of an MCP server, keep the snapshot of their run under one name.
-        #[derive(Deserialize)]
-        struct Kept {
-            run: RunSnapshot,
-        }
-        let document = stored.map(|stored| &*stored.document).filter(|document| !document.is_empty());
-        let kept = document.map(serde_json::from_str::<Kept>).transpose().map_err(corrupt)?;
-        let run = self.runner.run_of(call, kept.map(|kept| kept.run), &self.options);
+        let run = self.runner.run_of(call, kept(stored)?, &self.options);
         run.ok_or_else(|| ResumeError::NotWaiting(call.call_id.clone()))
     }
+}
+
+/// Returns the snapshot of a stored run.
+fn kept(stored: Option<&StoredRun>) -> Result<Option<RunSnapshot>, ResumeError> {
+    // Conversations, and the tasks of an MCP server, keep the snapshot of their run under one name.
+    #[derive(Deserialize)]
+    struct Kept {
+        run: RunSnapshot,
+    }
+    let document = stored.map(|stored| &*stored.document).filter(|document| !document.is_empty());
+    let kept = document.map(serde_json::from_str::<Kept>).transpose().map_err(corrupt)?;
+    Ok(kept.map(|kept| kept.run))
 }

@@ -188,6 +188,25 @@ async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<Sto
     suspend(open, bound.into_hydrated(), Suspension::Approval, waits).await
 }
 
+/// Lets the tool reconcile a call that has its record, under the policy as it is now. Writes nothing.
+pub(in crate::runner) async fn reconcile(open: &mut OpenCall, hydrated: Hydrated) -> Result<Left, Stop> {
+    stages::admit_hydrated(open, &hydrated)?;
+    let hydrated = open.draft.read(Ok(hydrated))?;
+    let frozen = stages::freeze(open, hydrated);
+    let permit = stages::decide_approved(open, frozen)?;
+    let reserved = stages::reserve(open, permit)?;
+    let (entry, timeout) = reserved.tool();
+    if let Some(reaching) = stages::reach(open, entry, timeout) {
+        reaching.await?;
+    }
+    let connections = match stages::connect(open, entry, timeout) {
+        Some(connecting) => connecting.await?,
+        None => Connections::default(),
+    };
+    let mut bound = stages::bind(reserved, connections);
+    stages::reconcile(open, &mut bound).await
+}
+
 /// Delivers the output of a call, or suspends the call.
 async fn concluded(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Ending, Stop> {
     match stages::conclude(open, bound, left)? {

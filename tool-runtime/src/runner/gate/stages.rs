@@ -28,7 +28,7 @@ pub(in crate::runner) use reach::reach;
 pub(in crate::runner) use recordable::recordable;
 pub(in crate::runner) use reserve::reserve;
 pub(in crate::runner) use run::{Left, run, unprojected};
-pub(in crate::runner) use twins::{ask_about_twins, reconcile_twin};
+pub(in crate::runner) use twins::{ask_about_twins, reconcile, reconcile_twin};
 
 use std::future::Future;
 use std::pin::Pin;

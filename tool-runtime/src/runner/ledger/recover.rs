@@ -7,11 +7,12 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    CallId, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
+    CallId, Cause, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
+use crate::redact::Projected;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::{exec, stages};
@@ -118,6 +119,29 @@ pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<
         open.known = Some(Box::new(unknown()));
     }
     Ok(open.finish(ended).await)
+}
+
+/// Lets the tool of a call that has its record reconcile it. `Err` if the call had no effect; `None` if its outcome
+/// stays unknown, or its tool cannot reconcile it here. Nothing is written.
+pub(in crate::runner) async fn reconcile_recorded(
+    run: &Run,
+    record: &ToolInvocationRecord,
+    waited: Option<&PendingCall>,
+) -> Option<Result<Projected, ()>> {
+    let hydrated = read_again(run, waited?)?;
+    if !hydrated.frozen.entry.behaviour.may_reconcile() {
+        return None;
+    }
+    let mut open = OpenCall::recorded(run.clone(), record.clone());
+    match Box::pin(exec::reconcile(&mut open, hydrated)).await {
+        Ok(stages::Left::Output(projected)) => Some(Ok(projected)),
+        Ok(stages::Left::Waits(_)) => None,
+        Err(stop) => {
+            let is_prevented = stop.cause == Some(Cause::Prevented);
+            discard(stop);
+            is_prevented.then_some(Err(()))
+        }
+    }
 }
 
 /// Returns the arguments with which the call began, if they would be permitted now.

@@ -191,20 +191,22 @@ fn approved(
 
 /// Reads a person's answer in the tool's place. The value is checked and projected like the tool's own output.
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
-    let shared = run.shared();
-    let refuse = |mut stop: Stop| {
+    let refuse = |stop: Stop| {
         // The outcomes' own sentences state that the tool ran, so they are replaced.
-        stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
+        let stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
-    let entry = shared.catalog.entry(pending.tool.as_str());
-    let entry = entry.ok_or_else(|| refuse(Stop::new(Outcome::ApprovalMismatch)))?;
-    let projector = shared.compiled.shown(entry).ok_or_else(|| refuse(Stop::new(Outcome::RedactionFailed)))?;
-    let tree =
-        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| refuse(Stop::new(Outcome::OutputInvalid)))?;
+    projected(run, pending.tool.as_str(), value).map(Decided::Respond).map_err(refuse)
+}
+
+/// Checks and projects a person's value like the tool's own output.
+pub(in crate::runner) fn projected(run: &Run, tool: &str, value: &str) -> Result<Projected, Stop> {
+    let shared = run.shared();
+    let entry = shared.catalog.entry(tool).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
+    let projector = shared.compiled.shown(entry).ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
+    let tree = json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| Stop::new(Outcome::OutputInvalid))?;
     let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
-    let projected = projector.project(&tree, limit).map_err(|error| refuse(stages::unprojected(&error)))?;
-    Ok(Decided::Respond(projected))
+    projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))
 }
 
 /// Takes an approved call through the rest of the gate.

@@ -5,7 +5,7 @@ use crate::contain::discard;
 use crate::runner::Run;
 use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop};
-use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::open::{OpenCall, Phase};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::call_ids::Taken;
 use crate::runner::shows;
@@ -19,6 +19,13 @@ impl OpenCall {
         let started = run.shared().clock.now();
         let mut open = Self::at(run, None, Taken::First, draft, started, None);
         open.is_taken_over = true;
+        open
+    }
+
+    /// Opens a call that has its record: whatever happens to it now, no second record and no event follows.
+    pub(in crate::runner) fn recorded(run: Run, record: ToolInvocationRecord) -> Self {
+        let mut open = Self::taken_over(run, record);
+        open.phase = Phase::Announced;
         open
     }
 

@@ -121,46 +121,10 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let asked = Instant::now();
     let begun = match claim {
         None => LedgerClient(&run).enter(intent, attempt).await,
-        Some(claim) => {
-            let Claim { waiting, decision, lock } = *claim;
-            open.claimed();
-            let then = Then::Begin(Box::new(intent));
-            let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
-            match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
-                Ok(Begun::Exhausted(exceeded)) => {
-                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
-                    Ok(Begun::Exhausted(exceeded))
-                }
-                Ok(Begun::Blocked(Blocked::Unknown(_))) => {
-                    // The call waits with another question now.
-                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
-                    let error = ResumeError::NotAllowed(DecisionError::Question);
-                    return Ok(Beginning::End(Ending::NotTaken(error)));
-                }
-                Ok(Begun::Blocked(blocked)) => {
-                    // The call ends together with its suspension.
-                    let attempt = open.attempt.take();
-                    open.unclaimed(Box::new(Claim { waiting, decision, lock }));
-                    open.attempt = attempt;
-                    Ok(Begun::Blocked(blocked))
-                }
-                Ok(begun) => {
-                    let reserved = &mut bound.reserved;
-                    reserved.set_used(open, true);
-                    if open.continued.is_none() {
-                        run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
-                    }
-                    Ok(begun)
-                }
-                Err(error) => {
-                    // The store has answered: this attempt is not in the ledger.
-                    if matches!(error, ResumeError::NotWaiting(_)) {
-                        open.attempt = None;
-                    }
-                    return Ok(Beginning::End(Ending::NotTaken(error)));
-                }
-            }
-        }
+        Some(claim) => match take(open, bound, *claim, intent, attempt).await {
+            Ok(begun) => Ok(begun),
+            Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
+        },
     };
     if matches!(begun, Ok(Begun::Replaced)) {
         open.attempt = None;
@@ -244,6 +208,46 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
     };
     let key = Key::once(scope, &parts);
     Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
+}
+
+/// Takes an approved call out of the waiting calls. A call that does not begin stays among them; it ends together with
+/// its suspension, or waits with another question.
+async fn take(
+    open: &mut OpenCall,
+    bound: &mut Bound,
+    claim: Claim,
+    intent: Intent,
+    attempt: Attempt,
+) -> Result<Begun, ResumeError> {
+    let Claim { waiting, decision, lock } = claim;
+    open.claimed();
+    let run = open.run().clone();
+    let then = Then::Begin(Box::new(intent));
+    let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
+    match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
+        Ok(begun @ (Begun::Exhausted(_) | Begun::Blocked(_))) => {
+            open.unclaimed(Box::new(Claim { waiting, decision, lock }));
+            if matches!(begun, Begun::Blocked(Blocked::Unknown(_))) {
+                return Err(ResumeError::NotAllowed(DecisionError::Question));
+            }
+            Ok(begun)
+        }
+        Ok(begun) => {
+            let reserved = &mut bound.reserved;
+            reserved.set_used(open, true);
+            if open.continued.is_none() {
+                run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
+            }
+            Ok(begun)
+        }
+        Err(error) => {
+            // The store has answered: this attempt is not in the ledger.
+            if matches!(error, ResumeError::NotWaiting(_)) {
+                open.attempt = None;
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Returns the call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call

@@ -115,9 +115,7 @@ pub(in crate::runner) async fn reconcile_twin(
     let call = &earlier.call;
     let Some(earlier) = EarlierCall::of(&frozen, earlier) else { return Ok(None) };
     bound.earlier = Some(Arc::new(earlier));
-    // Without a limit, a reconciliation that never ends would hold the run forever.
-    bound.reserved.timeout.get_or_insert(open.run().shared().lease);
-    let left = run(open, bound, Entered { purpose: Purpose::Reconcile }).await;
+    let left = reconcile(open, bound).await;
     bound.earlier = None;
     match left {
         Ok(Left::Output(projected)) => {
@@ -139,6 +137,13 @@ pub(in crate::runner) async fn reconcile_twin(
             Ok(None)
         }
     }
+}
+
+/// Lets the tool reconcile the call.
+pub(in crate::runner) async fn reconcile(open: &mut OpenCall, bound: &mut Bound) -> Result<Left, Stop> {
+    // Without a limit, a reconciliation that never ends would hold the run forever.
+    bound.reserved.timeout.get_or_insert(open.run().shared().lease);
+    run(open, bound, Entered { purpose: Purpose::Reconcile }).await
 }
 
 /// Writes the outcome of the earlier call. If the store fails, the next call of the effect reconciles it again.

@@ -1,0 +1,177 @@
+//! `outcomes`: lists and settles the calls whose outcome is unknown.
+
+use clap::{ArgGroup, Args, Subcommand};
+use serde::Serialize;
+use tool_runtime::agent::RunQueue;
+use tool_runtime::call::{Outcome, ToolExecResult};
+use tool_runtime::runner::ResumeError;
+use tool_runtime::store::RecordFilter;
+use tool_runtime::{CallId, Reconciled, ToolInvocationRecord};
+
+use crate::exit::{Exit, Failure};
+use crate::session::{Cli, Who};
+use crate::terminal::json;
+use crate::{input, table, terminal};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Outcomes {
+    /// List the tenant's calls whose outcome is unknown and not settled, oldest first
+    List,
+    /// Settle the outcome of a call: it happened, it did not happen, or its tool looks. A record names the person
+    Settle(Settle),
+}
+
+/// The settlement of a call.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("outcome").required(true).args(["happened", "did_not_happen", "reconcile"])))]
+pub(crate) struct Settle {
+    /// The call, as `outcomes list` prints it; RUN/CALL if several have its id
+    id: String,
+    /// It took effect, with this result: a JSON value that fits the tool's output, `-` for standard input, `@FILE` for
+    /// a file
+    #[arg(long, value_name = "RESULT")]
+    happened: Option<String>,
+    /// It had no effect
+    #[arg(long)]
+    did_not_happen: bool,
+    /// Let the tool reconcile it
+    #[arg(long)]
+    reconcile: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// A call of unknown outcome, as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    call: &'a str,
+    run: &'a str,
+    tool: &'a str,
+    principal: Option<&'a str>,
+    tenant: Option<&'a str>,
+    since: String,
+    cause: Option<&'static str>,
+    arguments: Option<&'a tool_runtime::call::JsonText>,
+    effect_key: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn of(record: &'a ToolInvocationRecord) -> Self {
+        Self {
+            call: record.tool_call_id.as_str(),
+            run: &record.run_id,
+            tool: &record.name,
+            principal: record.principal.as_deref(),
+            tenant: record.tenant.as_deref(),
+            since: format!("{:.0}", record.ended_at.unwrap_or(record.started_at)),
+            cause: record.cause(),
+            arguments: record.shown_arguments(),
+            effect_key: record.effect_key.as_deref(),
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let arguments = self.arguments.map_or("", |arguments| arguments.get());
+        let texts = [self.tool, self.principal.unwrap_or_default(), self.run, arguments, self.call];
+        let [tool, principal, run, arguments, call] = texts.map(terminal::safe);
+        let cause = self.cause.unwrap_or_default().to_owned();
+        [self.since.clone(), tool, cause, principal, run, arguments, call]
+    }
+}
+
+/// The settled outcome, as `--json` prints it.
+#[derive(Serialize)]
+struct Report<'a> {
+    call: &'a str,
+    run: &'a str,
+    outcome: Outcome,
+}
+
+pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Failure> {
+    let missing = || Failure::usage("name the store that holds the calls: --store sqlite:FILE or postgres://..");
+    let store = cli.kept_records().await?.ok_or_else(missing)?;
+    let tenant = cli.party().tenant;
+    let mut calls = store.unsettled_calls(&RecordFilter::default()).await?;
+    calls.retain(|record| record.tenant == tenant);
+    match action {
+        Outcomes::List => list(cli, &calls),
+        Outcomes::Settle(asked) => Box::pin(settle(cli, &calls, asked)).await,
+    }
+}
+
+fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<Exit, Failure> {
+    let rows: Vec<_> = calls.iter().map(Row::of).collect();
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note("the outcome of every call is known or settled");
+    } else {
+        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
+    }
+    Ok(Exit::Done)
+}
+
+async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) -> Result<Exit, Failure> {
+    let id = &asked.id;
+    let shown = terminal::safe(id);
+    let is_it = |record: &&ToolInvocationRecord| {
+        let call = record.tool_call_id.as_str();
+        call == id || id.strip_suffix(call).and_then(|run| run.strip_suffix('/')) == Some(&*record.run_id)
+    };
+    let found: Vec<_> = calls.iter().filter(is_it).collect();
+    let record = match found.as_slice() {
+        [record] => *record,
+        [] => {
+            let text = format!("no call `{shown}` has an unknown outcome (see `outcomes list`)");
+            return Err(Failure::usage(text).code("not_found"));
+        }
+        _ => {
+            let text = format!("several calls have the id `{shown}`; write RUN/CALL");
+            return Err(Failure::usage(text).code("ambiguous"));
+        }
+    };
+    let outcome = match &asked.happened {
+        Some(result) => Reconciled::TookEffect(input::json_value(result)?),
+        None if asked.did_not_happen => Reconciled::Prevented,
+        None => Reconciled::Unknown,
+    };
+    let decider = cli.decider(asked.who.decider.as_deref(), asked.who.reason.as_deref());
+    if asked.who.decider.is_none() && Some(decider.principal()) == record.principal.as_deref() {
+        let name = terminal::safe(decider.principal());
+        return Err(Failure::usage(format!(
+            "the run acts for {name}; name the person who settles the call: --as NAME"
+        )));
+    }
+    let gate = cli.open().await?;
+    let queue = RunQueue::new(&gate.runner).options(gate.connected(tool_runtime::RunOptions::new()));
+    let call = CallId::new(record.tool_call_id.as_str());
+    let settled = queue.settle(&record.run_id, record.tenant.as_deref(), &call, outcome, &decider).await;
+    let result = settled.map_err(|error| match error {
+        ResumeError::NotWaiting(_) => {
+            Failure::usage(format!("the call `{shown}` was settled before")).code("not_found")
+        }
+        error => Failure::from(&error),
+    })?;
+    say(cli, record, &result)
+}
+
+fn say(cli: &Cli<'_>, record: &ToolInvocationRecord, result: &ToolExecResult) -> Result<Exit, Failure> {
+    let outcome = result.outcome();
+    let call = terminal::safe(record.tool_call_id.as_str());
+    if outcome == Outcome::ApprovalMismatch {
+        let text = format!("the result does not fit the output of `{}`", terminal::safe(&record.name));
+        return Err(Failure::usage(text).code(outcome.code()));
+    }
+    if cli.settings.json {
+        let (call, run) = (record.tool_call_id.as_str(), &*record.run_id);
+        terminal::line(&json(&Report { call, run, outcome })?);
+    } else {
+        terminal::line(&match outcome {
+            Outcome::Ok => format!("settled: {call} happened"),
+            Outcome::OutcomeUnknown => format!("the tool cannot tell: the outcome of {call} is still unknown"),
+            _ => format!("settled: {call} did not happen"),
+        });
+    }
+    Ok(if outcome == Outcome::OutcomeUnknown { Exit::Failed } else { Exit::Done })
+}

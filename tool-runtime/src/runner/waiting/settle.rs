@@ -1,0 +1,175 @@
+//! Settling: a person, or the tool that a person asks, states whether a call of unknown outcome took effect.
+
+use jiff::Timestamp;
+
+use crate::call::{
+    CallId, Decider, Delivered, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord, Violation,
+};
+use crate::component::Reconciled;
+use crate::contain::discard;
+use crate::policy::RunPolicy;
+use crate::redact::Projected;
+use crate::runner::gate::deliver;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::recover;
+use crate::runner::run::snapshot::RunSnapshot;
+use crate::runner::shared::Shared;
+use crate::runner::waiting::{approval, late};
+use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
+use crate::store::effects::{self, Settlement};
+use crate::store::pages::Rest;
+use crate::store::{
+    AuditRecord, DecisionKind, DecisionRecord, Document, DocumentKind, Key, Query, Refusal, StoreError, StoredUnknown,
+    Transaction,
+};
+
+/// See [`Run::settle`].
+pub(in crate::runner) async fn settle(
+    run: &Run,
+    call_id: &CallId,
+    outcome: Reconciled<String>,
+    decider: &Decider,
+) -> Result<ToolExecResult, ResumeError> {
+    let kind = match &outcome {
+        Reconciled::TookEffect(_) => DecisionKind::Happened,
+        Reconciled::Prevented => DecisionKind::DidNotHappen,
+        Reconciled::Unknown => DecisionKind::Reconcile,
+    };
+    let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
+    let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
+    let Some((key, unknown)) = found else {
+        late::note_late(run, call_id, kind, Some(decider)).await;
+        return Err(ResumeError::NotWaiting(call_id.clone()));
+    };
+    let record = &unknown.record;
+    if let Some(mismatch) = run.bars(&record.name, decider) {
+        let refusal = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
+        note(run, record, kind, decider, Some(refusal)).await;
+        return Err(ResumeError::barred(call_id, mismatch));
+    }
+    let (settlement, projected) = match outcome {
+        Reconciled::TookEffect(value) => match approval::projected(run, &record.name, &value) {
+            Ok(projected) => {
+                let result = Some(projected.shown.clone());
+                (Settlement { result, decider: Some(decider.clone()) }, Some(projected))
+            }
+            Err(mut stop) => {
+                let violations = stop.errors.iter().map(Violation::recorded).collect();
+                let refusal = Refusal { outcome: stop.outcome, mismatch: None, violations };
+                note(run, record, kind, decider, Some(refusal)).await;
+                stop.outcome = Outcome::ApprovalMismatch;
+                let message = "The result given for the call does not fit its tool. Its outcome is still unknown.";
+                return Ok(stop.message(message).result(call_id.clone(), true));
+            }
+        },
+        Reconciled::Prevented => (Settlement { result: None, decider: Some(decider.clone()) }, None),
+        Reconciled::Unknown => {
+            note(run, record, kind, decider, None).await;
+            match recover::reconcile_recorded(run, record, unknown.waited.as_deref()).await {
+                Some(Ok(projected)) => {
+                    (Settlement { result: Some(projected.shown.clone()), decider: None }, Some(projected))
+                }
+                Some(Err(())) => (Settlement { result: None, decider: None }, None),
+                None => {
+                    let outcome = Outcome::OutcomeUnknown;
+                    return Ok(ToolExecResult::unfinished(call_id.clone(), outcome, true, outcome.safe_message()));
+                }
+            }
+        }
+    };
+    let (keys, call) = (effects::settling_keys(&key, &unknown.call), unknown.call.clone());
+    let change = move |transaction: &mut Transaction| effects::settle(transaction, &key, &call, &settlement);
+    let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
+    if !is_settled.map_err(|error| run.store_failed(error))? {
+        // Another decider was faster.
+        late::note_late(run, call_id, kind, Some(decider)).await;
+        return Err(ResumeError::NotWaiting(call_id.clone()));
+    }
+    Ok(result(run, call_id, &record.name, projected))
+}
+
+/// Returns the result of a settled call.
+fn result(run: &Run, call_id: &CallId, tool: &str, projected: Option<Projected>) -> ToolExecResult {
+    let Some(projected) = projected else {
+        let message = "This call had no effect. It may be made again, as a new call.";
+        return ToolExecResult::unfinished(call_id.clone(), Outcome::Cancelled, true, message);
+    };
+    let delivered: Delivered = deliver::delivered(projected);
+    if let Some(entry) = run.shared().catalog.entry(tool) {
+        deliver::read(run, entry, &delivered);
+    }
+    ToolExecResult::delivered(call_id.clone(), true, delivered)
+}
+
+/// Writes the record of a decision that does not settle the call, or not yet.
+async fn note(
+    run: &Run,
+    record: &ToolInvocationRecord,
+    kind: DecisionKind,
+    decider: &Decider,
+    refusal: Option<Refusal>,
+) {
+    let now: Timestamp = run.shared().clock.now();
+    let known = AuditRecord::Call(Box::new(record.clone()));
+    let Some(mut decision) = DecisionRecord::of_call(known, kind, Some(decider), now) else { return };
+    decision.refused = refusal;
+    if let RecordedArguments::Unread { .. } = decision.arguments {
+        run.digests().await;
+    }
+    if let Err(error) = LedgerClient(run).note(decision).await {
+        discard(run.store_unread(error));
+    }
+}
+
+/// Finds a call of unknown outcome, with the key of its effect.
+pub(in crate::runner) async fn find(
+    shared: &Shared,
+    run_id: &str,
+    call_id: &CallId,
+    wanted: impl Fn(&ToolInvocationRecord) -> bool,
+) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
+    let mut rest = Rest::of(Query { due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Effect) });
+    while let Some(page) = shared.store.page(&mut rest).await? {
+        for listed in page {
+            let Document::Effect(effect) = listed.document else { continue };
+            let is_it = |unknown: &StoredUnknown| {
+                *unknown.call.run_id == *run_id && unknown.call.call_id == *call_id && wanted(&unknown.record)
+            };
+            if let Some(found) = effect.unknown.into_iter().find(is_it) {
+                return Ok(Some((listed.key, found)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the run of a call of unknown outcome, with the policies of its stored document. `None` if there are too many
+/// policies.
+pub(in crate::runner) fn run_of(
+    runner: &ToolRunner,
+    unknown: &StoredUnknown,
+    kept: Option<RunSnapshot>,
+    options: &RunOptions,
+) -> Option<Run> {
+    let policy = match kept {
+        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
+        None => RunPolicy::new(runner.policy().clone()),
+    };
+    let record = &unknown.record;
+    let options = RunOptions {
+        run_id: Some(unknown.call.run_id.clone()),
+        tools: unknown.waited.as_ref().and_then(|waited| waited.tools.clone()),
+        session: record.session_id.clone(),
+        conversation: record.conversation_id.clone(),
+        tenant: record.tenant.clone(),
+        principal: record.principal.clone(),
+        roles: record.roles.clone(),
+        attributes: record.attributes.clone(),
+        caller: record.caller.clone(),
+        user_text: Vec::new(),
+        parent: None,
+        lease: None,
+        ..options.clone()
+    };
+    Some(Run::start(runner.shared.clone(), policy, options))
+}
