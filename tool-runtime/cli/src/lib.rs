@@ -66,6 +66,7 @@ mod store;
 mod table;
 pub mod terminal;
 mod text;
+mod tree;
 mod values;
 mod worker;
 mod written;
