@@ -9,7 +9,7 @@ mod once;
 mod signature;
 mod summary;
 
-pub(crate) use argument::find_self;
+pub(crate) use argument::{find_impl, find_self};
 pub(crate) use capability::supertraits;
 
 use syn::ItemTrait;
@@ -76,6 +76,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     signature::missing_docs(tool, errors);
     signature::generic_item(tool, errors);
     signature::self_receiver(tool, errors);
+    signature::inside_impl(tool, errors);
     signature::qualified_function(tool, errors);
     signature::missing_return(tool, errors);
     signature::borrowed_output(tool, errors);

@@ -6,6 +6,7 @@ mod capability;
 mod declaration;
 mod function;
 mod methods;
+mod recording;
 mod runtime;
 mod spans;
 mod struct_form;
@@ -27,13 +28,14 @@ use crate::model::Tool;
 pub(crate) use capability::capability;
 pub(crate) use runtime::module;
 
-/// `#[tool]`
-pub(crate) fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
+/// `#[tool]`. `is_method` returns whether the item is in an `impl` block.
+pub(crate) fn tool(attr: TokenStream, item: TokenStream, is_method: &dyn Fn() -> bool) -> TokenStream {
     let mut errors = Errors::new();
     let tokens = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Function(function)) => {
             let attr = attr::tool(attr, &mut errors);
-            checked(Tool::of_function(attr, function, &mut errors), &mut errors)
+            let tool = Tool::of_function(attr, function, &mut errors);
+            checked(Tool { is_method: is_method(), ..tool }, &mut errors)
         }
         Ok(Item::Struct(parsed)) => {
             let attr = attr::tool(attr, &mut errors);

@@ -20,11 +20,12 @@ mod methods;
 mod model;
 mod names;
 mod sentence;
+mod surroundings;
 
 /// See the re-export in `tool-runtime`.
 #[proc_macro_attribute]
 pub fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
-    expand::tool(attr.into(), item.into()).into()
+    expand::tool(attr.into(), item.into(), &surroundings::are_methods).into()
 }
 
 /// Makes the attributes of a struct tool known to the compiler, and writes nothing. Not public API.

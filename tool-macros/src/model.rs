@@ -23,6 +23,8 @@ pub(crate) struct Tool {
     pub(crate) container: Container,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) form: Form,
+    /// Whether it is a function in an `impl` block, as far as its source file shows.
+    pub(crate) is_method: bool,
 }
 
 pub(crate) enum Form {
@@ -86,6 +88,7 @@ impl Tool {
             container,
             arguments,
             form: Form::Function(Box::new(Callable { sig, body, parameters, output })),
+            is_method: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl Tool {
             container,
             arguments,
             form: Form::Struct(Box::new(item)),
+            is_method: false,
         }
     }
 

@@ -14,6 +14,7 @@ mod client;
 mod connection;
 pub(crate) mod injected;
 mod names;
+pub(crate) mod recording;
 pub(crate) mod requirement;
 mod secret;
 
@@ -31,5 +32,6 @@ pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};
 pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
+pub(crate) use recording::Recorder;
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

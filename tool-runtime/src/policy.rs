@@ -54,7 +54,7 @@ pub(crate) use budget::ToolLimits;
 pub use exceeded::BudgetExceeded;
 pub(crate) use exceeded::Holder;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopThresholds, LoopVerdict};
-pub(crate) use names::{RunTools, are_within, common_tools};
+pub(crate) use names::{RunTools, ToolNames, are_within, common_tools};
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
 #[cfg(not(feature = "toml"))]

@@ -10,6 +10,7 @@ mod function;
 mod nullable;
 mod output;
 mod probe;
+mod recorded;
 
 #[cfg(test)]
 #[allow(clippy::pedantic, reason = "the tools here have the shapes that authors write, good or not")]
@@ -22,6 +23,7 @@ pub use ::{inventory, schemars, serde};
 
 pub use crate::call::Violation;
 pub use crate::capability::injected::{AllowedIn, Directly, Injected, ThroughConnection, Within};
+pub use crate::capability::recording::Recorder;
 pub use crate::capability::requirement::{Requirement, Source};
 pub use crate::capability::{Cap, ConnectionKind};
 pub use crate::component::bindings::Bindings;
@@ -39,13 +41,14 @@ pub use crate::tool::spec::NoSchemaMode;
 pub use crate::tool::spec::OnceScope;
 pub use assert::{
     assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
-    assert_parsed_argument, assert_reach,
+    assert_parsed_argument, assert_reach, validated,
 };
 pub use borrow::{BorrowProbe, NotInjected};
 pub use function::{Borrowed, Called, FnTool, call, returned};
 pub use nullable::nullable;
 pub use output::ToolReturn;
 pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, ReachProbe};
+pub use recorded::{DebugProbe, NotDebug};
 pub use tool_runtime_macros::Attributes;
 
 /// A definition that was read without a registry.

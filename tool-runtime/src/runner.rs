@@ -16,6 +16,7 @@ mod shared;
 mod waiting;
 
 use std::fmt;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -40,10 +41,11 @@ pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
 pub use waiting::tokens::SealingKeys;
 
+use crate::call::ToolExecResult;
 use crate::catalog::ToolCatalog;
 use crate::error::BuildError;
 use crate::policy::{RunPolicy, ToolPolicy};
-use crate::runner::shared::Shared;
+use crate::runner::shared::{OfARun, Shared};
 use crate::runner::waiting::approval_rules;
 use crate::store::{Store, StoreError};
 
@@ -85,6 +87,12 @@ impl ToolRunner {
     #[must_use]
     pub fn run(&self, options: RunOptions) -> Run {
         Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
+    }
+
+    /// Never runs: no type is an [`OfARun`]. It exists for the compiler's message about a forgotten `run`.
+    #[doc(hidden)]
+    pub fn exec<C: OfARun>(&self, call: C) -> Ready<ToolExecResult> {
+        ready(call.never())
     }
 
     /// Compiles every validator now, so that no call has to compile one.

@@ -1,15 +1,19 @@
-//! Tests of tools through the gate: [`harness`] presets everything that a runner needs, injects faults, and prints the
-//! record of a call that ends otherwise than a test expects. [`conformance`] tests stores.
+//! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
+//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. [`conformance`] tests stores.
 
 #[cfg(feature = "testing")]
 mod agreement;
+mod capability_call;
 mod fault;
 mod harness;
+mod test_call;
 
 #[cfg(feature = "testing")]
 pub use agreement::disagreements;
+pub use capability_call::CapabilityCall;
 pub use fault::Fault;
-pub use harness::{Harness, TestCall, harness};
+pub use harness::{Harness, harness};
+pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
 pub mod conformance {

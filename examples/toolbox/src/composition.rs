@@ -106,6 +106,34 @@ mod tests {
         assert_eq!(inspect(&data).unwrap(), first);
     }
 
+    #[test]
+    fn schemas_and_parsers_agree() {
+        use office_tools as _;
+
+        tool_runtime::assert_catalog_ok!();
+    }
+
+    /// The adapters behind the gate: what a tool wrote is what another one reads.
+    #[tokio::test]
+    async fn a_task_that_was_created_is_listed() {
+        use office_tools::tasks::{create_task, list_tasks};
+        use serde_json::json;
+        use tool_runtime::{RunOptions, ToolCatalog, testing};
+
+        let data = tempfile::tempdir().unwrap();
+        let database = Arc::new(Database::open(&data.path().join("toolbox.db")).unwrap());
+        let catalog = ToolCatalog::builder().tool::<create_task>().tool::<list_tasks>().build().unwrap();
+        let harness = testing::harness(catalog)
+            .with::<dyn TaskReader>(Arc::clone(&database) as _)
+            .with::<dyn TaskWriter>(database)
+            .options(RunOptions::new().principal(PRINCIPAL));
+        let created = harness.call("tasks__create_task", json!({ "title": "Water the plants" })).await;
+        created.assert_outcome("ok").assert_capability_calls(["TaskWriter::create"]);
+        let listed = harness.call("tasks__list_tasks", json!({})).await;
+        listed.assert_capability_calls(["TaskReader::list"]);
+        assert!(listed.to_model().contains("Water the plants"), "{listed}");
+    }
+
     /// The policy fits the catalog, also with all of its commented-out rules in force.
     #[test]
     fn the_policy_and_its_examples_are_in_order() {

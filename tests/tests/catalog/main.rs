@@ -3,5 +3,6 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test says what it expects")]
 
 mod agreement;
+mod harness;
 mod linked;
 mod lock;

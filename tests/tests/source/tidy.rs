@@ -285,11 +285,16 @@ fn what_touches_the_world_is_confined() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Authors' tools reach the world through capabilities, and macros through the item that they are given.
+/// Authors' tools reach the world through capabilities, and macros through the item that they are given. One message of
+/// a macro depends on its source file.
 #[test]
 fn tools_and_macros_touch_nothing() {
-    let everything: Vec<_> = CONFINED.iter().map(|(things, _)| (*things, &[][..])).collect();
-    for (name, folder) in [("office_tools", "examples/office-tools/src"), ("tool_runtime_macros", "tool-macros/src")] {
+    let reader: &[&str] = &["surroundings.rs"];
+    for (name, folder, readers) in
+        [("office_tools", "examples/office-tools/src", &[][..]), ("tool_runtime_macros", "tool-macros/src", reader)]
+    {
+        let places = |things: &[&str]| if things.contains(&"std::fs") { readers } else { &[] };
+        let everything: Vec<_> = CONFINED.iter().map(|(things, _)| (*things, places(things))).collect();
         let wrong = unconfined(&Library::read(name, &root().join(folder)), &everything);
         assert!(wrong.is_empty(), "{folder}: {}", wrong.join("\n"));
     }
@@ -313,7 +318,7 @@ fn adapters_are_beside_the_library() {
 
 /// The most public items that the library may have. The goal is 200, so the number only gets smaller; one more needs a
 /// reason to change this line.
-const MOST_ITEMS: usize = 213;
+const MOST_ITEMS: usize = 214;
 
 /// The items that users can name are in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

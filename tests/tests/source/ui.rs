@@ -12,12 +12,14 @@ use std::fs;
 use cases::{Case, cases, compiler, package, passing};
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
-const ASKED_OF_THE_COMPILER: [&str; 59] = [
+const ASKED_OF_THE_COMPILER: [&str; 65] = [
     "adapter_not_shared",
+    "allow_one_name",
     "another_tool",
     "argument_is_a_secret",
     "argument_without_derives",
     "argument_without_schema",
+    "arguments_as_value",
     "associated_bound",
     "beyond_effect",
     "beyond_effect_struct",
@@ -42,7 +44,9 @@ const ASKED_OF_THE_COMPILER: [&str; 59] = [
     "error_report",
     "error_unusable",
     "error_unusable_alias",
+    "exec_without_run",
     "future_not_send",
+    "impl_without_async_trait",
     "kind_borrowed",
     "kind_bound_once",
     "kind_listed",
@@ -72,6 +76,8 @@ const ASKED_OF_THE_COMPILER: [&str; 59] = [
     "print_secret",
     "struct_without_component",
     "toml_left_out",
+    "tool_without_attribute",
+    "validate_async",
 ];
 
 /// All cases in one test: the compiler is asked once.

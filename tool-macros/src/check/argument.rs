@@ -159,7 +159,7 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
 }
 
 /// Returns the first `impl` inside a type.
-pub(super) fn find_impl(ty: &Type) -> Option<TokenStream> {
+pub(crate) fn find_impl(ty: &Type) -> Option<TokenStream> {
     find(ty.to_token_stream(), &mut |token, _| matches!(token, TokenTree::Ident(word) if word == "impl"))
 }
 

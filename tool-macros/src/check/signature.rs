@@ -39,13 +39,26 @@ pub(super) fn self_receiver(tool: &Tool, errors: &mut Errors) {
     let Form::Function(function) = &tool.form else { return };
     for parameter in &function.parameters {
         if let Parameter::Unusable(FnArg::Receiver(receiver)) = parameter {
-            errors.at(receiver, "a tool has no `self`; move the function out of the `impl`, or write a struct tool");
+            errors.at(
+                receiver,
+                "a tool has no `self`; move the function out of the `impl`, or make its arguments the fields of a struct, and write `#[tool(..)]` on the struct and `#[tool]` on its `impl`",
+            );
         }
     }
     if function.sig.receiver().is_none()
         && let Some(word) = find_self(&function.sig)
     {
         errors.at(word, "a tool has no `Self`; move the function out of the `impl`, and write the type");
+    }
+}
+
+pub(super) fn inside_impl(tool: &Tool, errors: &mut Errors) {
+    let Form::Function(function) = &tool.form else { return };
+    if tool.is_method && function.sig.receiver().is_none() && find_self(&function.sig).is_none() {
+        errors.at(
+            &tool.ident,
+            "a tool is not a function of an `impl`; move it out, or make its arguments the fields of a struct, and write `#[tool(..)]` on the struct and `#[tool]` on its `impl`",
+        );
     }
 }
 

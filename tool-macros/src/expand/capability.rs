@@ -8,6 +8,7 @@ use crate::attr::{self, CapabilityAttr, Reach};
 use crate::check::{check_capability, supertraits};
 use crate::errors::Errors;
 use crate::expand::declaration;
+use crate::expand::recording::recording;
 use crate::expand::runtime::private;
 use crate::expand::spans::{at, generated};
 use crate::names::plain;
@@ -89,6 +90,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
             }
         }
     });
+    let recording = recording(item);
     quote_spanned! {place=>
         #[doc(hidden)]
         const _: () = {
@@ -98,6 +100,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
                 type Effect = #effect;
                 type Borrowing = #borrowing;
                 const NAME: &'static str = #text;
+                #recording
             }
             #kind
             #assertions

@@ -172,5 +172,5 @@ fn hook_call(tool: &Checked, hook: &Hook) -> TokenStream {
             fields.collect()
         }
     };
-    quote_spanned!(place=> #path(#(#passed),*))
+    quote_spanned!(place=> __rt::validated(#path(#(#passed),*)))
 }

@@ -18,6 +18,7 @@ pub(crate) fn module() -> TokenStream {
         #[doc(hidden)]
         pub mod #name {
             pub use crate::private::*;
+            pub use crate::__recording as recording;
         }
     }
 }

@@ -37,7 +37,7 @@ impl Parse for Input {
 
 impl Input {
     fn expand(&self, attr: TokenStream, item: TokenStream) -> TokenStream {
-        if self.name == "tool" { tool(attr, item) } else { capability(attr, item) }
+        if self.name == "tool" { tool(attr, item, &|| false) } else { capability(attr, item) }
     }
 }
 

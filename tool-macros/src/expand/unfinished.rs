@@ -15,7 +15,7 @@ pub(super) fn item(tool: &Tool) -> TokenStream {
     let (item, definition) = match &tool.form {
         Form::Function(function) => {
             let item = as_written(&tool.container.kept, &tool.vis, &function.sig, &function.body);
-            if function.sig.receiver().is_some() || find_self(&function.sig).is_some() {
+            if tool.is_method || function.sig.receiver().is_some() || find_self(&function.sig).is_some() {
                 // It is inside an `impl`, where no other item may be.
                 return item;
             }

@@ -145,12 +145,14 @@ const _: () = {
             ..__rt::Declaration::SILENT
         };
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
-            checks::addressed(
-                &self.to_address,
-                &self.subject,
-                &self.r#type,
-                &self.password,
-                &self.copies,
+            __rt::validated(
+                checks::addressed(
+                    &self.to_address,
+                    &self.subject,
+                    &self.r#type,
+                    &self.password,
+                    &self.copies,
+                ),
             )
         }
     }

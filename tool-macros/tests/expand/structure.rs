@@ -100,7 +100,7 @@ const _: () = {
             ..__rt::Declaration::SILENT
         };
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
-            UpdateTask::is_sane(self)
+            __rt::validated(UpdateTask::is_sane(self))
         }
     }
     impl UpdateTask {

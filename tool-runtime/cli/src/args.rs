@@ -71,13 +71,13 @@ fn long_version(app: &App) -> String {
 pub(super) enum Command {
     /// List the tools with their effect, execution, policy decision, hash and source
     List,
-    /// Show one definition
+    /// Show one definition: its arguments, and who sees which part of its output
     Show {
         /// The name of the tool
         name: String,
-        /// The form to show it in
-        #[arg(long = "as", value_parser = values::forms(), default_value = "spec", value_name = "FORM")]
-        format: Form,
+        /// Print it as data in this form
+        #[arg(long = "as", value_parser = values::forms(), value_name = "FORM")]
+        format: Option<Form>,
         /// Close the schema for a provider's strict mode
         #[arg(long)]
         strict: bool,

@@ -14,7 +14,7 @@ use crate::session::{Cli, Party};
 use crate::terminal::json;
 use crate::text::nearest;
 use crate::values::Form;
-use crate::{table, terminal};
+use crate::{table, terminal, tree};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -82,25 +82,51 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
     }
 }
 
-pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Result<Exit, Failure> {
+/// Prints a definition: as a tree for a person, as data for `--json` and `--as`.
+pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool) -> Result<Exit, Failure> {
     let catalog = cli.catalog()?;
     let (Some(spec), Some(tool)) = (catalog.get(name), catalog.subject(name)) else {
         return Err(unknown(&catalog, name));
     };
     let policy = cli.checked_policy(&catalog)?;
+    let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
     match format {
-        Form::Spec => {
+        None if !cli.settings.json => tree(&catalog, spec, &policy, verdict),
+        None | Some(Form::Spec) => {
             let shown = serde_json::to_value(spec).map_err(|error| Failure::failed(error.to_string()))?;
             pretty(&shown)?;
         }
-        Form::Provider(format) => encode(format, [spec], strict)?,
+        Some(Form::Provider(format)) => encode(format, [spec], strict)?,
     }
-    let Decision { verdict, rule } = visibility(&policy, &cli.party(), &tool);
     if verdict != Verdict::Allow {
         let (app, name) = (cli.app.name, terminal::safe(name));
         terminal::note(&format!("the policy says {verdict} ({rule}); why: {app} policy explain {name}"));
     }
     Ok(Exit::Done)
+}
+
+/// Prints a definition for a person.
+fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Verdict) {
+    let name = spec.name.as_str();
+    let title = spec.title.as_deref().map(|title| format!("  {}", terminal::safe(title))).unwrap_or_default();
+    terminal::line(&terminal::bold(&format!("{name}{title}")));
+    for paragraph in spec.description.lines() {
+        terminal::line(format!("  {}", terminal::safe(paragraph)).trim_end());
+    }
+    let source = catalog.location(name).unwrap_or_else(|| "dynamic".to_owned());
+    let (effect, place) = (policy.effect_of(name, spec.effect), if spec.is_client() { "client" } else { "server" });
+    terminal::line(&format!("  {effect}, runs on the {place}, policy: {verdict}, {source}"));
+    let print = |heading: [&str; 3], rows: &[tree::Row]| {
+        terminal::line("");
+        if rows.is_empty() { terminal::line(&format!("{}: none", heading[0])) } else { table::print(heading, rows) }
+    };
+    let redaction = policy.redaction_of(spec);
+    print(["ARGUMENT", "TYPE", "NOTE"], &tree::arguments(spec));
+    print(["OUTPUT", "TYPE", "SHOWN TO"], &tree::output(spec, &redaction));
+    if !redaction.prepare.is_empty() {
+        terminal::line("");
+        terminal::line(&format!("sent to the client: {}", redaction.prepare.join(", ")));
+    }
 }
 
 pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {

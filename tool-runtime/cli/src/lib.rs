@@ -67,6 +67,7 @@ mod store;
 mod table;
 pub mod terminal;
 mod text;
+mod tree;
 mod values;
 mod worker;
 mod written;

@@ -128,16 +128,27 @@ impl fmt::Debug for Raw {
     }
 }
 
+/// The arguments of a call as text, with a message of its own for a `serde_json::Value`.
+#[diagnostic::on_unimplemented(
+    message = "the arguments of a call are JSON text, not `{Self}`",
+    label = "not text",
+    note = "write `.to_string()` behind a `json!({{..}})`"
+)]
+pub trait ArgumentText: AsRef<str> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: AsRef<str>> ArgumentText for T {}
+
 impl ToolCall {
     /// Creates a call of a turn that ended well, whose arguments arrived as text.
     #[must_use]
-    pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl AsRef<str>) -> Self {
+    pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
     /// Creates a call of a turn that ended well, whose arguments arrived as an object, given as its JSON text.
     #[must_use]
-    pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl AsRef<str>) -> Self {
+    pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))
     }
 

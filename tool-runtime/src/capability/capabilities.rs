@@ -78,6 +78,11 @@ impl Capabilities {
         self
     }
 
+    /// Binds a value without its type: an `Arc<T>`, under the type id of `T`.
+    pub(crate) fn bind(&mut self, id: TypeId, name: &'static str, value: Arc<dyn Any + Send + Sync>) {
+        self.bound.insert(id, Binding { name, value });
+    }
+
     pub(crate) fn get(&self, wanted: TypeId) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.bound.get(&wanted).map(|binding| &binding.value)
     }

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::capability::injected::{Directly, Injected};
+use crate::capability::recording::Recorder;
 use crate::capability::requirement::Source;
 
 /// A `#[capability(.., kind = "..")]` trait that needs an account: resolved per call, not bound once.
@@ -89,6 +90,10 @@ impl<C: ?Sized + ConnectionKind> Injected for Connection<C> {
 
     fn source() -> Source {
         Source::Connection(C::KIND)
+    }
+
+    fn recording(connection: Arc<Self>, recorder: &Recorder) -> Option<Arc<Self>> {
+        Some(Arc::new(Self(C::recording(Arc::clone(&connection.0), recorder)?)))
     }
 }
 

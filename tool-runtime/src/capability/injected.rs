@@ -1,8 +1,10 @@
 //! The traits that decide which types a tool may borrow, and under which effect.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
 use crate::capability::Cap;
+use crate::capability::recording::{Recorder, recording};
 use crate::capability::requirement::{Requirement, Source};
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
@@ -26,13 +28,25 @@ pub trait Injected: Send + Sync + 'static {
     fn source() -> Source {
         Source::Capability
     }
+
+    /// Returns an adapter that notes each call of a method and forwards it; `None` if the methods are not known.
+    #[must_use]
+    fn recording(_: Arc<Self>, _: &Recorder) -> Option<Arc<Self>> {
+        None
+    }
 }
 
 impl Requirement {
     /// Returns the requirement of a borrowed `T`.
     #[must_use]
     pub fn of<T: Injected + ?Sized>() -> Self {
-        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
+        Self {
+            type_id: TypeId::of::<T>(),
+            name: T::NAME,
+            effect: T::Effect::EFFECT,
+            source: T::source(),
+            recording: recording::<T>,
+        }
     }
 }
 

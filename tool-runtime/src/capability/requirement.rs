@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 
+use crate::capability::recording::Recording;
 use crate::tool::ToolEffect;
 
 /// Where the runner takes an injected value from.
@@ -27,4 +28,6 @@ pub struct Requirement {
     pub effect: ToolEffect,
     /// Where it comes from.
     pub source: Source,
+    /// How a test records its use.
+    pub(crate) recording: Recording,
 }

@@ -63,7 +63,8 @@ impl CatalogBuilder {
         self.collect()
     }
 
-    /// Takes one authored tool, by its struct or by the name of its function.
+    /// Takes one authored tool, by its struct or by the name of its function. For a function without `#[tool]`, the
+    /// compiler reports E0747, "constant provided when a type was expected".
     #[rustfmt::skip] // The comment is in the error of a caller that passes the function as a value.
     pub fn tool<T: Named>(mut self) -> Self { // name the tool as a type: `.tool::<count>()`
         struct Register;

@@ -35,9 +35,14 @@ impl Bindings<'_> {
         if wanted == TypeId::of::<ToolContext>() {
             return Some(Bound::Context(Arc::new(self.context.share())));
         }
+        self.shared(wanted).map(Bound::Shared)
+    }
+
+    /// Returns the bound adapter or connection for a type: an `Arc<T>`.
+    pub(crate) fn shared(&self, wanted: TypeId) -> Option<Arc<dyn Any + Send + Sync>> {
         let connection = self.connections.iter().find(|(id, _)| *id == wanted).map(|(_, connection)| connection);
         let client = || self.client.and_then(|client| client.get(wanted));
-        connection.or_else(client).or_else(|| self.capabilities.get(wanted)).cloned().map(Bound::Shared)
+        connection.or_else(client).or_else(|| self.capabilities.get(wanted)).cloned()
     }
 }
 

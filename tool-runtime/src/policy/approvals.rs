@@ -14,7 +14,8 @@ use crate::tool::ToolEffect;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Approvals {
-    /// The principal of a run may decide on its calls.
+    /// The principal of a run may decide on its calls. The runner needs [`approvals(true)`](crate::runner::RunnerBuilder::approvals)
+    /// as well, or no call waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_calls: Option<bool>,
     /// The decider has one of these roles.

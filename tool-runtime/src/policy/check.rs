@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::error::Problem;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
-use crate::policy::problem::unknown;
+use crate::policy::problem::{missing_tool, unknown};
 use crate::policy::server_rule::{ServerRule, server_of};
 use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::{check_budgets, check_graphs, unsatisfiable};
@@ -29,8 +29,10 @@ impl ToolPolicy {
         let tags: BTreeSet<&str> = tools.values().flat_map(|spec| spec.tags.iter().map(|tag| &**tag)).collect();
         let repairers: BTreeSet<&str> = repairers.into_iter().collect();
         let mut problems = Vec::new();
-        for (path, name) in self.names().filter(|(_, name)| !is_discovered(name)) {
-            unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
+        let mut unlinked = BTreeSet::new();
+        for (path, name) in self.names().filter(|(_, name)| !is_discovered(name) && !tools.contains_key(name)) {
+            let (message, nearest) = missing_tool(name, tools.keys().copied(), &mut unlinked);
+            problems.push(Problem::policy(path, message).with_nearest(nearest));
         }
         for (path, tag) in self.tags() {
             unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);

@@ -1,4 +1,4 @@
-//! Maps keyed by tool names, and [`RunTools`], the tools of one run.
+//! Maps keyed by tool names, [`RunTools`], the tools of one run, and [`ToolNames`], a list that an application writes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,6 +8,24 @@ pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>
 
 /// The tools of one run, by name. Any other tool is refused, by every executor.
 pub(crate) type RunTools = BTreeSet<Box<str>>;
+
+/// A list of tool names, with a message of its own for a single name.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of tool names",
+    label = "not a list",
+    note = "write `[\"namespace__tool\"]` for a single tool"
+)]
+pub trait ToolNames {
+    /// Returns the names.
+    fn into_names(self) -> BTreeSet<String>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: IntoIterator<Item: AsRef<str>>> ToolNames for I {
+    fn into_names(self) -> BTreeSet<String> {
+        self.into_iter().map(|name| name.as_ref().to_owned()).collect()
+    }
+}
 
 /// Returns whether every tool allowed by `one` is allowed by `other`. `None` is a run that does not narrow its tools.
 pub(crate) fn are_within(one: Option<&RunTools>, other: Option<&RunTools>) -> bool {

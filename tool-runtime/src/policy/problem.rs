@@ -1,5 +1,8 @@
 //! The problems of a policy: when it is read, and against a catalog.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
 use crate::error::{BuildError, Problem};
 use crate::text::nearest;
 
@@ -42,6 +45,29 @@ impl PolicyErrorKind {
     pub(super) fn error(self, place: Option<(usize, usize)>, message: String) -> BuildError {
         Problem::unread(self.code(), place, message).into()
     }
+}
+
+/// Returns the message about a tool that does not exist, and the nearest name. The first name of a namespace without a
+/// tool has the likely cause: a crate of tools that the program depends on and does not use is not linked.
+pub(super) fn missing_tool<'a>(
+    name: &str,
+    tools: impl Iterator<Item = &'a str>,
+    unlinked: &mut BTreeSet<String>,
+) -> (String, Option<String>) {
+    let tools: Vec<_> = tools.collect();
+    let mut message = format!("there is no tool `{name}`");
+    let nearest = nearest(name, tools.iter().copied()).map(str::to_owned);
+    if let Some((namespace, _)) = name.split_once("__")
+        && nearest.is_none()
+        && !tools.iter().any(|tool| tool.split_once("__").is_some_and(|(other, _)| other == namespace))
+        && unlinked.insert(namespace.to_owned())
+    {
+        let _ = write!(
+            message,
+            "; no tool of the namespace `{namespace}` is linked: write `use my_tools as _;` for the crate that has them"
+        );
+    }
+    (message, nearest)
 }
 
 /// Adds a problem for a name that does not exist.

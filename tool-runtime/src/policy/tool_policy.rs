@@ -13,13 +13,13 @@ use crate::policy::budget::ToolLimits;
 use crate::policy::cedar::CedarRules;
 use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{PolicyData, ToolRule};
-use crate::policy::names::NameMap;
+use crate::policy::names::{NameMap, ToolNames};
 use crate::policy::parse;
 use crate::policy::problem::PolicyErrorKind;
 use crate::policy::read;
 use crate::policy::terms::Terms;
 use crate::policy::toml_text;
-use crate::tool::{Hash, ToolEffect};
+use crate::tool::{Hash, Redaction, ToolEffect, ToolSpec};
 
 /// The longest file that is read as a policy, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -64,6 +64,17 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
+    /// Returns the allowlist of a tool under this policy: its own, as the policy narrows it, or that of the policy for a
+    /// tool without one.
+    #[must_use]
+    pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
+        let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
+        match rule.and_then(|rule| Some((rule.redact.clone()?, rule.model.clone()))) {
+            Some((allow, model)) => Redaction { allow, model, prepare: spec.redaction.prepare.clone() },
+            None => spec.redaction.clone(),
+        }
+    }
+
     /// Creates a policy that denies everything.
     #[must_use]
     pub fn deny_all() -> Self {
@@ -72,8 +83,8 @@ impl ToolPolicy {
 
     /// Allows these tools, by exact name, and nothing else.
     #[must_use]
-    pub fn allow<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        Self::new(PolicyData { allowed_tools: names.into_iter().map(Into::into).collect(), ..PolicyData::default() })
+    pub fn allow(names: impl ToolNames) -> Self {
+        Self::new(PolicyData { allowed_tools: names.into_names(), ..PolicyData::default() })
     }
 
     /// Reads a policy from TOML, with the feature `toml`.

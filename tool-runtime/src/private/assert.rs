@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::call::Violation;
 use crate::capability::injected::AllowedIn;
 
 /// An argument that the model sends.
@@ -89,6 +90,34 @@ impl<T: ?Sized> KnownSupertrait<true> for T {}
 pub trait SameAccount<const SAME: bool> {}
 
 impl<T: ?Sized> SameAccount<true> for T {}
+
+/// The return value of an author's `validate` hook.
+#[diagnostic::on_unimplemented(
+    message = "the `validate` hook of a tool returns `Result<(), Violation>`",
+    label = "returns `{Self}`",
+    note = "write `fn hook(..) -> Result<(), Violation>`, without `async`: a hook sees the arguments only, and a check that waits for something belongs in the tool"
+)]
+pub trait Validated {
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// Those of the hook.
+    fn into_result(self) -> Result<(), Violation>;
+}
+
+impl Validated for Result<(), Violation> {
+    fn into_result(self) -> Self {
+        self
+    }
+}
+
+/// Returns the answer of a `validate` hook.
+///
+/// # Errors
+/// Those of the hook.
+pub fn validated<V: Validated>(answer: V) -> Result<(), Violation> {
+    answer.into_result()
+}
 
 /// Asserts `SameAccount`.
 pub const fn assert_account<T: SameAccount<SAME> + ?Sized, const SAME: bool>() {}

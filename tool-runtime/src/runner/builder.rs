@@ -102,6 +102,9 @@ impl RunnerBuilder {
 
     /// Sets whether approvals can be given. With `true`, tools that need an approval are visible and their calls wait;
     /// with `false`, they are invisible and denied. Required if the policy can ask for an approval.
+    ///
+    /// It is one of two switches: the principal of a run may decide on its own calls only if the policy also has
+    /// `own_calls = true` under `[approvals]`.
     pub fn approvals(mut self, possible: bool) -> Self {
         self.approvals = Some(possible);
         self

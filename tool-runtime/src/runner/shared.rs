@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::call::Verdict;
+use crate::call::{ToolExecResult, Verdict};
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CatalogView, CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
@@ -97,4 +97,15 @@ impl Shared {
     fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
         self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
     }
+}
+
+/// A call that a runner itself executes. There is none: the principal and the budgets belong to a run.
+#[diagnostic::on_unimplemented(
+    message = "a runner executes no calls; a run does",
+    label = "needs a run",
+    note = "write `runner.run(RunOptions::new().principal(..)).exec(call)`, and keep the run for the whole conversation"
+)]
+pub trait OfARun {
+    #[doc(hidden)]
+    fn never(self) -> ToolExecResult;
 }

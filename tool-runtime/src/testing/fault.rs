@@ -14,6 +14,7 @@ use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
+use crate::testing::capability_call::CapabilityCalls;
 
 /// A fault that replaces or delays a tool in a test: an error, a panic, a hang. The gate treats it like a real one.
 ///
@@ -78,9 +79,14 @@ impl Faults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 
-    /// The tool, with whatever fault it has when it runs.
-    pub(super) fn around(&self, tool: &str, behaviour: Arc<dyn Behaviour>) -> Arc<dyn Behaviour> {
-        Arc::new(Faulty { tool: tool.into(), behaviour, faults: self.clone() })
+    /// The tool, with whatever fault it has when it runs, and with its use of capabilities recorded.
+    pub(super) fn around(
+        &self,
+        tool: &str,
+        behaviour: Arc<dyn Behaviour>,
+        calls: &CapabilityCalls,
+    ) -> Arc<dyn Behaviour> {
+        Arc::new(Faulty { tool: tool.into(), behaviour, faults: self.clone(), calls: calls.clone() })
     }
 }
 
@@ -88,6 +94,7 @@ struct Faulty {
     tool: Arc<str>,
     behaviour: Arc<dyn Behaviour>,
     faults: Faults,
+    calls: CapabilityCalls,
 }
 
 impl Behaviour for Faulty {
@@ -97,7 +104,8 @@ impl Behaviour for Faulty {
 
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
         let instance = self.behaviour.instantiate(arguments)?;
-        Ok(Box::new(FaultyInstance { tool: Arc::clone(&self.tool), instance, faults: self.faults.clone() }))
+        let (tool, faults, calls) = (Arc::clone(&self.tool), self.faults.clone(), self.calls.clone());
+        Ok(Box::new(FaultyInstance { tool, instance, faults, calls }))
     }
 
     fn may_reconcile(&self) -> bool {
@@ -109,6 +117,7 @@ struct FaultyInstance {
     tool: Arc<str>,
     instance: Box<dyn Instance>,
     faults: Faults,
+    calls: CapabilityCalls,
 }
 
 impl Instance for FaultyInstance {
@@ -123,6 +132,9 @@ impl Instance for FaultyInstance {
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running> {
+        let recorded = self.calls.around(&bindings);
+        let (capabilities, connections) = (&recorded.capabilities, &*recorded.connections);
+        let bindings = Bindings { capabilities, client: None, connections, ..bindings };
         let fault = self.faults.of(&self.tool);
         let Some(fault) = fault.filter(|_| purpose == Purpose::Work) else {
             return self.instance.run(purpose, bindings, projector, max_bytes);

@@ -1,10 +1,8 @@
 //! [`Harness`]: a catalog behind a whole gate, for tests.
 
 #![allow(clippy::panic, reason = "a test stops at its first surprise")]
-#![allow(clippy::must_use_candidate, reason = "an assertion returns the call for the next one")]
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -21,7 +19,9 @@ use crate::catalog::ToolCatalog;
 use crate::policy::ToolPolicy;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::store::{ManualClock, MemoryStore, RecordFilter, Store};
+use crate::testing::capability_call::{CapabilityCall, CapabilityCalls};
 use crate::testing::fault::{Fault, Faults};
+use crate::testing::test_call::TestCall;
 
 /// Returns a harness for the tools of a catalog. Unless a test sets something else, the policy allows each of them by
 /// name, approvals can be given, records are in memory, and the clock shows the beginning of 2026.
@@ -55,7 +55,10 @@ use crate::testing::fault::{Fault, Faults};
 ///     .with::<dyn Clock>(Arc::new(Noon))
 ///     .options(RunOptions::new().tenant("acme").principal("ada").role("buyer"));
 ///
-/// harness.call("core__until", json!({ "moment": 43_260 })).await.assert_value(json!(60));
+/// let call = harness.call("core__until", json!({ "moment": 43_260 })).await;
+/// call.assert_value(json!(60));
+/// # #[cfg(feature = "testing")]
+/// call.assert_capability_calls(["Clock::now"]);
 /// harness.call("core__until", json!({ "moment": -1 })).await.assert_violation("/moment");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -74,6 +77,7 @@ pub fn harness(catalog: ToolCatalog) -> Harness {
             options: RunOptions::new(),
         })),
         faults: Faults::default(),
+        capability_calls: CapabilityCalls::default(),
         clock: Arc::new(ManualClock::at(start)),
         gate: OnceLock::new(),
         calls: AtomicU64::new(0),
@@ -94,6 +98,7 @@ pub struct Harness {
     /// Until the gate is built.
     parts: Mutex<Option<Parts>>,
     faults: Faults,
+    capability_calls: CapabilityCalls,
     clock: Arc<ManualClock>,
     gate: OnceLock<Gate>,
     /// How many calls were made, for their ids.
@@ -179,6 +184,24 @@ impl Harness {
         self.faults.set(tool, None);
     }
 
+    /// Adds the arguments to recorded capability calls, each as `Debug` prints it. They can hold personal data, and a
+    /// failed assertion prints them.
+    #[must_use]
+    pub fn record_arguments(self) -> Self {
+        self.capability_calls.record_arguments();
+        self
+    }
+
+    /// Returns what all calls so far did with capabilities and connections, in order.
+    ///
+    /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its own
+    /// block. Of a trait that builds on another capability, or that an unknown attribute changes, only the fact is
+    /// recorded that a call borrowed it.
+    #[must_use]
+    pub fn capability_calls(&self) -> Vec<CapabilityCall> {
+        self.capability_calls.all()
+    }
+
     /// Returns the clock of records, expiries and leases.
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
@@ -237,7 +260,8 @@ impl Harness {
             Some(record) => Some(record),
             None => gate.store.open_records(&filter).await.unwrap_or_default().pop(),
         };
-        TestCall { result, record }
+        let capability_calls = self.capability_calls.of(result.call_id());
+        TestCall { result, record, capability_calls }
     }
 
     #[track_caller]
@@ -254,18 +278,18 @@ impl Harness {
         self.gate.get_or_init(|| {
             let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
             match parts {
-                Some(parts) => build(parts, &self.faults, &self.clock),
+                Some(parts) => build(parts, &self.faults, &self.capability_calls, &self.clock),
                 None => panic!("the gate could not be built, see the first failure"),
             }
         })
     }
 }
 
-fn build(mut parts: Parts, faults: &Faults, clock: &Arc<ManualClock>) -> Gate {
+fn build(mut parts: Parts, faults: &Faults, calls: &CapabilityCalls, clock: &Arc<ManualClock>) -> Gate {
     for tool in faults.tools() {
         assert!(parts.catalog.get(&tool).is_some(), "`{tool}` has a fault and is not in the catalog");
     }
-    parts.catalog.wrap(|tool, behaviour| faults.around(tool, behaviour));
+    parts.catalog.wrap(|tool, behaviour| faults.around(tool, behaviour, calls));
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(clock)));
     let mut options = parts.options;
     for account in &parts.connections {
@@ -304,97 +328,5 @@ struct Accounts(Vec<Account>);
 impl ConnectionBroker for Accounts {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         self.0.iter().find_map(|account| (account.open)(&request)).ok_or(ConnectionError::Unknown)
-    }
-}
-
-/// A call that a test made: its result, to which it dereferences, and its record.
-///
-/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the call.
-///
-/// ```
-/// use serde_json::json;
-/// use tool_runtime::{ToolCatalog, ToolError, testing, tool};
-///
-/// # /// Orders a part.
-/// # #[tool(name = "orders__place", effect = state_change, redact = ["$"])]
-/// # fn place(
-/// #     /// How many.
-/// #     #[schemars(range(min = 1))] count: u32,
-/// # ) -> Result<u32, ToolError> { Ok(count) }
-/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let harness = testing::harness(ToolCatalog::builder().tool::<place>().build()?);
-/// let call = harness.call("orders__place", json!({ "count": 0 })).await;
-/// call.assert_outcome("validation_error").assert_violation("/count");
-/// assert_eq!(call.record().map(|record| record.executed), Some(false));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-pub struct TestCall {
-    result: ToolExecResult,
-    record: Option<ToolInvocationRecord>,
-}
-
-impl TestCall {
-    /// Returns the record of the call: the closed one, or the open one of a call that waits.
-    #[must_use]
-    pub const fn record(&self) -> Option<&ToolInvocationRecord> {
-        self.record.as_ref()
-    }
-
-    /// Asserts that the call ended with this output, as everyone may see it.
-    ///
-    /// # Panics
-    /// It did not.
-    #[track_caller]
-    #[allow(clippy::needless_pass_by_value, reason = "callers write `json!(..)`")]
-    pub fn assert_value(&self, expected: Value) -> &Self {
-        let value = self.result.value().and_then(|value| serde_json::from_str::<Value>(value.get()).ok());
-        assert!(self.result.is_ok() && value.as_ref() == Some(&expected), "expected the value {expected}\n{self}");
-        self
-    }
-
-    /// Asserts the [code](crate::Outcome::code) of the outcome.
-    ///
-    /// # Panics
-    /// It is another one.
-    #[track_caller]
-    pub fn assert_outcome(&self, code: &str) -> &Self {
-        assert!(self.result.outcome().code() == code, "expected the outcome {code}\n{self}");
-        self
-    }
-
-    /// Asserts that the arguments were refused because of what is at this JSON Pointer.
-    ///
-    /// # Panics
-    /// They were not.
-    #[track_caller]
-    pub fn assert_violation(&self, pointer: &str) -> &Self {
-        let errors = self.result.error().map(|error| &error.errors);
-        let is_named = errors.is_some_and(|errors| errors.iter().any(|one| one.pointer == pointer));
-        assert!(is_named, "expected a violation at {pointer}\n{self}");
-        self
-    }
-}
-
-impl Deref for TestCall {
-    type Target = ToolExecResult;
-
-    fn deref(&self) -> &ToolExecResult {
-        &self.result
-    }
-}
-
-impl fmt::Display for TestCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "outcome: {}\nthe model reads: {}", self.result.outcome().code(), self.result.to_model())?;
-        if let Some(detail) = self.result.detail() {
-            write!(f, "\nfor operators: {detail}")?;
-        }
-        match self.record.as_ref().map(serde_json::to_string_pretty) {
-            Some(Ok(record)) => write!(f, "\nrecord: {record}"),
-            _ => f.write_str("\nno record"),
-        }
     }
 }

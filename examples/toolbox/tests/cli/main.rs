@@ -14,6 +14,8 @@ mod mcp;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod pick;
+#[cfg(unix)]
+mod picture;
 mod policy;
 mod recorded;
 #[cfg(unix)]

@@ -17,7 +17,7 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 
 /// A program on a terminal.
-struct Session {
+pub(crate) struct Session {
     child: Child,
     pty: Arc<Pty>,
     seen: Arc<Mutex<String>>,
@@ -25,10 +25,11 @@ struct Session {
     reader: JoinHandle<()>,
     /// The length of the output up to the last awaited text.
     read: usize,
+    marks: Vec<usize>,
 }
 
 impl Session {
-    fn start(rig: &Rig, words: &[&str]) -> Self {
+    pub(crate) fn start(rig: &Rig, words: &[&str]) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolbox"));
@@ -43,12 +44,12 @@ impl Session {
                 output.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
         });
-        Self { child, pty, seen, reader, read: 0 }
+        Self { child, pty, seen, reader, read: 0, marks: Vec::new() }
     }
 
     /// Waits for a text after the previous awaited one.
     #[track_caller]
-    fn expect(&mut self, text: &str) {
+    pub(crate) fn expect(&mut self, text: &str) {
         loop {
             // Checked before `seen` is read, so that `seen` holds all output if the reader has ended.
             let has_ended = self.reader.is_finished();
@@ -62,13 +63,22 @@ impl Session {
         }
     }
 
-    fn type_in(&mut self, text: &str) {
+    /// Remembers the length of the output up to the last awaited text.
+    pub(crate) fn mark(&mut self) {
+        self.marks.push(self.read);
+    }
+
+    pub(crate) fn marks(&self) -> Vec<usize> {
+        self.marks.clone()
+    }
+
+    pub(crate) fn type_in(&mut self, text: &str) {
         (&*self.pty).write_all(text.as_bytes()).unwrap();
     }
 
     /// Waits for the end.
     #[track_caller]
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         let status = self.child.wait().unwrap();
         // The last output may still be in the terminal's buffer.
         self.reader.join().unwrap();

@@ -11,6 +11,7 @@ use crate::policy::cedar::parse::describe;
 use crate::policy::cedar::schema::{self, Described};
 use crate::policy::cedar::{CedarRules, on_own_stack};
 use crate::policy::label::LabelRule;
+use crate::policy::problem::missing_tool;
 use crate::text::nearest;
 use crate::tool::{self, ToolEffect, ToolSpec, is_discovered};
 
@@ -30,11 +31,10 @@ impl CedarRules {
     }
 
     fn unknown_names(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<Problem> {
-        let mut problems = Vec::new();
+        let (mut problems, mut unlinked) = (Vec::new(), BTreeSet::new());
         for rule in self.0.all.policies() {
             for name in named(rule, "Tool").filter(|name| !is_discovered(name) && !tools.contains_key(name.as_str())) {
-                let message = format!("there is no tool `{name}`");
-                let nearest = nearest(&name, tools.keys().copied()).map(str::to_owned);
+                let (message, nearest) = missing_tool(&name, tools.keys().copied(), &mut unlinked);
                 problems.push(Problem::policy(format!("cedar.{}", rule.id()), message).with_nearest(nearest));
             }
         }

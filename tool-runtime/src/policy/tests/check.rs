@@ -41,6 +41,20 @@ fn every_name_must_exist() {
     );
 }
 
+/// A crate without a used item is not linked, so none of its tools is there.
+#[test]
+fn a_namespace_without_a_tool_is_named_once() {
+    let hint = "; no tool of the namespace `stock` is linked: write `use my_tools as _;` for the crate that has them";
+    check(
+        "allowed_tools = ['stock__search', 'stock__count', 'core__nothing_alike']",
+        &[
+            &format!("policy, `allowed_tools`: there is no tool `stock__search`{hint}"),
+            "policy, `allowed_tools`: there is no tool `stock__count`",
+            "policy, `allowed_tools`: there is no tool `core__nothing_alike`",
+        ],
+    );
+}
+
 #[test]
 fn a_name_is_what_it_looks_like() {
     let grant = "denied_tools = ['core__add']";

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::Decider;
 use crate::call::{Caller, EventSink, RunFields};
 use crate::capability::ConnectionId;
-use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing};
+use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames};
 use crate::runner::Run;
 use crate::store::RunLease;
 
@@ -66,8 +66,8 @@ impl RunOptions {
     }
 
     /// Sets the only tools of this run, by exact name. The runner refuses others, whichever executor asks.
-    pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
-        self.tools = Some(tools.into_iter().map(|name| name.as_ref().into()).collect());
+    pub fn tools(mut self, tools: impl ToolNames) -> Self {
+        self.tools = Some(tools.into_names().into_iter().map(Into::into).collect());
         self
     }
 

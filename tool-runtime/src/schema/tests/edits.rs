@@ -1,11 +1,11 @@
 //! Edits of compiled schemas, and the hash of a definition.
 
-use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::call::ToolContext;
 use crate::capability::{Requirement, Source};
 use crate::json::digest;
 use crate::schema::edit::add_min_properties;
@@ -87,7 +87,7 @@ fn the_hash_covers_all_but_title_and_itself() {
 
 #[test]
 fn the_hash_covers_what_the_tool_borrows() {
-    let borrowed = |name, effect, source| Requirement { type_id: TypeId::of::<()>(), name, effect, source };
+    let borrowed = |name, effect, source| Requirement { name, effect, source, ..Requirement::of::<ToolContext>() };
     let clock = borrowed("Clock", ToolEffect::ReadOnly, Source::Capability);
     let mail = borrowed("Mail", ToolEffect::StateChange, Source::Connection("mail"));
     let hash = definition_hash(&spec(), &[clock, mail]);

@@ -1,0 +1,180 @@
+//! What `testing::harness` records of capabilities.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tool_runtime::call::Decider;
+use tool_runtime::policy::ToolPolicy;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::testing::{Fault, Harness, harness};
+use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, capability, tool};
+
+/// It has no `Debug`.
+struct Part(String);
+
+/// Reads the stock.
+#[capability(effect = read_only)]
+#[async_trait]
+trait Stock {
+    /// The parts with this text.
+    async fn find(&self, text: &str) -> Vec<Part>;
+
+    /// How many there are.
+    fn count(&self, part: &Part) -> u32 {
+        u32::try_from(part.0.len()).unwrap_or_default()
+    }
+
+    /// No trait object has it.
+    fn into_name(self) -> String
+    where
+        Self: Sized,
+    {
+        String::new()
+    }
+}
+
+/// Reads the stock of another house. Its methods are not all here.
+#[capability(effect = read_only)]
+trait Branch: Stock {
+    /// Its name.
+    fn name(&self) -> &str;
+}
+
+/// Takes money.
+#[capability(effect = external_side_effect, kind = "till")]
+trait Till {
+    /// Takes an amount.
+    fn take(&self, cents: u32, _: Option<&str>) -> Result<(), String>;
+}
+
+struct House;
+
+#[async_trait]
+impl Stock for House {
+    async fn find(&self, text: &str) -> Vec<Part> {
+        vec![Part(text.to_owned())]
+    }
+}
+
+impl Branch for House {
+    fn name(&self) -> &str {
+        "north"
+    }
+}
+
+impl Till for House {
+    fn take(&self, _: u32, _: Option<&str>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Counts parts.
+#[tool(name = "stock__count", effect = read_only, redact = ["$"])]
+async fn count(
+    stock: &dyn Stock,
+    branch: &dyn Branch,
+    /// A piece of the name.
+    #[schemars(length(min = 1))]
+    text: String,
+) -> Result<u32, ToolError> {
+    let parts = stock.find(&text).await;
+    assert_eq!(branch.name(), "north");
+    Ok(parts.iter().map(|part| stock.count(part)).sum())
+}
+
+/// Sells a part.
+#[tool(name = "stock__sell", effect = external_side_effect, redact = ["$"], blocking)]
+fn sell(
+    till: &Connection<dyn Till>,
+    /// How much.
+    cents: u32,
+) -> Result<bool, ToolError> {
+    till.take(cents, Some("a part")).map_err(ToolError::internal)?;
+    Ok(true)
+}
+
+/// Counts one part.
+#[tool(name = "stock__one", effect = read_only, redact = ["$"])]
+struct One {
+    /// Its name.
+    name: String,
+}
+
+#[tool]
+impl One {
+    async fn run(self, stock: &dyn Stock) -> Result<u32, ToolError> {
+        Ok(stock.count(&Part(self.name)))
+    }
+}
+
+fn house() -> Harness {
+    let catalog = ToolCatalog::builder().tool::<count>().tool::<sell>().tool::<One>().build().expect("a catalog");
+    harness(catalog)
+        .with::<dyn Stock>(Arc::new(House))
+        .with::<dyn Branch>(Arc::new(House))
+        .connection::<dyn Till>(Arc::new(House))
+}
+
+#[tokio::test]
+async fn methods_are_recorded_in_order() {
+    assert_eq!(House.into_name(), "");
+    let house = house();
+    let counted = house.call("stock__count", json!({ "text": "hinge" })).await;
+    counted.assert_value(json!(5)).assert_capability_calls(["Branch", "Stock::find", "Stock::count"]);
+    house.call("stock__sell", json!({ "cents": 5 })).await.assert_capability_calls(["Till::take"]);
+    house
+        .call("stock__one", json!({ "name": "nut" }))
+        .await
+        .assert_value(json!(3))
+        .assert_capability_calls(["Stock::count"]);
+    house.call("stock__count", json!({ "text": "" })).await.assert_violation("/text").assert_capability_calls([]);
+    let all: Vec<_> = house.capability_calls().iter().map(|call| format!("{} {call}", call.call.as_str())).collect();
+    assert_eq!(
+        all,
+        ["call_1 Branch", "call_1 Stock::find", "call_1 Stock::count", "call_2 Till::take", "call_3 Stock::count"]
+    );
+}
+
+#[tokio::test]
+async fn arguments_are_recorded_if_a_test_wants_them() {
+    let house = house().record_arguments();
+    let counted = house.call("stock__count", json!({ "text": "hinge" })).await;
+    counted.assert_capability_calls(["Branch", r#"Stock::find("hinge")"#, "Stock::count(_)"]);
+    let sold = house.call("stock__sell", json!({ "cents": 5 })).await;
+    sold.assert_capability_calls([r#"Till::take(5, Some("a part"))"#]);
+    assert!(sold.to_string().contains("\ncapability: Till::take(5, Some(\"a part\"))\n"), "{sold}");
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_are_apart() {
+    let house = house().record_arguments();
+    let (one, other) = tokio::join!(
+        house.call("stock__one", json!({ "name": "nut" })),
+        house.call("stock__count", json!({ "text": "bolt" })),
+    );
+    one.assert_capability_calls(["Stock::count(_)"]);
+    other.assert_capability_calls(["Branch", r#"Stock::find("bolt")"#, "Stock::count(_)"]);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_or_fails_has_what_it_did() {
+    let policy = "allowed_tools = ['stock__sell']\nrequire_approval_for_tools = ['stock__sell']";
+    let house =
+        house().policy(ToolPolicy::from_toml(policy).expect("a policy")).options(RunOptions::new().principal("ada"));
+    let waits = house.call("stock__sell", json!({ "cents": 5 })).await;
+    waits.assert_outcome("approval_required").assert_capability_calls([]);
+    let sold = house.decide(&waits, ApprovalDecision::Approve, &Decider::new("grace")).await;
+    sold.assert_value(json!(true)).assert_capability_calls(["Till::take"]);
+
+    house.break_tool("stock__sell", Fault::Panic);
+    let waits = house.call("stock__sell", json!({ "cents": 6 })).await;
+    let failed = house.decide(&waits, ApprovalDecision::Approve, &Decider::new("grace")).await;
+    failed.assert_capability_calls([]);
+}
+
+#[tokio::test]
+#[should_panic(expected = "capability: Stock::count")]
+async fn a_failed_assertion_prints_them() {
+    house().call("stock__one", json!({ "name": "nut" })).await.assert_capability_calls(["Stock::find"]);
+}

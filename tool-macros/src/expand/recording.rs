@@ -1,0 +1,124 @@
+//! The adapter around a capability that notes each call of a method, for `testing::harness`.
+//!
+//! It is written only where every method is in the trait's own block: the methods of a supertrait, and what another
+//! attribute makes of a method, are not in the tokens. `recording!` of the runtime leaves it out without the feature
+//! `testing`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{
+    Attribute, FnArg, ItemTrait, Path, ReceiverKind, ReturnType, Safety, Signature, TraitItem, TraitItemFn,
+    WherePredicate,
+};
+
+use crate::check::{find_impl, supertraits};
+use crate::expand::spans::{at, generated};
+use crate::names::plain;
+
+/// Attributes of a trait or a method that leave the signatures as they are.
+const INERT: [&str; 11] =
+    ["allow", "automock", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
+
+/// `fn recording`, as an item of `impl Injected`; nothing if the methods are not all known.
+pub(super) fn recording(item: &ItemTrait) -> Option<TokenStream> {
+    let is_marker = |path: &Path| {
+        let last = path.segments.last().map(|last| last.ident.to_string());
+        last.is_some_and(|last| matches!(&*last, "Send" | "Sync" | "Unpin" | "UnwindSafe" | "RefUnwindSafe"))
+    };
+    if !item.generics.params.is_empty() {
+        return None;
+    }
+    let (of_trait, others): (Vec<_>, Vec<_>) = item.attrs.iter().partition(|attr| is_called(attr, &["async_trait"]));
+    if !supertraits(item).all(|bound| is_marker(&bound.path)) || !others.iter().all(|attr| is_called(attr, &INERT)) {
+        return None;
+    }
+    let name = generated(&item.ident);
+    let methods: Option<Vec<_>> = item.items.iter().map(|item| method(&name, item)).collect();
+    let methods = methods?;
+    let is_deprecated = |item: &TraitItem| match item {
+        TraitItem::Fn(method) => method.attrs.iter().any(|attr| is_called(attr, &["deprecated"])),
+        _ => false,
+    };
+    let deprecated = item.items.iter().any(is_deprecated).then(|| quote!(#[allow(deprecated)]));
+    Some(quote_spanned! {at(&item.ident)=>
+        __rt::recording! {
+            fn recording(
+                __adapter: ::std::sync::Arc<Self>,
+                __recorder: &__rt::Recorder,
+            ) -> ::core::option::Option<::std::sync::Arc<Self>> {
+                struct __Recording(::std::sync::Arc<dyn #name>, __rt::Recorder);
+                #(#of_trait)*
+                #[automatically_derived]
+                #deprecated
+                impl #name for __Recording {
+                    #(#methods)*
+                }
+                ::core::option::Option::Some(::std::sync::Arc::new(__Recording(
+                    __adapter,
+                    ::core::clone::Clone::clone(__recorder),
+                )))
+            }
+        }
+    })
+}
+
+/// The method that notes its call and forwards it; no tokens for one that a trait object does not have.
+fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
+    let TraitItem::Fn(TraitItemFn { attrs, sig, default, .. }) = item else { return None };
+    if sig.generics.where_clause.iter().flat_map(|clause| &clause.predicates).any(is_sized_self) {
+        return default.as_ref().map(|_| TokenStream::new());
+    }
+    let (conditions, others): (Vec<_>, Vec<_>) = attrs.iter().partition(|attr| is_called(attr, &["cfg"]));
+    if !others.iter().all(|attr| is_called(attr, &INERT)) || !is_plain(sig) {
+        return None;
+    }
+    let mut sig = sig.clone();
+    let mut arguments = Vec::new();
+    for input in &mut sig.inputs {
+        if let FnArg::Typed(typed) = input {
+            let argument = format_ident!("__argument{}", arguments.len(), span = at(&typed.pat));
+            *typed.pat = syn::parse_quote!(#argument);
+            arguments.push(argument);
+        }
+    }
+    let (called, text) = (sig.ident.clone(), plain(&sig.ident));
+    let wait = sig.asyncness.map(|_| quote!(.await));
+    Some(quote! {
+        #(#conditions)*
+        #sig {
+            use __rt::NotDebug as _;
+            self.1.note(#text, || ::std::vec![#(__rt::DebugProbe(&#arguments).text()),*]);
+            <dyn #name as #name>::#called(&*self.0, #(#arguments),*) #wait
+        }
+    })
+}
+
+fn is_called(attr: &Attribute, names: &[&str]) -> bool {
+    attr.path().segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
+}
+
+/// Whether a bound keeps the method out of trait objects: `Self: Sized`.
+fn is_sized_self(predicate: &WherePredicate) -> bool {
+    let WherePredicate::Type(typed) = predicate else { return false };
+    typed.bounded_ty.to_token_stream().to_string() == "Self"
+        && typed.bounds.iter().any(|bound| bound.to_token_stream().to_string().ends_with("Sized"))
+}
+
+/// Whether the tokens of a signature are enough to forward it: `&self`, and no type that its caller chooses.
+fn is_plain(sig: &Signature) -> bool {
+    let has_own_types = sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
+    let is_shared = |receiver: &syn::Receiver| matches!(&receiver.kind, ReceiverKind::Reference(_, _, None));
+    let inputs = sig.inputs.iter().all(|input| match input {
+        FnArg::Receiver(_) => true,
+        FnArg::Typed(typed) => typed.attrs.is_empty() && find_impl(&typed.ty).is_none(),
+    });
+    let output = match &sig.output {
+        ReturnType::Default => true,
+        ReturnType::Type(_, ty) => find_impl(ty).is_none(),
+    };
+    let is_safe = sig.constness.is_none()
+        && sig.abi.is_none()
+        && sig.variadic.is_none()
+        && !matches!(sig.safety, Safety::Unsafe(_));
+    sig.receiver().is_some_and(is_shared) && !has_own_types && inputs && output && is_safe
+}

@@ -1,0 +1,42 @@
+//! The adapter that records the use of a capability: whether it is compiled, and the text of an argument.
+
+use std::fmt::Debug;
+
+/// Keeps the adapters that record the use of capabilities, with the feature `testing` only.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __recording {
+    ($($item:tt)*) => { $($item)* };
+}
+
+/// Leaves the adapters that record the use of capabilities out, without the feature `testing`.
+#[cfg(not(feature = "testing"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __recording {
+    ($($item:tt)*) => {};
+}
+
+/// Probes an argument of a method.
+#[derive(Debug)]
+pub struct DebugProbe<'a, T>(pub &'a T);
+
+impl<T: Debug> DebugProbe<'_, T> {
+    /// Returns the argument as `Debug` prints it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// The answer for an argument without `Debug`.
+pub trait NotDebug {
+    /// Returns `_`.
+    #[must_use]
+    fn text(&self) -> String {
+        "_".to_owned()
+    }
+}
+
+impl<T> NotDebug for DebugProbe<'_, T> {}
