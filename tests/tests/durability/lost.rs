@@ -72,11 +72,11 @@ async fn a_refund_whose_answer_is_lost_happens_once_however_often_it_is_asked_fo
 #[tokio::test]
 async fn with_an_effect_key_neither_other_arguments_nor_another_principal_repeat_it() {
     let shared = Processes::at("2026-01-01T00:00:00Z", 0);
-    let ask = |id: &str, cents: u64| {
-        ToolCall::text(id, "lost__keyed", format!(r#"{{"payment_id":"p-1","cents":{cents}}}"#))
-    };
+    let ask =
+        |id: &str, cents: u64| ToolCall::text(id, "lost__keyed", format!(r#"{{"payment_id":"p-1","cents":{cents}}}"#));
     assert_eq!(outcome(&shared, "run-1", "ada", ask("c1", 1)).await.0, Outcome::OutcomeUnknown);
-    for (run, principal, id, cents) in [("run-1", "ada", "c2", 2), ("run-2", "ada", "c1", 1), ("run-3", "bob", "c1", 1)] {
+    for (run, principal, id, cents) in [("run-1", "ada", "c2", 2), ("run-2", "ada", "c1", 1), ("run-3", "bob", "c1", 1)]
+    {
         assert_eq!(outcome(&shared, run, principal, ask(id, cents)).await.0, Outcome::ApprovalRequired, "{run} {id}");
     }
     assert_eq!(shared.effects(), 1);
