@@ -77,6 +77,27 @@ fn commands_that_only_look_check_the_policy() {
 }
 
 #[test]
+fn a_definition_is_a_tree_for_a_person_and_data_for_a_program() {
+    let rig = Rig::new();
+    let shown = rig.run(&["show", "tasks__list_tasks"]).code(0).stdout;
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("owner_email").ends_with("not shown"), "{shown}");
+    assert!(line("title").ends_with("model, UI, audit"), "{shown}");
+    let mail = rig.run(&["show", "mail__send_email"]).code(0).stdout;
+    assert!(mail.contains("sensitive: masked"), "{mail}");
+    // A policy that narrows an allowlist narrows the tree.
+    let policy =
+        "allowed_tools = ['tasks__list_tasks']\ntools.tasks__list_tasks = { redact = ['task_id'], model = ['title'] }";
+    rig.write("p.toml", policy);
+    let narrow = rig.run(&["--policy", "p.toml", "show", "tasks__list_tasks"]).code(0).stdout;
+    let readers = |name: &str| narrow.lines().find(|line| line.starts_with(name)).map(|line| line.ends_with("  model"));
+    assert_eq!((readers("title"), readers("task_id")), (Some(true), Some(false)), "{narrow}");
+    for words in [&["--json", "show", "tasks__list_tasks"][..], &["show", "tasks__list_tasks", "--as", "spec"]] {
+        assert_eq!(rig.run(words).code(0).json()["name"], "tasks__list_tasks", "{words:?}");
+    }
+}
+
+#[test]
 fn what_an_encoder_leaves_out_is_told() {
     let rig = Rig::new();
     for words in [
