@@ -11,7 +11,7 @@ fn broken() -> ToolError {
 
 /// Pays a payment back.
 #[tool(name = "lost__refund", effect = external_side_effect, redact = ["$"])]
-async fn refund(
+fn refund(
     world: &dyn World,
     /// Which.
     payment_id: String,
@@ -23,7 +23,7 @@ async fn refund(
 
 /// Pays a payment back, once for the tenant.
 #[tool(name = "lost__keyed", effect = external_side_effect, redact = ["$"], once = "lost:{payment_id}")]
-async fn keyed(
+fn keyed(
     world: &dyn World,
     /// Which.
     payment_id: String,

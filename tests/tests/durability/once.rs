@@ -67,7 +67,7 @@ impl Refund {
 
 /// The same effect by another tool.
 #[tool(name = "once__repay", effect = external_side_effect, redact = ["$"], once = "refund:{payment}", once_for = "1d")]
-async fn repay(
+fn repay(
     world: &dyn World,
     /// Which.
     payment: String,
@@ -282,12 +282,12 @@ async fn scopes_and_times_to_keep() {
     assert!(rig.run("run-1", "ada").exec(report("d1")).await.executed());
     assert!(!rig.run("run-1", "ada").exec(report("d2")).await.executed());
     assert!(rig.run("run-2", "ada").exec(report("d1")).await.executed());
-    rig.shared.clock.advance(Duration::from_secs(3600));
+    rig.shared.clock.advance(Duration::from_hours(1));
     assert!(rig.run("run-1", "ada").exec(report("d3")).await.executed());
     assert!(!rig.run("run-1", "ada").exec(report("d4")).await.executed());
     // A week after its time, the document goes.
     assert_eq!(rig.effects().await, 4);
-    rig.shared.clock.advance(Duration::from_secs(8 * 86_400));
+    rig.shared.clock.advance(Duration::from_hours(8 * 24));
     (&*rig.shared.store as &dyn Store).sweep().await.expect("it sweeps");
     assert_eq!(rig.effects().await, 2, "keys without a time stay");
 }

@@ -136,7 +136,7 @@ fn owned(outcome: Reconciled<&str>) -> Reconciled<String> {
     match outcome {
         Reconciled::TookEffect(result) => Reconciled::TookEffect(result.to_owned()),
         Reconciled::Prevented => Reconciled::Prevented,
-        _ => Reconciled::Unknown,
+        Reconciled::Unknown => Reconciled::Unknown,
     }
 }
 

@@ -212,7 +212,7 @@ async fn an_approval_from_before_the_unknown_outcome_does_not_count() {
     let asks = || rig.process_with("require_approval_for_tools = ['twins__refund']").run(of("run-2"));
     let before = question(&asks().exec(call("twins__refund", "c2")).await);
     let grant = tool_runtime::runner::Grant::allow(tool_runtime::store::GrantScope::Principal);
-    let grant = grant.expires_in(Duration::from_secs(3600)).uses(9);
+    let grant = grant.expires_in(Duration::from_hours(1)).uses(9);
     asks().remember(&before, grant, &grace()).await.expect("a grant");
     rig.unknown("twins__refund", "c1").await;
     let refused = asks().resume(&before, ApprovalDecision::Approve, &grace()).await;
