@@ -1,4 +1,4 @@
-//! Effects that are had once: whatever the calls are named and whoever makes them, in every run of a store.
+//! Effects that are had once: whatever the calls are named, for every principal of the scope, in every run of a store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

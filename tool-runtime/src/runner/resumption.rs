@@ -1,10 +1,10 @@
 //! Calls that do not end in one pass: the methods that decide, answer or close a waiting call, and those that continue
 //! a run or a call of another process.
 //!
-//! The methods are together here, as the documentation shows them; each calls the function of the same name in a
-//! submodule of the runner. No module imports this one: the ledger closes the calls of an ended graph through
-//! [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters
-//! again.
+//! The methods are together here, as the documentation shows them, which makes the file long; each calls the function of
+//! the same name in a submodule of the runner. No module imports this one: the ledger closes the calls of an ended
+//! graph through [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate
+//! that it enters again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -151,7 +151,7 @@ impl Run {
     /// result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
     /// ([`Reconciled::Unknown`]). Calls of the same effect wait until then.
     ///
-    /// Whoever may decide on a call of the tool may settle it. The result is checked against the output schema and
+    /// A person who may decide on a call of the tool may settle it. The result is checked against the output schema and
     /// projected like the tool's own. The settlement has a record of its own in the chain of the run, with the decider
     /// and the reason; the record of the call stays as it is, and so does the history of a conversation.
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and

@@ -1,5 +1,5 @@
-//! [`AuditRecord`]: an element of a run's chain. The file is long because both kinds of records have an accessor for each
-//! common field.
+//! [`AuditRecord`]: an element of a run's chain. The file is long because a record of a decision has many fields and many
+//! origins, and each is documented.
 
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@ mod begin;
 mod bind;
 mod conclude;
 mod decide;
+mod earlier;
 mod freeze;
 mod hydrate;
 mod reach;

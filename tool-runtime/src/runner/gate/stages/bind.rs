@@ -14,8 +14,8 @@ use crate::runner::gate::ending::Stop;
 use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Waiting;
+use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::reserve::Reserved;
-use crate::runner::gate::stages::twins::EarlierCall;
 use crate::tool::ToolSpec;
 
 /// A call with everything that its tool borrows.

@@ -2,101 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::call::{
-    CallId, Cause, Decision, Ends, HydratedCall, Intervention, JsonText, Outcome, RunFields, Verdict, ledger_key,
-};
-use crate::capability::{Requirement, Source};
+use crate::call::{Cause, Decision, Intervention, JsonText, Outcome, Verdict};
 use crate::contain::discard;
-use crate::hydrate::Frozen;
 use crate::registration::Purpose;
 use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::begin::Entered;
 use crate::runner::gate::stages::bind::Bound;
+use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::run::{Left, run};
 use crate::store::effects::{self, Settlement};
 use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall};
-use crate::tool::{Digested, Hash, ToolName};
 
 /// The rule that a waiting twin has in its record and in its question.
 const RULE: &str = "unknown_outcome";
-
-/// An earlier call with the same arguments, as its tool reconciles it: the ids and the idempotency key are its own.
-pub(in crate::runner) struct EarlierCall {
-    frozen: Arc<Frozen>,
-    id: CallId,
-    fields: RunFields,
-    ends: Ends,
-}
-
-impl EarlierCall {
-    /// Creates it for an earlier call. `None` if that call had other arguments or was a call of another tool: this
-    /// call's arguments cannot reconcile it.
-    fn of(frozen: &Arc<Frozen>, earlier: &StoredUnknown) -> Option<Self> {
-        let StoredUnknown { call, record, .. } = earlier;
-        let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
-        let (tenant, principal) = (&record.tenant, &record.principal);
-        let party = (tenant.as_deref(), principal.as_deref());
-        let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
-        // The connections of one principal reach nothing of another.
-        let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
-        let is_reachable = *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(is_connection);
-        if key != call.key || !is_reachable {
-            return None;
-        }
-        let fields = RunFields {
-            run_id: Arc::clone(&call.run_id),
-            session_id: session_id.clone(),
-            conversation_id: conversation_id.clone(),
-            agent_id: agent_id.clone(),
-            tenant: tenant.clone(),
-            principal: principal.clone(),
-            cancellation: Arc::clone(cancellation),
-        };
-        Some(Self { frozen: Arc::clone(frozen), id: call.call_id.clone(), fields, ends: Ends::default() })
-    }
-}
-
-impl HydratedCall for EarlierCall {
-    fn id(&self) -> &CallId {
-        &self.id
-    }
-
-    fn tool_name(&self) -> &ToolName {
-        self.frozen.tool_name()
-    }
-
-    fn run(&self) -> &RunFields {
-        &self.fields
-    }
-
-    fn ends(&self) -> &Ends {
-        &self.ends
-    }
-}
-
-impl Digested for EarlierCall {
-    fn tool(&self) -> &str {
-        self.frozen.tool()
-    }
-
-    fn read(&self) -> &str {
-        Digested::read(&*self.frozen)
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.frozen.fingerprint()
-    }
-
-    fn effective(&self) -> &str {
-        self.frozen.effective()
-    }
-
-    fn digest(&self) -> Hash {
-        Digested::digest(&*self.frozen)
-    }
-}
 
 /// Lets the tool reconcile the earlier call, if it can and there is one. Returns the earlier call's output if it took
 /// effect, and stops this call if it did not. `None` if its outcome stays unknown.

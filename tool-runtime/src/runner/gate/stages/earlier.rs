@@ -1,0 +1,85 @@
+//! [`EarlierCall`]: an earlier call of the same effect, as the tool of a later one reconciles it.
+
+use std::sync::Arc;
+
+use crate::call::{CallId, Ends, HydratedCall, RunFields, ledger_key};
+use crate::capability::{Requirement, Source};
+use crate::hydrate::Frozen;
+use crate::store::StoredUnknown;
+use crate::tool::{Digested, Hash, ToolName};
+
+/// An earlier call with the same arguments, as its tool reconciles it: the ids and the idempotency key are its own.
+pub(in crate::runner) struct EarlierCall {
+    frozen: Arc<Frozen>,
+    id: CallId,
+    fields: RunFields,
+    ends: Ends,
+}
+
+impl EarlierCall {
+    /// Creates it for an earlier call. `None` if that call had other arguments or was a call of another tool: this
+    /// call's arguments cannot reconcile it.
+    pub(super) fn of(frozen: &Arc<Frozen>, earlier: &StoredUnknown) -> Option<Self> {
+        let StoredUnknown { call, record, .. } = earlier;
+        let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
+        let (tenant, principal) = (&record.tenant, &record.principal);
+        let party = (tenant.as_deref(), principal.as_deref());
+        let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
+        // The connections of one principal reach nothing of another.
+        let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+        let is_reachable = *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(is_connection);
+        if key != call.key || !is_reachable {
+            return None;
+        }
+        let fields = RunFields {
+            run_id: Arc::clone(&call.run_id),
+            session_id: session_id.clone(),
+            conversation_id: conversation_id.clone(),
+            agent_id: agent_id.clone(),
+            tenant: tenant.clone(),
+            principal: principal.clone(),
+            cancellation: Arc::clone(cancellation),
+        };
+        Some(Self { frozen: Arc::clone(frozen), id: call.call_id.clone(), fields, ends: Ends::default() })
+    }
+}
+
+impl HydratedCall for EarlierCall {
+    fn id(&self) -> &CallId {
+        &self.id
+    }
+
+    fn tool_name(&self) -> &ToolName {
+        self.frozen.tool_name()
+    }
+
+    fn run(&self) -> &RunFields {
+        &self.fields
+    }
+
+    fn ends(&self) -> &Ends {
+        &self.ends
+    }
+}
+
+impl Digested for EarlierCall {
+    fn tool(&self) -> &str {
+        self.frozen.tool()
+    }
+
+    fn read(&self) -> &str {
+        Digested::read(&*self.frozen)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.frozen.fingerprint()
+    }
+
+    fn effective(&self) -> &str {
+        self.frozen.effective()
+    }
+
+    fn digest(&self) -> Hash {
+        Digested::digest(&*self.frozen)
+    }
+}
