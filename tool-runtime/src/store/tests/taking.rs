@@ -40,7 +40,7 @@ impl One {
     }
 
     fn save(&mut self, second: i64, lease: &RunLease, next: Next) -> Result<(), StoreError> {
-        let progress = Progress { document: None, state: "asked".into(), taken: None, failures: 0, next };
+        let progress = Progress { document: None, state: Some("asked".into()), taken: None, failures: 0, next };
         self.change(second, |transaction| runs::save(transaction, lease, &progress))
     }
 }
@@ -113,7 +113,7 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
     let (lease, _) = lease.unwrap().unwrap();
     let taken = Some(key.clone());
-    let progress = Progress { document: None, state: "ran".into(), taken, failures: 0, next: Next::Keep };
+    let progress = Progress { document: None, state: Some("ran".into()), taken, failures: 0, next: Next::Keep };
     one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
     assert_eq!(post(&mut one, &["b"]), Posted::Answered(question("b")));
     assert_eq!(post(&mut one, &["c"]), Posted::Kept);
