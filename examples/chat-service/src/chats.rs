@@ -1,4 +1,4 @@
-//! [`Chat`]: a conversation in the store, which one request at a time has.
+//! [`Chat`]: a conversation in the store, which one request at a time holds.
 
 use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::runner::ResumeError;
@@ -8,10 +8,10 @@ use crate::people::Person;
 use crate::refusal::Refusal;
 use crate::{Service, log};
 
-/// The name of this service beside the runs that it has, for operators.
+/// The owner that the store shows for the runs that this service holds.
 const OWNER: &str = "chat-service";
 
-/// A chat that one request has: under a lease, unless the chat is new.
+/// A chat that one request holds: under a lease, unless the chat is new.
 pub(crate) struct Chat {
     pub(crate) conversation: Conversation,
     leased: Option<LeasedRun>,

@@ -8,9 +8,9 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
-/// Knows five sentences: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
-/// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an OpenAI-compatible
-/// server would stream, so that everything after the socket is as with a real one.
+/// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
+/// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an
+/// OpenAI-compatible server would stream, so that the decoding is the same as with a real one.
 #[derive(Debug, Default)]
 pub struct DemoModel;
 

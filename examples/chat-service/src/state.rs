@@ -1,4 +1,4 @@
-//! The state of a chat for the page: what was said, and the calls that wait.
+//! The state of a chat for the page: its messages, and the calls that wait.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -72,7 +72,7 @@ impl Service {
             waiting.push(self.waits(person, &run, call).await);
         }
         let running = &*run.state == "running" || run.posts() > 0;
-        // A call that waits has no result yet; the history says so for the model.
+        // A call that waits has no result yet; the history has a placeholder for the model.
         let waits = |id: &CallId| saved.waiting().any(|call| call.id == *id);
         let history = saved.history().into_iter();
         let shown = history.filter(|message| !matches!(message, Message::Result(result) if waits(&result.id)));
@@ -100,7 +100,7 @@ impl Service {
     }
 }
 
-/// What a message says to a reader; `None` for turns without text.
+/// The role and the text of a message; `None` for turns without text.
 fn said(message: &Message) -> Option<Said> {
     let role = match message {
         Message::User(_) => "user",
