@@ -57,6 +57,7 @@ mod guide {
         CodeMode: "code-mode.md",
         Connections: "connections.md",
         OAuth: "oauth.md",
+        Features: "features.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
         Picking: "picking.md",

@@ -73,7 +73,7 @@
 //! clients, `tool-runtime-restate` keeps conversations in workflows of Restate.
 //!
 //! No feature is enabled by default. An import of an item that a missing feature hides fails with an error of the
-//! compiler that names the feature; the README has a table of the features and what each brings.
+//! compiler that names the feature; the guide's page of features lists what each brings.
 //!
 //! Futures of this crate need a tokio runtime with its timer enabled.
 

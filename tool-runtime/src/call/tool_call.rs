@@ -130,7 +130,7 @@ impl fmt::Debug for Raw {
 
 /// The arguments of a call as text, with a message of its own for a `serde_json::Value`.
 #[diagnostic::on_unimplemented(
-    message = "the arguments of a call are JSON text, not `{Self}`",
+    message = "the arguments of a call are JSON text, which this type is not",
     label = "not text",
     note = "write `.to_string()` behind a `json!({{..}})`"
 )]

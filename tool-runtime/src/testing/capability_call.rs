@@ -12,6 +12,38 @@ use crate::component::Bindings;
 /// A method of a capability that a tool called.
 ///
 /// `Display` writes `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](super::Harness::record_arguments).
+///
+/// ```
+/// use serde_json::json;
+/// use tool_runtime::capability::Capabilities;
+/// use tool_runtime::{ToolCatalog, ToolError, capability, testing, tool};
+///
+/// /// Counts parts.
+/// #[capability(effect = read_only)]
+/// trait Stock {
+///     /// How many parts there are.
+///     fn count(&self, part: &str) -> u32;
+/// }
+/// # struct Shelf;
+/// # impl Stock for Shelf {
+/// #     fn count(&self, _: &str) -> u32 { 7 }
+/// # }
+/// # /// Counts a part.
+/// # #[tool(name = "stock__count", effect = read_only, redact = ["$"])]
+/// # fn count(
+/// #     stock: &dyn Stock,
+/// #     /// Which.
+/// #     part: String,
+/// # ) -> Result<u32, ToolError> { Ok(stock.count(&part)) }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let capabilities = Capabilities::new().with::<dyn Stock>(std::sync::Arc::new(Shelf));
+/// let harness = testing::harness(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
+/// let call = harness.record_arguments().call("stock__count", json!({ "part": "P-10" })).await;
+/// assert_eq!(call.capability_calls()[0].to_string(), r#"Stock::count("P-10")"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapabilityCall {
