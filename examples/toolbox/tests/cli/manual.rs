@@ -2,7 +2,7 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "list",
     "show",
     "export",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 19] = [
     "chat",
     "approvals",
     "grants",
+    "outcomes",
     "audit",
     "policy",
     "mcp",

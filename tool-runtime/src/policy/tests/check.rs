@@ -48,9 +48,9 @@ fn a_namespace_without_a_tool_is_named_once() {
     check(
         "allowed_tools = ['stock__search', 'stock__count', 'core__nothing_alike']",
         &[
-            &format!("policy, `allowed_tools`: there is no tool `stock__search`{hint}"),
-            "policy, `allowed_tools`: there is no tool `stock__count`",
             "policy, `allowed_tools`: there is no tool `core__nothing_alike`",
+            &format!("policy, `allowed_tools`: there is no tool `stock__count`{hint}"),
+            "policy, `allowed_tools`: there is no tool `stock__search`",
         ],
     );
 }
