@@ -58,7 +58,7 @@ impl Stock for House {
 }
 
 impl Branch for House {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "north"
     }
 }
