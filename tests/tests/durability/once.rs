@@ -1,5 +1,8 @@
 //! Effects that are had once: whatever the calls are named, for every principal of the scope, in every run of a store.
 
+mod changed;
+mod late;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -101,6 +104,18 @@ fn report(world: &dyn World) -> Result<u32, ToolError> {
     Ok(world.happen())
 }
 
+/// A payment that may be sent again. What was sent before is refused.
+#[tool(name = "once__send", effect = external_side_effect, idempotent, redact = ["$"], once = "send:{payment}")]
+async fn send(
+    world: &dyn World,
+    /// Which.
+    payment: String,
+) -> Result<String, ToolError> {
+    let times = world.happen();
+    world.door().pass().await;
+    if times == 1 { Ok(payment) } else { Err(ToolError::code("sent_before")) }
+}
+
 /// The same refund without a key.
 #[tool(name = "once__control", effect = external_side_effect, redact = ["$"])]
 struct Control {
@@ -134,7 +149,7 @@ impl Rig {
     }
 
     fn process_on(&self, store: Arc<dyn Store>) -> ToolRunner {
-        let tools = "'once__refund', 'once__repay', 'once__greet', 'once__report', 'once__control'";
+        let tools = "'once__refund', 'once__repay', 'once__greet', 'once__report', 'once__control', 'once__send'";
         self.shared.start(store, &format!("allowed_tools = [{tools}]"), self.capabilities())
     }
 

@@ -375,6 +375,19 @@ impl ToolRunner {
         Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
     }
 
+    /// Records a settlement of a call of a tenant's run whose outcome is not unknown. A call without a record leaves
+    /// nothing.
+    pub(crate) async fn note_late_settlement(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+        call_id: &CallId,
+        outcome: &Reconciled<String>,
+        decider: &Decider,
+    ) -> Result<(), StoreError> {
+        late::append_settlement(&self.shared, run_id, tenant, call_id, (settle::kind(outcome), decider)).await
+    }
+
     /// Returns the run that made a call of unknown outcome. `None` if it is held to too many policies.
     pub(crate) fn run_that_made(
         &self,

@@ -261,7 +261,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
-            Self::Effect(effect) => effect.is_past(),
+            // Dropping an effect that was had would let it be had again.
             Self::Waiting(_)
             | Self::Decided { .. }
             | Self::Run(_)
@@ -269,6 +269,7 @@ impl Document {
             | Self::Account(_)
             | Self::LastAnchor(_)
             | Self::DigestKey(_)
+            | Self::Effect(_)
             | Self::Post(_) => false,
         }
     }

@@ -135,6 +135,11 @@ const fn took_effect(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Ok | Outcome::OutputInvalid | Outcome::RedactionFailed | Outcome::ResultTooLarge)
 }
 
+/// Whether a call with this outcome states that it had no effect.
+pub(crate) fn had_none(outcome: Outcome) -> bool {
+    !took_effect(outcome) && outcome != Outcome::OutcomeUnknown
+}
+
 /// Keeps the record of the call that had the effect.
 fn had(effect: &mut StoredEffect, now: Timestamp, record: &ToolInvocationRecord) {
     let until = effect.keep.map(|seconds| now.saturating_add(Duration::from_secs(seconds)).unwrap_or(Timestamp::MAX));
@@ -189,7 +194,9 @@ pub(crate) fn settle(
         settled(&mut entry.record, settlement);
         transaction.set(&ledger_key, Document::Call(entry))?;
     }
-    if effect.is_once && effect.held.is_none() && settlement.result.is_some() {
+    // A person may have approved a second call, which runs now. Its own end then does not free the effect.
+    let is_had = effect.held.as_ref().is_some_and(|held| held.record.is_some());
+    if effect.is_once && !is_had && settlement.result.is_some() {
         let UnknownCall { run_id, call_id, key, .. } = call.clone();
         effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
         settled(&mut record, settlement);

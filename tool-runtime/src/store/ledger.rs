@@ -65,8 +65,9 @@ impl Intent {
 /// The ledger's answer to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// The call may begin, with these bookings and, for a graph, in the run of this id.
-    Now(Option<Booked>, Option<Arc<str>>),
+    /// The call may begin, with these bookings and, for a graph, in the run of this id. The last value is `true` if an
+    /// earlier attempt may have had the effect.
+    Now(Option<Booked>, Option<Arc<str>>, bool),
     /// The call has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
     /// Another process runs the call.
@@ -81,6 +82,9 @@ pub(crate) enum Begun {
     Waits(Box<PendingCall>),
     /// A person approved the call with other arguments.
     Replaced,
+    /// The call began, and its owner's lease ended. Its effect had another key than it would have now, so this attempt
+    /// does not own it.
+    Rekeyed,
     /// Earlier calls of the same effect have an unknown outcome, or one had or has an effect that is had once. The call
     /// did not begin.
     Blocked(Blocked),
@@ -123,17 +127,18 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         // The same attempt retries: the answer to its first request was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if !entry.is_abandoned(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
+        Some(entry) if is_rekeyed(entry, intent) => return Ok(Begun::Rekeyed),
         Some(entry) => (entry.epoch + 1, intent.repeatable),
     };
-    let is_first = earlier.is_none();
+    let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
     // Keep the run of an earlier attempt, which may have had effects there. A new id would differ if the digest key was
     // lost.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
-        Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone()),
-        None if anew => Begun::Now(None, graph.clone()),
+        Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone(), is_again),
+        None if anew => Begun::Now(None, graph.clone(), is_again),
         Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
         // A call that has begun before must not be reported as refused, even if the budget is exhausted now.
         Some(Err(_)) | None => Begun::Unseen,
@@ -152,6 +157,14 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
+}
+
+/// Whether the key of the call's effect has changed since it began: its tool has another definition now.
+fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
+    let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
+    let now = intent.effect.as_ref().map(|effect| effect.key.scope());
+    // A call that began without an effect of its own holds no key, so it may get the one of its twins.
+    entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
 /// Returns the entry of a call about to be suspended, if another process has begun it without an approval.
@@ -186,8 +199,9 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt began it or may still be about to.
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
-/// It therefore closes the call with the record of a lost end. `effect` is the key of the call's effect, if the end
-/// changes it. Returns whether the ledger knew the attempt.
+/// It therefore closes the call with the record of a lost end. So does an attempt at an effect that is had once, if it
+/// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it. Returns whether
+/// the ledger knew the attempt.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
@@ -205,10 +219,11 @@ pub(crate) fn finish(
                 // Written before; only the acknowledgement was lost.
                 return Ok(true);
             }
-            if entry.epoch > 1 && !record.executed && record.cause != Some(Cause::Prevented) {
+            let had_none = !record.executed || (effect.is_some() && effects::had_none(record.outcome));
+            if entry.epoch > 1 && had_none && record.cause != Some(Cause::Prevented) {
                 record = ToolInvocationRecord { ended_at: Some(until), ..(*entry.record).clone() };
             }
-            (entry.epoch, true, entry.waited.clone())
+            (entry.epoch, true, entry.waited.clone().filter(|_| entry.recoverable))
         }
         Some(_) => return Err(StoreError::Fenced),
     };

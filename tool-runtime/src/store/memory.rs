@@ -71,8 +71,9 @@ impl MemoryStore {
     /// Above `records`, the oldest records make room for new ones, and the oldest entries of ended calls leave the
     /// ledger in the same way. Open and suspended calls, and other documents in use, are never dropped: a document
     /// beyond `open` is refused, unless accounts whose window is over and expired grants can make room. The mark that a
-    /// call was decided stays until the call would have expired. Up to 16 times `open` marks are stored; beyond that,
-    /// decisions are refused.
+    /// call was decided stays until the call would have expired, and an effect key with its result until its time to
+    /// be kept is over, or forever. Up to 16 times `open` of both are stored; beyond that, decisions and calls with a new
+    /// effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };

@@ -100,7 +100,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         }
     }
     let begun = match &taken.then {
-        Then::End(_) => Begun::Now(None, None),
+        Then::End(_) => Begun::Now(None, None, false),
         Then::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             Begun::Blocked(blocked) => {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::RunQueue;
 use super::queue::corrupt;
 use crate::agent::Input;
-use crate::call::{CallId, Decider, Question, ToolExecResult};
+use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
 use crate::component::Reconciled;
-use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
 use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
 
 impl RunQueue {
@@ -110,16 +110,17 @@ impl RunQueue {
         let unknown = self.runner.unknown_call(run_id, tenant, call_id).await?;
         let not_waiting = || ResumeError::NotWaiting(call_id.clone());
         let Some(unknown) = unknown else {
-            // The refusal is recorded with the call that was settled before.
-            let records = self.store().calls(&RecordFilter::call(run_id, call_id.clone())).await?;
-            let record = records.into_iter().rev().find(|record| record.tenant.as_deref() == tenant);
-            let Some(record) = record else { return Err(not_waiting()) };
-            let options = self.options.clone().run_id(run_id);
-            let options = record.tenant.into_iter().fold(options, RunOptions::tenant);
-            let options = record.principal.into_iter().fold(options, RunOptions::principal);
-            return self.runner.run(options).settle(call_id, outcome, decider).await;
+            // The refusal is recorded with the call that was settled before. Nothing is settled here: only the policies
+            // of the call's run know who may.
+            self.runner.note_late_settlement(run_id, tenant, call_id, &outcome, decider).await?;
+            return Err(not_waiting());
         };
-        let stored = self.stored(run_id).await?;
+        // A graph keeps no document of its own: its run is held to the policies of the run that called it.
+        let holder = match &unknown.record.caller {
+            Caller::Graph { run, .. } => run.as_str(),
+            Caller::Direct => run_id,
+        };
+        let stored = self.stored(holder).await?;
         let is_its =
             |stored: &StoredRun| stored.tenant == unknown.record.tenant && stored.principal == unknown.record.principal;
         let kept = kept(stored.filter(is_its).as_ref())?;

@@ -110,6 +110,14 @@ impl Stop {
         self
     }
 
+    /// Makes it the stop of a call whose outcome is unknown, with its details for operators.
+    #[cold]
+    pub(in crate::runner) fn unknown(self) -> Self {
+        let mut stop = Self::new(Outcome::OutcomeUnknown);
+        (stop.reason, stop.cause) = (self.0.reason, Some(Cause::Lost));
+        stop
+    }
+
     /// Returns the result of a call that stops here.
     #[cold]
     pub(in crate::runner) fn result(&self, id: CallId, executed: bool) -> ToolExecResult {

@@ -257,6 +257,7 @@ impl OpenCall {
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
+                Err(stop) if self.leaves_unknown(&stop) => Err(stop.unknown()),
                 ended => ended,
             },
         };

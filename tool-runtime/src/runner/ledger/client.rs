@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Outcome, ToolInvocationRecord};
 use crate::runner::ledger::accounts::{Settled, Unheard};
 use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::{ResumeError, Run, ServerEntry};
@@ -39,6 +39,8 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) graph: Option<Arc<str>>,
     /// The key of the call's effect, and whether the effect is had once. `None` if no other call of it has to wait.
     pub(in crate::runner) effect: Option<(Key, bool)>,
+    /// An earlier attempt may have had the effect.
+    pub(in crate::runner) is_again: bool,
 }
 
 impl Attempt {
@@ -52,6 +54,11 @@ impl Attempt {
     /// they lock and read nothing more.
     fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
         self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
+    }
+
+    /// Whether an attempt with this outcome does not tell whether the effect, which is had once, was had.
+    pub(in crate::runner) fn leaves_unknown(&self, outcome: Outcome) -> bool {
+        self.is_again && self.effect.as_ref().is_some_and(|(_, is_once)| *is_once) && effects::had_none(outcome)
     }
 
     fn note(&self, begun: &Begun) {
@@ -323,7 +330,7 @@ impl LedgerClient<'_> {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked), None),
+                Ok(booked) => Begun::Now(Some(booked), None, false),
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };

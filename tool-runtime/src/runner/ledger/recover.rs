@@ -17,14 +17,13 @@ use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::{exec, stages};
 use crate::runner::ledger::client::LedgerClient;
-use crate::runner::ledger::look_up;
 use crate::runner::ledger::unfinished::Unfinished;
 use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Rest;
 use crate::store::{
     AuditRecord, Document, DocumentKind, Key, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
-    StoredDocument, Transaction, ledger,
+    StoredDocument, ledger,
 };
 
 /// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another
@@ -80,22 +79,9 @@ pub(in crate::runner) fn go_on_begun<'r>(
             }
             Some(_) => Ok(Some(None)),
             // It ended between the two reads.
-            None => ended_under(run, key).await.map_err(failed),
+            None => LedgerClient(run).ended_under(key).await.map(|ended| ended.map(Some)).map_err(failed),
         }
     })
-}
-
-/// Returns the result of a call that ended, by the ledger.
-async fn ended_under(run: &Run, key: &Key) -> Result<Known, StoreError> {
-    let (key, read) = (key.clone(), key.clone());
-    let found = move |transaction: &mut Transaction| {
-        let entry = ledger::begun(transaction, &key).filter(|entry| entry.is_finished());
-        Ok(entry.map(|entry| entry.record.clone()))
-    };
-    let mut keys = run.keys();
-    keys.push(read);
-    let ended = run.shared().store.transact(keys, found).await?;
-    Ok(ended.map(|record| Some(look_up::result(*record))))
 }
 
 /// Takes over a call from a process that is gone. If the gate refuses the call now, it is closed.

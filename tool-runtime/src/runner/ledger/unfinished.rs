@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, ToolInvocationRecord};
+use crate::call::{CallId, ToolExecResult, ToolInvocationRecord};
 use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::look_up;
 use crate::runner::ledger::orphans::Orphans;
 use crate::store::LedgerEntry;
 use crate::store::pages::Rest;
@@ -81,5 +82,31 @@ impl LedgerClient<'_> {
             left.close(&[]).await;
         }
         Ok(())
+    }
+
+    /// Closes the call of this run under a key if its process is gone, without its tool, and returns its result. `None`
+    /// if it runs.
+    pub(in crate::runner) async fn close_begun(
+        self,
+        call_id: &CallId,
+        key: &Key,
+    ) -> Result<Option<ToolExecResult>, StoreError> {
+        let open = self.all_unfinished(|record| record.tool_call_id == *call_id).await?;
+        if let Some(call) = open.into_iter().find(|call| call.key == *key) {
+            self.close_abandoned(&call).await?;
+        }
+        self.ended_under(key).await
+    }
+
+    /// Returns the result of a call that ended, by the ledger. `None` if it did not end.
+    pub(in crate::runner) async fn ended_under(self, key: &Key) -> Result<Option<ToolExecResult>, StoreError> {
+        let (key, mut keys) = (key.clone(), self.0.keys());
+        keys.push(key.clone());
+        let found = move |transaction: &mut Transaction| {
+            let entry = ledger::begun(transaction, &key).filter(|entry| entry.is_finished());
+            Ok(entry.map(|entry| entry.record.clone()))
+        };
+        let ended = self.0.shared().store.transact(keys, found).await?;
+        Ok(ended.map(|record| look_up::result(*record)))
     }
 }

@@ -3,7 +3,7 @@
 //! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
 //! call is claimed, so after a mismatch it waits for a run that matches.
 
-use crate::call::{Decider, DecisionError, Outcome, Suspension, ToolExecResult, Violation};
+use crate::call::{CallId, Decider, DecisionError, Outcome, Suspension, ToolExecResult, Violation};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::are_within;
@@ -67,16 +67,26 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Dec
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
 
-/// Returns the reason why the decider may not decide on a waiting call; `None` if they may. Every door asks here.
+/// As [`bars_from`], for a waiting call.
+pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) -> Option<DecisionError> {
+    bars_from(run, call.decided(), &call.call_id, decider)
+}
+
+/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every door asks here.
 ///
 /// A decider of another tenant is reported to operators. Their error reveals nothing, so without the report a service
 /// that omits the tenant would not find its mistake.
-pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) -> Option<DecisionError> {
-    let mismatch = run.bars(call.decided(), decider)?;
+pub(in crate::runner) fn bars_from(
+    run: &Run,
+    tool: &str,
+    call_id: &CallId,
+    decider: &Decider,
+) -> Option<DecisionError> {
+    let mismatch = run.bars(tool, decider)?;
     if mismatch == DecisionError::DeciderTenant {
         let text = mismatch.to_string();
         let failure = run.failure(mismatch.code(), &text);
-        let failure = Failure { tool: Some(call.decided()), call_id: Some(&call.call_id), ..failure };
+        let failure = Failure { tool: Some(tool), call_id: Some(call_id), ..failure };
         run.report_failure(format_args!("a decision came from another tenant"), &failure);
     }
     Some(mismatch)

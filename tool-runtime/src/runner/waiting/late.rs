@@ -37,15 +37,29 @@ pub(in crate::runner) async fn append(
     question: &Question,
     (kind, decider): (DecisionKind, Option<&Decider>),
 ) -> Result<(), StoreError> {
-    let id = question.call_id();
     // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
-    let late = late(shared, (run_id, id), theirs, (kind, decider)).await?;
-    if let Some(record) = late {
-        shared.store.append(AuditRecord::from(record)).await?;
+    write(shared, late(shared, (run_id, question.call_id()), theirs, (kind, decider)).await?).await
+}
+
+/// Records a settlement of a call of a tenant whose outcome is not unknown.
+pub(in crate::runner) async fn append_settlement(
+    shared: &Shared,
+    run_id: &str,
+    tenant: Option<&str>,
+    id: &CallId,
+    (kind, decider): (DecisionKind, &Decider),
+) -> Result<(), StoreError> {
+    let theirs = |found: Party<'_>| found.1 == tenant;
+    write(shared, late(shared, (run_id, id), theirs, (kind, Some(decider))).await?).await
+}
+
+async fn write(shared: &Shared, late: Option<DecisionRecord>) -> Result<(), StoreError> {
+    match late {
+        Some(record) => shared.store.append(AuditRecord::from(record)).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns the record of a decision on a call that does not wait. `None` without a decider, if no record of the call

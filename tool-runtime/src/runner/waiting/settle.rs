@@ -14,7 +14,7 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::recover;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::shared::Shared;
-use crate::runner::waiting::{approval, late};
+use crate::runner::waiting::{approval, comparison, late};
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
 use crate::store::pages::Rest;
@@ -30,11 +30,7 @@ pub(in crate::runner) async fn settle(
     outcome: Reconciled<String>,
     decider: &Decider,
 ) -> Result<ToolExecResult, ResumeError> {
-    let kind = match &outcome {
-        Reconciled::TookEffect(_) => DecisionKind::Happened,
-        Reconciled::Prevented => DecisionKind::DidNotHappen,
-        Reconciled::Unknown => DecisionKind::Reconcile,
-    };
+    let kind = kind(&outcome);
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
     let Some((key, unknown)) = found else {
@@ -42,7 +38,7 @@ pub(in crate::runner) async fn settle(
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
     let record = &unknown.record;
-    if let Some(mismatch) = run.bars(&record.name, decider) {
+    if let Some(mismatch) = comparison::bars_from(run, &record.name, call_id, decider) {
         let refusal = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
         note(run, record, kind, decider, Some(refusal)).await;
         return Err(ResumeError::barred(call_id, mismatch));
@@ -86,6 +82,15 @@ pub(in crate::runner) async fn settle(
         return Err(ResumeError::NotWaiting(call_id.clone()));
     }
     Ok(result(run, call_id, &record.name, projected))
+}
+
+/// Returns the kind of the decision that states this outcome.
+pub(in crate::runner) const fn kind(outcome: &Reconciled<String>) -> DecisionKind {
+    match outcome {
+        Reconciled::TookEffect(_) => DecisionKind::Happened,
+        Reconciled::Prevented => DecisionKind::DidNotHappen,
+        Reconciled::Unknown => DecisionKind::Reconcile,
+    }
 }
 
 /// Returns the result of a settled call.

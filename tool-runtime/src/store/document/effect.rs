@@ -106,7 +106,7 @@ impl StoredEffect {
     }
 
     /// Whether the effect was had, and no outcome is unknown.
-    pub(in crate::store) fn is_past(&self) -> bool {
+    fn is_past(&self) -> bool {
         self.unknown.is_empty() && self.held.as_ref().is_some_and(|held| held.record.is_some())
     }
 

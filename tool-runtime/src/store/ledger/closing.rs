@@ -49,7 +49,7 @@ fn close_if(
     // The call has no owner now, so the attempt that began it cannot take this closing for its own.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     entry.record.ended_at = Some(transaction.now());
-    let waited = entry.waited.take();
+    let waited = entry.waited.take().filter(|_| entry.recoverable);
     if let Some(effect) = entry.effect_key() {
         effects::ended(transaction, &effect, key, &entry.record, waited)?;
         entry.effect = None;

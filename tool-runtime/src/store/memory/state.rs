@@ -21,12 +21,12 @@ impl Default for Limits {
     }
 }
 
-/// How many marks of decided calls are stored for each open document that is allowed. They are small. The key for
-/// digests counts among them.
-const DECIDED: usize = 16;
+/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, and the key for
+/// digests. Nothing that happened later makes them meaningless, so none makes room for another document.
+const MARKS: usize = 16;
 
-fn is_decided(document: &StoredDocument) -> bool {
-    matches!(document.key.kind(), DocumentKind::Decided | DocumentKind::DigestKey)
+fn is_mark(document: &StoredDocument) -> bool {
+    matches!(document.key.kind(), DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect)
 }
 
 #[derive(Default)]
@@ -42,8 +42,8 @@ pub(super) struct State {
     positions: HashMap<Key, u64>,
     /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
-    /// How many documents are marks of decided calls.
-    decided: usize,
+    /// How many documents are marks.
+    marks: usize,
     /// The next document number. The numbers give the order of listing.
     next: u64,
 }
@@ -83,16 +83,16 @@ impl State {
         Ok(records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
-    /// Whether the store would pass a limit: of open documents, or of marks of decided calls.
+    /// Whether the store would pass a limit: of open documents, or of marks.
     fn has_no_room(&self, changes: &[(Key, Option<StoredDocument>)], limits: Limits) -> bool {
         let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
             let added = changes.iter().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
             let left = changes.iter().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
             added > left && before - left + added > most
         };
-        let open = self.documents.len() - self.settled.len() - self.decided;
-        is_full(|document| !document.is_settled() && !is_decided(document), open, limits.open)
-            || is_full(is_decided, self.decided, limits.open.saturating_mul(DECIDED))
+        let open = self.documents.len() - self.settled.len() - self.marks;
+        is_full(|document| !document.is_settled() && !is_mark(document), open, limits.open)
+            || is_full(is_mark, self.marks, limits.open.saturating_mul(MARKS))
     }
 
     /// Drops documents whose meaning has expired.
@@ -106,7 +106,7 @@ impl State {
         let Some(document) = document else {
             let position = self.positions.remove(&key);
             if let Some((position, document)) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
-                self.decided -= usize::from(is_decided(&document));
+                self.marks -= usize::from(is_mark(&document));
                 if document.is_settled() {
                     self.settled.retain(|kept| *kept != position);
                 }
@@ -118,13 +118,9 @@ impl State {
             self.next
         });
         let is_settled = document.is_settled();
-        self.decided += usize::from(is_decided(&document));
+        self.marks += usize::from(is_mark(&document));
         let before = self.documents.insert(position, document);
-        self.decided -= usize::from(before.as_ref().is_some_and(is_decided));
-        // An effect that may be had again counts as open again.
-        if !is_settled && before.as_ref().is_some_and(StoredDocument::is_settled) {
-            self.settled.retain(|kept| *kept != position);
-        }
+        self.marks -= usize::from(before.as_ref().is_some_and(is_mark));
         if is_settled && !before.is_some_and(|document| document.is_settled()) {
             self.settled.push_back(position);
         }

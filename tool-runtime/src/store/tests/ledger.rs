@@ -92,7 +92,7 @@ fn a_lease_is_never_shortened() {
         assert_eq!(entry.until(), until, "renewed at {now}");
     }
     // The acknowledgement of the intent was lost, and the intent is written again.
-    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None, _)));
+    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None, ..)));
     assert_eq!(entry.until(), 170);
     assert!(matches!(entry.begin(169, "two", false), Begun::Elsewhere));
     assert_eq!(entry.renew(169, "two"), Err("store_fenced"));
@@ -135,8 +135,8 @@ fn what_began_before_is_not_closed_as_cancelled() {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, _)));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, _)), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, ..)));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, ..)), "the first answer may have been lost");
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -176,7 +176,7 @@ fn a_renewed_call_is_not_taken_over() {
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None, _)));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None, ..)));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 

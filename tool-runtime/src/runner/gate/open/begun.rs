@@ -1,6 +1,6 @@
 //! Calls that this process refuses, although another process with the same run may have begun or recorded them.
 
-use crate::call::{Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::call::{Cause, Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::runner::Run;
 use crate::runner::gate::draft::Draft;
@@ -37,6 +37,13 @@ impl OpenCall {
     /// Whether the ledger may know the call and was not read.
     pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
+    }
+
+    /// Whether the tool states that this attempt had no effect, and an earlier attempt may have had it.
+    pub(super) fn leaves_unknown(&self, stop: &Stop) -> bool {
+        self.draft.executed()
+            && stop.cause != Some(Cause::Prevented)
+            && self.attempt.as_ref().is_some_and(|attempt| attempt.leaves_unknown(stop.outcome))
     }
 
     /// Whether a call that did not run here may have begun in another process.

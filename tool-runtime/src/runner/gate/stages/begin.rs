@@ -9,7 +9,6 @@ use crate::contain::discard;
 use crate::media::Attachments;
 use crate::redact::{EffectKey, effect_key};
 use crate::registration::Purpose;
-use crate::runner::ResumeError;
 use crate::runner::gate::deliver;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
@@ -20,6 +19,7 @@ use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
+use crate::runner::{ResumeError, Run};
 use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
@@ -78,7 +78,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if is_unentered {
         let begun = match bill {
-            None => Ok(Begun::Now(None, None)),
+            None => Ok(Begun::Now(None, None, false)),
             Some(bill) => LedgerClient(&run).book(*bill).await,
         };
         return begun_with(open, begun, None);
@@ -98,6 +98,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         unheard: bill.as_deref().map(Unheard::of),
         graph: None,
         effect: effect.as_ref().map(|effect| (effect.key.clone(), effect.once.is_some())),
+        is_again: false,
     };
     let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
@@ -118,7 +119,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
-    let asked = Instant::now();
+    let (asked, key) = (Instant::now(), attempt.key.clone());
     let begun = match claim {
         None => LedgerClient(&run).enter(intent, attempt).await,
         Some(claim) => match take(open, bound, *claim, intent, attempt).await {
@@ -129,6 +130,16 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if matches!(begun, Ok(Begun::Replaced)) {
         open.attempt = None;
         let result = replaced(open).await;
+        return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
+    }
+    if matches!(begun, Ok(Begun::Rekeyed)) {
+        open.attempt = None;
+        let closed = Box::pin(LedgerClient(&run).close_begun(&open.draft.id, &key)).await;
+        let closed = closed.unwrap_or_else(|error| {
+            discard(run.store_unread(error));
+            None
+        });
+        let result = closed.unwrap_or_else(|| elsewhere(open));
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
     let begun = match (begun, open.attempt.as_deref()) {
@@ -163,6 +174,12 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
     if *record.name != *open.draft.name() {
         // The policy may hide the result of another tool, and this tool's output has another schema.
         let message = "An earlier call of another tool had this effect already. This call did not run.";
+        return Err(Stop::new(Outcome::Cancelled).message(message));
+    }
+    let entry = open.run().shared().catalog.entry(&record.name);
+    if record.definition_hash != entry.map(|entry| entry.spec.definition_hash) {
+        // The result was made for the fields that the earlier definition let out.
+        let message = "An earlier call of another version of this tool had this effect already. This call did not run.";
         return Err(Stop::new(Outcome::Cancelled).message(message));
     }
     open.draft.intervened(Intervention::Earlier { run_id, call_id });
@@ -204,10 +221,15 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
     let scope: &[_] = match once.scope {
         OnceScope::Tenant => &[tenant],
         OnceScope::Principal => &[tenant, principal],
-        OnceScope::Run => &[tenant, principal, Some(run.id())],
+        OnceScope::Run => &[tenant, principal, Some(outermost(&run).id())],
     };
     let key = Key::once(scope, &parts);
     Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
+}
+
+/// Returns the run to which a run of a graph or of a script belongs.
+fn outermost(run: &Run) -> &Run {
+    run.parent().map_or(run, outermost)
 }
 
 /// Takes an approved call out of the waiting calls. A call that does not begin stays among them; it ends together with
@@ -281,10 +303,10 @@ fn begun_with(
     asked: Option<Decision>,
 ) -> Result<Beginning, Stop> {
     match begun {
-        Ok(Begun::Now(booked, graph)) => {
+        Ok(Begun::Now(booked, graph, is_again)) => {
             open.held = booked.map(|booked| Box::new(Booking::new(booked)));
             if let Some(attempt) = &mut open.attempt {
-                (attempt.unheard, attempt.graph) = (None, graph);
+                (attempt.unheard, attempt.graph, attempt.is_again) = (None, graph, is_again);
             }
             open.begin();
             Ok(Beginning::Run(Entered { purpose: Purpose::Work }))
@@ -294,8 +316,10 @@ fn begun_with(
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(look_up::result(*record))))),
-        // `Replaced` cannot occur here: `enter` handles it.
-        Ok(Begun::Elsewhere | Begun::Replaced) => Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open))))),
+        // The last two cannot occur here: `enter` handles them.
+        Ok(Begun::Elsewhere | Begun::Replaced | Begun::Rekeyed) => {
+            Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open)))))
+        }
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
             open.draft.asks(&call);

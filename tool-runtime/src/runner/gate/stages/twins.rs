@@ -13,7 +13,7 @@ use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::run::{Left, run};
 use crate::store::effects::{self, Settlement};
-use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall};
+use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall, ledger};
 
 /// The rule that a waiting twin has in its record and in its question.
 const RULE: &str = "unknown_outcome";
@@ -68,10 +68,14 @@ pub(in crate::runner) async fn reconcile(open: &mut OpenCall, bound: &mut Bound)
 
 /// Writes the outcome of the earlier call. If the store fails, the next call of the effect reconciles it again.
 async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonText>) {
-    let (keys, settlement) = (effects::settling_keys(key, call), Settlement { result, decider: None });
-    let (key, call) = (key.clone(), call.clone());
-    let change = move |transaction: &mut Transaction| effects::settle(transaction, &key, &call, &settlement);
-    let settled: Result<bool, StoreError> = run.shared().store.transact(keys.to_vec(), change).await;
+    let (lease, mut keys) = (run.lease(), run.keys());
+    keys.extend(effects::settling_keys(key, call));
+    let (key, call, settlement) = (key.clone(), call.clone(), Settlement { result, decider: None });
+    let change = move |transaction: &mut Transaction| {
+        ledger::check(transaction, lease.as_ref())?;
+        effects::settle(transaction, &key, &call, &settlement)
+    };
+    let settled: Result<bool, StoreError> = run.shared().store.transact(keys, change).await;
     if let Err(error) = settled {
         discard(run.store_unread(error));
     }
