@@ -311,3 +311,22 @@ async fn without_approvals_a_twin_does_not_run() {
     assert_eq!((result.outcome(), result.executed(), rig.shared.effects()), (Outcome::Cancelled, false, 1));
     assert!(result.to_model().contains("unknown outcome"), "{}", result.to_model());
 }
+
+/// The arguments of an approved call are kept only for a tool that can look its outcome up.
+#[tokio::test]
+async fn arguments_that_nobody_can_use_are_not_kept() {
+    for (tool, are_kept) in [("twins__refund", false), ("twins__known", true)] {
+        let rig = Rig::new();
+        let run = rig.process_with(&format!("require_approval_for_tools = ['{tool}']")).run(of("run-1"));
+        let asked = question(&run.exec(call(tool, "c1")).await);
+        let approved = run.clone();
+        let approve =
+            async move { approved.resume(&asked, ApprovalDecision::Approve, &grace()).await.expect("it is decided") };
+        let running = rig.shared.stuck(approve).await;
+        run.cancel();
+        running.await.expect("it ends");
+        let left = rig.shared.store.list(&Query::new(DocumentKind::Effect)).await.expect("it lists");
+        let [left] = &left[..] else { panic!("{left:?}") };
+        assert_eq!(left.to_json().expect("JSON").contains(r#""waited""#), are_kept, "{tool}");
+    }
+}

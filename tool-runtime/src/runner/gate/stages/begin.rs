@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::call::{Cause, Decision, DecisionError, Delivered, Intervention, Outcome, ToolExecResult};
+use crate::call::{Caller, Cause, Decision, DecisionError, Delivered, Intervention, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::media::Attachments;
 use crate::redact::{EffectKey, effect_key};
@@ -133,12 +133,10 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
     if matches!(begun, Ok(Begun::Rekeyed)) {
-        open.attempt = None;
         let closed = Box::pin(LedgerClient(&run).close_begun(&open.draft.id, &key)).await;
-        let closed = closed.unwrap_or_else(|error| {
-            discard(run.store_unread(error));
-            None
-        });
+        let closed = closed.map_err(|error| discard(run.store_unread(error))).ok().flatten();
+        // Until then, a drop leaves the record to the call that began.
+        open.attempt = None;
         let result = closed.unwrap_or_else(|| elsewhere(open));
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
@@ -221,15 +219,19 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
     let scope: &[_] = match once.scope {
         OnceScope::Tenant => &[tenant],
         OnceScope::Principal => &[tenant, principal],
-        OnceScope::Run => &[tenant, principal, Some(outermost(&run).id())],
+        OnceScope::Run => &[tenant, principal, Some(outermost(&run))],
     };
     let key = Key::once(scope, &parts);
     Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
 }
 
-/// Returns the run to which a run of a graph or of a script belongs.
-fn outermost(run: &Run) -> &Run {
-    run.parent().map_or(run, outermost)
+/// Returns the id of the run to which the run of a graph or of a script belongs. A graph calls no graph, and a process
+/// that takes a call over has only the caller.
+fn outermost(run: &Run) -> &str {
+    match &run.options().caller {
+        Caller::Graph { run, .. } => run,
+        Caller::Direct => run.id(),
+    }
 }
 
 /// Takes an approved call out of the waiting calls. A call that does not begin stays among them; it ends together with
