@@ -177,7 +177,7 @@ async fn the_page_is_plain_and_strict() {
     }
 }
 
-/// What the page shows of a call that waits, and of its end.
+/// The page shows a waiting call, and later its end.
 #[tokio::test]
 async fn the_page_shows_who_decides_on_what() {
     let rig = Rig::new();

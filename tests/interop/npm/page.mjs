@@ -13,7 +13,7 @@ class Tab {
   static async open(hash = "") {
     const tab = new Tab();
     const beforeParse = (window) => {
-      // What a browser has and jsdom lacks.
+      // Browsers have these; jsdom does not.
       window.fetch = (path, options) => fetch(new URL(path, base), options);
       window.TextDecoderStream = TextDecoderStream;
       Object.defineProperty(window.crypto, "randomUUID", { value: () => crypto.randomUUID() });

@@ -1,4 +1,4 @@
-//! What `testing::harness` records of capabilities.
+//! `testing::harness` records calls of capabilities.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Effects that are had once: whatever the calls are named, for every principal of the scope, in every run of a store.
+//! Effects with a key: whatever the calls are named, for every principal of the scope, in every run of a store.
 
 mod changed;
 mod late;
@@ -44,7 +44,7 @@ struct Refund {
     /// How much.
     #[arg(default = 7)]
     cents: u32,
-    /// What for.
+    /// The purpose of the payment.
     note: Option<String>,
 }
 
@@ -104,7 +104,7 @@ fn report(world: &dyn World) -> Result<u32, ToolError> {
     Ok(world.happen())
 }
 
-/// A payment that may be sent again. What was sent before is refused.
+/// A payment whose bank refuses a second transfer.
 #[tool(name = "once__send", effect = external_side_effect, idempotent, redact = ["$"], once = "send:{payment}")]
 async fn send(
     world: &dyn World,
@@ -184,7 +184,7 @@ async fn seven(rig: &Rig, tool: &str) -> u32 {
     let (first, second, third) = (("run-1", "ada"), ("run-2", "ada"), ("run-3", "bob"));
     std::mem::forget(rig.shared.stuck(rig.run(first.0, first.1).exec(call(tool, "c1"))).await);
     if tool == "once__control" {
-        // What begins without a key has its effect, and passes the door.
+        // A call without a key executes, and passes the door.
         rig.shared.open(9);
     }
     for (run, id) in [(first, "c2"), (second, "c1"), (third, "c1")] {
@@ -278,7 +278,7 @@ async fn an_unknown_outcome_waits_and_reconcile_settles_it() {
     rig.bank.0.store(true, Ordering::Release);
     let known = rig.call(("run-3", "bob"), "once__refund", "c1").await;
     assert_eq!((known.outcome(), known.executed()), (Outcome::Ok, false), "{}", known.to_model());
-    // Who approves now lets nothing happen twice: the effect was had.
+    // An approval after that does not repeat the effect.
     let grace = Decider::new("grace").tenant("acme");
     let late = rig.run("run-2", "bob").resume(&waiting.question(), ApprovalDecision::Approve, &grace).await;
     let late = late.expect("it is decided");

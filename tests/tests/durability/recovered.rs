@@ -145,7 +145,7 @@ async fn act(outside: &dyn Outside, key: &str) -> Result<String, ToolError> {
 /// Pays, and can find out whether it did.
 #[tool(name = "recovered__keyed", effect = state_change, redact = ["$"])]
 struct Keyed {
-    /// What for.
+    /// The purpose of the payment.
     what: String,
 }
 

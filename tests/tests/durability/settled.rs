@@ -30,12 +30,12 @@ impl Statement for Page {
     }
 }
 
-/// What was paid.
+/// A payment that was made.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Receipt {
     /// Its number.
     number: u32,
-    /// Not for anybody.
+    /// On no allowlist.
     inner: String,
 }
 

@@ -15,7 +15,7 @@ use tool_runtime::{
     capability, tool,
 };
 
-/// A bank that can be asked for the refund of a key.
+/// A bank that looks refunds up by their key.
 #[capability(effect = external_side_effect)]
 pub(crate) trait Bank {
     /// Whether the bank knows what became of the key, and if so, whether it was paid.
@@ -64,7 +64,7 @@ impl ToolComponent for Known {
     }
 }
 
-/// A bank that answers as it is told to.
+/// A bank whose answers the test sets.
 #[derive(Default)]
 struct Told {
     knows: AtomicBool,
@@ -205,7 +205,7 @@ async fn a_person_who_was_shown_the_unknown_outcome_lets_its_twin_run() {
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::ApprovalDenied, 2));
 }
 
-/// A person approved the call before an outcome became unknown: the question has changed, and is asked anew.
+/// An approval from before an outcome became unknown is refused: the call now asks another question.
 #[tokio::test]
 async fn an_approval_from_before_the_unknown_outcome_does_not_count() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Rules about `once`, the key of an effect that is had once.
+//! Rules about `once`, the key of an effect.
 
 use std::ops::Range;
 
@@ -86,7 +86,7 @@ pub(super) fn once_wire_name(tool: &Tool, errors: &mut Errors) {
 pub(super) fn once_without_effect(tool: &Tool, errors: &mut Errors) {
     let Some((key, _)) = tool.attr.once.given() else { return };
     if tool.attr.effect.value() == Some(&Reach::ReadOnly) {
-        errors.at(key, "a `read_only` tool has no effect that could be had once; remove `once`, or correct `effect`");
+        errors.at(key, "a `read_only` tool has no effect that a key could name; remove `once`, or correct `effect`");
     }
     if tool.attr.execution.value() == Some(&Place::Client) {
         errors.at(key, "a client has the effect, and this process cannot tell how often; remove `once`");

@@ -1,4 +1,4 @@
-//! The key of an effect that is had once, from the arguments of a call.
+//! The effect key of a call, made from its arguments.
 
 use crate::json::{self, Limits, Tree, canonical};
 use crate::text::plain;

@@ -261,7 +261,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
-            // Dropping an effect that was had would let it be had again.
+            // Dropping a key would let its effect happen again.
             Self::Waiting(_)
             | Self::Decided { .. }
             | Self::Run(_)

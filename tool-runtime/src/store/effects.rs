@@ -1,5 +1,5 @@
 //! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
-//! which call has, or had, an effect that is had once.
+//! which call holds an effect key.
 //!
 //! The ledger's key names one call; a model that repeats a call gives it another id. An effect is what such calls have
 //! in common. Its document changes in the transaction that changes the ledger entry of a call.
@@ -23,11 +23,11 @@ pub(crate) struct EffectClaim {
     pub(crate) key: Key,
     /// The calls of unknown outcome that were shown to the person who approved the call, by their idempotency keys.
     pub(crate) shown: Vec<Hash>,
-    /// The effect is had once. `None` if only a call of unknown outcome blocks the next one.
+    /// `once` names the effect. `None` if only a call of unknown outcome blocks the next one.
     pub(crate) once: Option<OnceClaim>,
 }
 
-/// The claim on an effect that is had once.
+/// The claim of a call on its effect key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnceClaim {
     /// How many seconds its result is kept. `None` if it is kept for ever.
@@ -61,7 +61,7 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
     (!unknown.is_empty()).then_some(Blocked::Unknown(unknown))
 }
 
-/// Notes that a call begins to have an effect that is had once.
+/// Notes that a call with an effect key begins.
 pub(crate) fn hold(
     transaction: &mut Transaction,
     claim: &EffectClaim,

@@ -35,7 +35,7 @@ pub enum DocumentKind {
     Anchor,
     /// The key for digests of arguments.
     DigestKey,
-    /// The calls of one effect: those whose outcome is unknown, and the one that had an effect that is had once.
+    /// The calls of one effect: those whose outcome is unknown, and the one that holds the effect key.
     Effect,
 }
 
@@ -181,7 +181,7 @@ impl Key {
         Self::effect(digest(&("twins", tenant, principal, tool, arguments)))
     }
 
-    /// Returns the key of an effect that is had once, by its rendered parts and the parts of its scope.
+    /// Returns the document of an effect key, by its rendered parts and the parts of its scope.
     pub(crate) fn once(scope: &[Option<&str>], parts: &[String]) -> Self {
         Self::effect(digest(&("once", scope, parts)))
     }

@@ -85,7 +85,7 @@ pub(crate) enum Begun {
     /// The call began, and its owner's lease ended. Its effect had another key than it would have now, so this attempt
     /// does not own it.
     Rekeyed,
-    /// Earlier calls of the same effect have an unknown outcome, or one had or has an effect that is had once. The call
+    /// Earlier calls of the same effect have an unknown outcome, or one holds the effect key. The call
     /// did not begin.
     Blocked(Blocked),
 }
@@ -199,7 +199,7 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt began it or may still be about to.
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
-/// It therefore closes the call with the record of a lost end. So does an attempt at an effect that is had once, if it
+/// It therefore closes the call with the record of a lost end. So does an attempt whose call has an effect key, if it
 /// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it. Returns whether
 /// the ledger knew the attempt.
 pub(crate) fn finish(

@@ -87,7 +87,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
-/// suspended with another question. If another call has or had an effect that is had once, it stays suspended, too.
+/// suspended with another question. If another call holds its effect key, it stays suspended, too.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {

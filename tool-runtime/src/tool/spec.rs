@@ -201,7 +201,7 @@ pub(crate) struct Once {
     pub(crate) keep: Option<u64>,
 }
 
-/// The scope in which an effect is had once.
+/// The scope of an effect key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnceScope {

@@ -109,7 +109,7 @@ impl ModelClient for Script {
     }
 }
 
-/// What the model reads, in the words of the comparison.
+/// Classifies a result of the model, in the terms of the comparison.
 fn kind_of(result: &ResultMessage) -> &'static str {
     let read: Value = serde_json::from_str(&result.content).unwrap_or_default();
     match read["errorCode"].as_str() {

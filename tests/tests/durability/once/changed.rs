@@ -63,7 +63,7 @@ async fn a_call_keeps_the_key_with_which_it_began() {
     assert_eq!((twin.outcome(), rig.shared.effects()), (Outcome::ApprovalRequired, 1), "{}", twin.to_model());
 }
 
-/// A later definition shows less. What an earlier call returned is not shown by it.
+/// A later definition shows less, so the result of an earlier call is not delivered.
 #[tokio::test]
 async fn a_result_of_another_definition_is_not_delivered() {
     let rig = Rig::new();

@@ -94,7 +94,7 @@ async fn a_key_of_a_run_holds_in_its_scripts() {
     assert_eq!(rig.shared.effects(), 2);
 }
 
-/// A bounded store forgets ended calls, but no effect that was had.
+/// A bounded store forgets ended calls, but no effect key.
 #[tokio::test]
 async fn a_full_store_in_memory_forgets_no_key() {
     let rig = Rig::new();

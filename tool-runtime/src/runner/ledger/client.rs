@@ -37,7 +37,7 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) unheard: Option<Unheard>,
     /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
-    /// The key of the call's effect, and whether the effect is had once. `None` if no other call of it has to wait.
+    /// The key of the call's effect, and whether `once` names it. `None` if no other call of it has to wait.
     pub(in crate::runner) effect: Option<(Key, bool)>,
     /// An earlier attempt may have had the effect.
     pub(in crate::runner) is_again: bool,
@@ -56,7 +56,7 @@ impl Attempt {
         self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
     }
 
-    /// Whether an attempt with this outcome does not tell whether the effect, which is had once, was had.
+    /// Whether the effect, which has a key, may have happened although this attempt states that it did not.
     pub(in crate::runner) fn leaves_unknown(&self, outcome: Outcome) -> bool {
         self.is_again && self.effect.as_ref().is_some_and(|(_, is_once)| *is_once) && effects::had_none(outcome)
     }

@@ -17,18 +17,18 @@ pub(crate) struct StoredEffect {
     /// The calls whose outcome is unknown and not settled, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<StoredUnknown>,
-    /// The call that has, or had, an effect that is had once.
+    /// The call that holds the effect key: it executes, or its effect happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<Box<EffectHolder>>,
-    /// How many seconds the result of an effect that is had once is kept. `None` if it is kept for ever.
+    /// How many seconds the result of an effect with a key is kept. `None` if it is kept for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<u64>,
-    /// The effect is had once.
+    /// `once` names the effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
 }
 
-/// The call that has, or had, an effect that is had once.
+/// The call that holds the effect key: it executes, or its effect happened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EffectHolder {
@@ -41,7 +41,7 @@ pub(crate) struct EffectHolder {
     /// Its record. `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<Box<ToolInvocationRecord>>,
-    /// When the effect may be had again. `None` if it never may.
+    /// When the effect may happen again. `None` if it never may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct UnknownCall {
     /// The interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
-    /// The effect is had once: its calls have a key in common, but not all arguments.
+    /// `once` names the effect: its calls have a key in common, but not all arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
 }
@@ -105,7 +105,7 @@ impl StoredEffect {
         self.held.as_ref().filter(|_| self.is_past())?.until
     }
 
-    /// Whether the effect was had, and no outcome is unknown.
+    /// Whether the effect happened, and no outcome is unknown.
     fn is_past(&self) -> bool {
         self.unknown.is_empty() && self.held.as_ref().is_some_and(|held| held.record.is_some())
     }
