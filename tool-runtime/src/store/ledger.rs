@@ -200,7 +200,7 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
 /// It therefore closes the call with the record of a lost end. So does an attempt whose call has an effect key, if it
-/// It therefore closes the call with the record of a lost end. So does an attempt whose call has an effect key, if
+/// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it. Returns whether
 /// the ledger knew the attempt.
 pub(crate) fn finish(
     transaction: &mut Transaction,
