@@ -170,20 +170,9 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
     }
 }
 
-/// Returns the existing store. A missing one is an error, because a new store has no records to search.
+/// Returns the store that has the records of earlier commands.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
-    let found = cli.kept_records().await?;
-    found.ok_or_else(|| {
-        let data = cli.settings.data.display();
-        let why = if cfg!(feature = "sqlite") {
-            format!("`{data}` has no records of earlier commands; name the folder with `--data DIR`, or ")
-        } else {
-            "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
-             tool-runtime-cli; name "
-                .to_owned()
-        };
-        Failure::usage(format!("{why}the source with `--store URL` or `--records FILE`"))
-    })
+    cli.existing_records("`--store URL` or `--records FILE`").await
 }
 
 fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {

@@ -15,9 +15,9 @@ use crate::{input, table, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Outcomes {
-    /// List the tenant's calls whose outcome is unknown and not settled, oldest first
+    /// List the tenant's calls of unknown outcome that are not settled, oldest first
     List,
-    /// Settle the outcome of a call: it happened, it did not happen, or its tool looks. A record names the person
+    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the person
     Settle(Settle),
 }
 
@@ -88,8 +88,7 @@ struct Report<'a> {
 }
 
 pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Failure> {
-    let missing = || Failure::usage("name the store that holds the calls: --store sqlite:FILE or postgres://..");
-    let store = cli.kept_records().await?.ok_or_else(missing)?;
+    let store = cli.existing_records("`--store URL`").await?;
     let tenant = cli.party().tenant;
     let mut calls = store.unsettled_calls(&RecordFilter::default()).await?;
     calls.retain(|record| record.tenant == tenant);

@@ -138,6 +138,22 @@ impl Cli<'_> {
         opened.await.map(|store| Some(Arc::clone(store)))
     }
 
+    /// Returns the store that has the records of earlier commands. A missing one is an error, because a new store has no
+    /// records. `sources` lists the options of the command that name another one.
+    pub(super) async fn existing_records(&self, sources: &str) -> Result<Arc<dyn Store>, Failure> {
+        self.kept_records().await?.ok_or_else(|| {
+            let data = self.settings.data.display();
+            let why = if cfg!(feature = "sqlite") {
+                format!("`{data}` has no records of earlier commands; name the folder with `--data DIR`, or ")
+            } else {
+                "this program keeps no records by itself, because its package lacks the feature `sqlite` of \
+                 tool-runtime-cli; name "
+                    .to_owned()
+            };
+            Failure::usage(format!("{why}the source with {sources}"))
+        })
+    }
+
     /// Returns the store that `--store` names, which has to exist. `None` without `--store`.
     pub(super) async fn existing_store(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         let Some(url) = &self.settings.store else { return Ok(None) };

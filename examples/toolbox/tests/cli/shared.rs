@@ -491,6 +491,12 @@ impl Mailer for Silent {
 /// A call whose outcome is unknown is listed and settled from a shell, once, by a person who may decide on it.
 #[tokio::test]
 async fn an_unknown_outcome_is_settled_from_a_shell() {
+    let new = Rig::new().run(&["outcomes", "list"]).code(2);
+    assert!(
+        new.stderr.contains("has no records of earlier commands") && new.stderr.contains("`--store URL`"),
+        "{}",
+        new.stderr
+    );
     let endpoint = Endpoint::new(vec![]);
     let rig = shared(&endpoint);
     let policy = "allowed_tools = ['mail__send_email']\n[approvals]\nroles = ['approver']\n";
