@@ -10,7 +10,8 @@ const MOST: usize = 200;
 
 /// The key of an effect, made from the arguments of a call.
 pub(crate) struct EffectKey {
-    /// The texts and the values of the key, each apart, so that no value can pass for the text around it.
+    /// The texts and the values of the key, each apart and marked as one or the other, so that no value passes for a text
+    /// of this key or of another tool's.
     pub(crate) parts: Vec<String>,
     /// The key as records show it.
     pub(crate) shown: String,
@@ -19,15 +20,17 @@ pub(crate) struct EffectKey {
 /// Makes the key from effective arguments, as JSON text. A catalog checks that each call has the arguments it names.
 pub(crate) fn effect_key(once: &Once, arguments: &str) -> EffectKey {
     let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
-    let pieces = pieces(&once.key).unwrap_or_default();
-    let parts = pieces.iter().filter_map(|piece| match piece {
-        Piece::Text(text) => Some(text.clone()),
-        Piece::Argument(path) => Some(value(path.iter().try_fold(&arguments, |tree, name| tree.get(name)))),
-        Piece::Begin | Piece::End => None,
-    });
-    let parts: Vec<_> = parts.collect();
-    let shown = plain(&parts.concat(), MOST);
-    EffectKey { parts, shown }
+    let (mut parts, mut shown) = (Vec::new(), String::new());
+    for piece in pieces(&once.key).unwrap_or_default() {
+        let (kind, text) = match piece {
+            Piece::Text(text) => ('=', text),
+            Piece::Argument(path) => (':', value(path.iter().try_fold(&arguments, |tree, name| tree.get(name)))),
+            Piece::Begin | Piece::End => continue,
+        };
+        shown.push_str(&text);
+        parts.push(format!("{kind}{text}"));
+    }
+    EffectKey { parts, shown: plain(&shown, MOST) }
 }
 
 fn value(found: Option<&Tree<'_>>) -> String {
@@ -55,5 +58,16 @@ mod tests {
         assert_eq!(shown, "move:a:b:7");
         assert_ne!(one, other);
         assert_eq!(one, key(r#"{"to":{"id":7},"from":"a:b"}"#).0);
+    }
+
+    #[test]
+    fn a_value_of_one_tool_does_not_pass_for_the_text_of_another() {
+        let key = |text: &str| {
+            let once = Once { key: text.into(), scope: OnceScope::Tenant, keep: None };
+            effect_key(&once, r#"{"kind":"refund:","id":"7"}"#)
+        };
+        let (one, other) = (key("{kind}{id}"), key("refund:{id}"));
+        assert_eq!(one.shown, other.shown);
+        assert_ne!(one.parts, other.parts);
     }
 }
