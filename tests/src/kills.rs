@@ -41,18 +41,18 @@ stop_at = 0
 /// The file of effects, and the pause of a call before and after its effect.
 static WORLD: OnceLock<(PathBuf, Duration)> = OnceLock::new();
 
-/// Appends a line with the run, the call and the process, and waits until it is on the disk.
-async fn happen(ctx: &ToolContext) -> Result<bool, ToolError> {
+/// Appends a line with the process, and waits until it is on the disk.
+async fn happen(line: &str) -> Result<bool, ToolError> {
     let (path, pause) = WORLD.get().expect("set before anything runs");
     tokio::time::sleep(*pause).await;
-    append_line(path, ctx)?;
+    append_line(path, line)?;
     // Long enough to be killed between the effect and its record.
     tokio::time::sleep(*pause).await;
     Ok(true)
 }
 
-fn append_line(path: &Path, ctx: &ToolContext) -> Result<(), ToolError> {
-    let line = format!("{} {} {}\n", ctx.run_id(), ctx.call_id(), std::process::id());
+fn append_line(path: &Path, line: &str) -> Result<(), ToolError> {
+    let line = format!("{line} {}\n", std::process::id());
     let written = OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| {
         file.write_all(line.as_bytes())?;
         file.sync_data()
@@ -62,13 +62,19 @@ fn append_line(path: &Path, ctx: &ToolContext) -> Result<(), ToolError> {
 
 /// Appends a line.
 #[tool(name = "kills__append", effect = state_change, redact = ["$"])]
-async fn append(ctx: &ToolContext) -> Result<bool, ToolError> {
-    happen(ctx).await
+async fn append(
+    /// The line.
+    line: String,
+) -> Result<bool, ToolError> {
+    happen(&line).await
 }
 
 /// Appends a line, and can look for it.
 #[tool(name = "kills__keyed", effect = state_change, redact = ["$"])]
-struct Keyed {}
+struct Keyed {
+    /// The line.
+    line: String,
+}
 
 impl ToolComponent for Keyed {
     type Capabilities = ();
@@ -81,7 +87,7 @@ impl ToolComponent for Keyed {
         if refusal(path, call).exists() {
             return Err(ToolError::code("refused"));
         }
-        append_line(path, call)?;
+        append_line(path, &self.line)?;
         drop(ledger);
         tokio::time::sleep(*pause).await;
         Ok(true)
@@ -90,7 +96,7 @@ impl ToolComponent for Keyed {
     async fn reconcile(self, (): (), call: &Call<Self>) -> Result<Reconciled<bool>, ToolError> {
         let (path, _) = WORLD.get().expect("set before anything runs");
         let _ledger = locked(path).await?;
-        let line = format!("{} {} ", call.run_id(), call.call_id());
+        let line = format!("{} ", self.line);
         if std::fs::read_to_string(path).unwrap_or_default().lines().any(|one| one.starts_with(&line)) {
             return Ok(Reconciled::TookEffect(true));
         }
@@ -117,14 +123,20 @@ async fn locked(path: &Path) -> Result<File, ToolError> {
 
 /// Appends a line, and may do so again: the reader knows the key.
 #[tool(name = "kills__again", effect = state_change, idempotent, redact = ["$"])]
-async fn again(ctx: &ToolContext) -> Result<bool, ToolError> {
-    happen(ctx).await
+async fn again(
+    /// The line.
+    line: String,
+) -> Result<bool, ToolError> {
+    happen(&line).await
 }
 
 /// Appends a line, but says that it only reads: the ledger never hears of it.
 #[tool(name = "kills__unledgered", effect = read_only, redact = ["$"])]
-async fn unledgered(ctx: &ToolContext) -> Result<bool, ToolError> {
-    happen(ctx).await
+async fn unledgered(
+    /// The line.
+    line: String,
+) -> Result<bool, ToolError> {
+    happen(&line).await
 }
 
 /// Sets the file of effects, and the pause of a call before and after its effect.
@@ -341,6 +353,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         let done = figures.killed + figures.stopped;
         // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over.
         let enough = done >= plan.disturbances && workers.taken_over > 0 && is_cut;
+        assert!(done < 50 * plan.disturbances, "{figures:?}: {} runs taken over, is cut: {is_cut}", workers.taken_over);
         if enough && all.len() >= plan.runs && open.is_empty() {
             break;
         }
@@ -427,7 +440,7 @@ async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     for number in first..first + runs {
         let id = format!("run-{number}");
         let mut conversation = agent.converse(runner.run(RunOptions::new().run_id(id.as_str())));
-        conversation.accept(Input::from("Go.")).await.expect("a message");
+        conversation.accept(Input::from(id.as_str())).await.expect("a message");
         saved.push((id, conversation.save().await.expect("saved")));
     }
     saved

@@ -14,6 +14,7 @@ fn holds(figures: &Figures) {
     eprintln!("{figures:#?}");
     assert_eq!(figures.wrong, Vec::<String>::new());
     assert_eq!(figures.twice, 0, "a call took effect twice");
+    assert_eq!(figures.prevented, 0, "a call was kept from an effect that no other call had");
     assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
     assert!(figures.unknown > 0, "no call was cut short, so nothing was shown");
     assert!(figures.taken_over > 0, "no run of a stopped process was taken over, so nothing was shown");

@@ -1,15 +1,18 @@
 //! A worker as a process of its own, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
 //!
-//! Each of its model's runs makes five calls of one tool, which appends a line to a file.
+//! Each of its model's runs makes five calls of one tool, which appends a line to a file. The arguments name the run and
+//! the call: two calls with equal arguments would be one effect, and the second would wait while the outcome of the first
+//! is unknown.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test process says what it expects")]
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tests::kills::{self, CALLS};
 use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, Worker};
-use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::history::{CallMessage, Content, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 
 /// A model whose next turn depends only on the history.
@@ -24,14 +27,25 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
-            // This model repeats one call on purpose; the text differs in each turn, so that no guard against
-            // repetition stops it.
-            let call = CallMessage::new(format!("c{said}"), &self.0, "{}");
+            let line = format!("{} c{said}", asked(request.messages));
+            let call = CallMessage::new(format!("c{said}"), &self.0, &json!({ "line": line }).to_string());
             Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
         } else {
             Decoded::new(&[Part::text("Done.")], Finish::Stop)
         })
     }
+}
+
+/// The first text of the user, which is the id of the run.
+fn asked(messages: &[Message]) -> &str {
+    let mut texts = messages.iter().filter_map(|message| match message {
+        Message::User(content) => content.iter().find_map(|one| match one {
+            Content::Text(text) => Some(text.as_str()),
+            _ => None,
+        }),
+        _ => None,
+    });
+    texts.next().expect("the user spoke first")
 }
 
 #[tokio::main]
