@@ -28,6 +28,8 @@ pub const LEASE: Duration = Duration::from_secs(1);
 /// The time for which a process is stopped: past its lease, and until another process has looked for runs without an
 /// owner.
 const STOPPED: Duration = Duration::from_millis(2500);
+/// The tool whose effects have keys, which runs share.
+pub const ONCE: &str = "kills__once";
 /// The number of open runs for each process. One process has places for all of them, so that the others can take over
 /// the runs of a killed or stopped process.
 const OPEN: usize = 4;
@@ -143,16 +145,15 @@ async fn once(
     happen(&line).await
 }
 
-/// The arguments of a call: its run and its id as the line. With `kills__once`, eight runs share a key, and two calls of
-/// a run.
+/// Returns the arguments of a call: its run and its id as the line, and for [`ONCE`] its key.
 #[must_use]
 pub fn arguments(tool: &str, run: &str, call: usize) -> String {
     let line = format!("{run} c{call}");
-    let arguments =
-        if tool == "kills__once" { json!({ "line": line, "key": key(run, call) }) } else { json!({ "line": line }) };
+    let arguments = if tool == ONCE { json!({ "line": line, "key": key(run, call) }) } else { json!({ "line": line }) };
     arguments.to_string()
 }
 
+/// The key of a call, which eight runs share, and two calls of each run.
 fn key(run: &str, call: usize) -> String {
     let number: usize = run.strip_prefix("run-").and_then(|number| number.parse().ok()).expect("a number");
     format!("{}-{}", number / 8, call / 2)
@@ -384,7 +385,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         let done = figures.killed + figures.stopped;
         // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over. With
         // one effect for many runs, few processes are stopped in a call.
-        let is_enough_taken = workers.taken_over > 0 || plan.tool == "kills__once";
+        let is_enough_taken = workers.taken_over > 0 || plan.tool == ONCE;
         let enough = done >= plan.disturbances && is_enough_taken && is_cut;
         assert!(done < 50 * plan.disturbances, "{figures:?}: {} runs taken over, is cut: {is_cut}", workers.taken_over);
         if enough && all.len() >= plan.runs && open.is_empty() {
@@ -436,7 +437,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     tokio::time::sleep(plan.pause * 3 + LEASE).await;
     figures.taken_over = workers.taken_over;
     drop(workers);
-    check(&*opened, plan.tool == "kills__once", &all, &effects, &mut figures).await;
+    check(&*opened, plan.tool == ONCE, &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
 }

@@ -5,17 +5,22 @@
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test says what it expects")]
 
-use tests::kills::{CALLS, Figures, Plan, disturb};
+use tests::kills::{CALLS, Figures, ONCE, Plan, disturb};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shared-worker");
 
 #[track_caller]
-fn holds(figures: &Figures) {
+fn recorded(figures: &Figures) {
     eprintln!("{figures:#?}");
     assert_eq!(figures.wrong, Vec::<String>::new());
+    assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
+}
+
+#[track_caller]
+fn holds(figures: &Figures) {
+    recorded(figures);
     assert_eq!(figures.twice, 0, "a call took effect twice");
     assert_eq!(figures.prevented, 0, "a call was kept from an effect that no other call had");
-    assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
     assert!(figures.unknown > 0, "no call was cut short, so nothing was shown");
     assert!(figures.taken_over > 0, "no run of a stopped process was taken over, so nothing was shown");
 }
@@ -37,10 +42,8 @@ async fn what_can_be_found_out_is_found_out() {
         let usual = Plan::new(PROGRAM, 2);
         let plan = Plan { tool, disturbances: usual.disturbances / 2, runs: usual.runs / 2, ..usual };
         let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
-        eprintln!("{tool}: {figures:#?}");
-        assert_eq!(figures.wrong, Vec::<String>::new());
+        recorded(&figures);
         assert_eq!(figures.unknown, 0, "{tool}");
-        assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
         assert!(figures.taken_over > 0, "no run was taken over, so nothing was shown");
         // The control: a call that may be repeated is repeated, and the harness sees it.
         assert!(is_repeated || figures.twice == 0, "a call took effect twice");
@@ -52,12 +55,10 @@ async fn what_can_be_found_out_is_found_out() {
 async fn an_effect_key_holds_over_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store.db");
-    let plan = Plan { tool: "kills__once", ..Plan::new(PROGRAM, 2) };
+    let plan = Plan { tool: ONCE, ..Plan::new(PROGRAM, 2) };
     let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
-    eprintln!("{figures:#?}");
-    assert_eq!(figures.wrong, Vec::<String>::new());
+    recorded(&figures);
     assert_eq!(figures.twice, 0, "two calls with one key took effect");
-    assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
     assert!(figures.delivered > 0, "no call got the result of an earlier one, so nothing was shown");
     assert!(figures.unknown > 0, "no call was cut short, so nothing was shown");
 }

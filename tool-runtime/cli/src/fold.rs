@@ -79,19 +79,21 @@ fn wrapped(label: &str, indent: usize, text: &str, width: usize) -> Vec<String> 
 
 /// A line as several of at most `room` characters, broken at spaces where possible. Keeps every other character.
 pub(super) fn folded(line: &str, room: usize) -> Vec<String> {
-    let (mut lines, mut rest): (_, Vec<char>) = (Vec::new(), line.chars().collect());
-    while rest.len() > room.max(1) {
+    let (room, letters) = (room.max(1), line.chars().collect::<Vec<_>>());
+    let (mut lines, mut rest) = (Vec::new(), letters.as_slice());
+    while rest.len() > room {
         let end = rest[..=room].iter().rposition(|letter| *letter == ' ').filter(|at| *at > room / 2);
-        let next = rest.split_off(end.map_or(room.max(1), |at| at + 1));
-        lines.push(std::mem::replace(&mut rest, next).into_iter().collect::<String>().trim_end().to_owned());
+        let (first, others) = rest.split_at(end.map_or(room, |at| at + 1));
+        lines.push(first.iter().collect::<String>().trim_end().to_owned());
+        rest = others;
     }
-    lines.push(rest.into_iter().collect());
+    lines.push(rest.iter().collect());
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, fields};
+    use super::{Room, fields, folded};
 
     #[track_caller]
     fn check(json: &str, expected: &[&str]) {
@@ -108,6 +110,15 @@ mod tests {
         );
         check("[1,2,3,4,5,6]", &["   -  1", "   -  2", "   -  3", "   -  4", "   \u{2026} 2 more lines"]);
         check("{}", &[]);
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_folded() {
+        assert_eq!(folded("one two three", 8), ["one two", "three"]);
+        assert_eq!(folded("one two three", usize::MAX), ["one two three"]);
+        assert_eq!(folded("one", 0), ["o", "n", "e"]);
+        assert_eq!(folded("", 20), [""]);
+        assert_eq!(folded(&"x".repeat(1_000_000), 20).len(), 50_000);
     }
 
     #[test]
