@@ -37,7 +37,7 @@ use crate::component::Bindings;
 /// # ) -> Result<u32, ToolError> { Ok(stock.count(&part)) }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let capabilities = Capabilities::new().with::<dyn Stock>(std::sync::Arc::new(Shelf));
-/// let harness = testing::harness(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
+/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
 /// let call = harness.record_arguments().call("stock__count", json!({ "part": "P-10" })).await;
 /// assert_eq!(call.capability_calls()[0].to_string(), r#"Stock::count("P-10")"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
