@@ -8,7 +8,9 @@ mod fault;
 mod harness;
 mod test_call;
 
+// `assert_catalog_ok!` expands to a call of it.
 #[cfg(feature = "testing")]
+#[doc(hidden)]
 pub use agreement::disagreements;
 pub use capability_call::CapabilityCall;
 pub use fault::Fault;
