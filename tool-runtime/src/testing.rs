@@ -19,5 +19,5 @@ pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
 pub mod conformance {
-    pub use crate::store::conformance::{check, document, record};
+    pub use crate::store::conformance::check;
 }

@@ -254,12 +254,11 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
 /// Conditions on the documents to list, oldest first. [`new`](Self::new) sets the defaults.
 ///
 /// ```
-/// use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, Store};
-/// use tool_runtime::testing::conformance;
+/// use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, Store, StoredDocument};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store = MemoryStore::new();
-/// let document = conformance::document("run-1", "{}", None);
+/// let document = StoredDocument::example("run-1", "{}", None);
 /// let change = move |transaction: &mut tool_runtime::store::Transaction| transaction.put(document.clone());
 /// store.update(vec![Key::run("run-1")], Box::new(change)).await?;
 ///
