@@ -7,7 +7,8 @@ use std::{env, fs};
 use serde_json::{Value, json};
 use tool_runtime::error::ParseError;
 use tool_runtime::media::Media;
-use tool_runtime::wire::history::{Answer, CallMessage, Content, HistoryLimits, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Content, Part, ResultMessage};
+use tool_runtime::wire::ui::{Answer, HistoryLimits};
 use tool_runtime::wire::{DecodeOptions, Format, Message};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
