@@ -3,8 +3,8 @@
 //!
 //! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
 //! PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
-//! [`Store::pending_calls`], and verify the records with a [`Verifier`]. [`Key`], [`StoredDocument`], [`Transaction`],
-//! [`Query`] and [`Chain`] are for implementations of a store.
+//! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
+//! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
 //! Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
 //! never changes, and memory use is bounded.
@@ -75,5 +75,5 @@ pub use sealed::SealedRecord;
 pub(crate) use sweep::close_abandoned;
 pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
-pub use verify::{Verification, Verifier};
+pub use verify::Verification;
 pub use write_handle::WriteHandle;

@@ -4,7 +4,7 @@
 use std::fs;
 
 use tool_runtime::ToolInvocationRecord;
-use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, StoredDocument, Transaction, Verifier};
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, StoredDocument, Transaction, Verification};
 
 use crate::store::tests::{edit, kept, new, open, put};
 
@@ -137,7 +137,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     let found = kept(&cut).await;
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
     // The anchor was lost together with its records; its export identifies the first of them.
-    let verified = Verifier::verify(&cut, &exported, |_| {}).await.unwrap();
+    let verified = Verification::of_store(&cut, &exported, |_| {}).await.unwrap();
     let lost = verified.findings.first().expect("the anchor is ahead");
     let first = lost.record().map(|(_, sequence)| sequence);
     assert_eq!((lost.code(), first), ("records_cut", Some(found.len() as u64)));

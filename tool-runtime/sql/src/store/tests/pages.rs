@@ -2,7 +2,7 @@
 
 use tool_runtime::ToolInvocationRecord;
 use tool_runtime::call::JsonText;
-use tool_runtime::store::{RecordFilter, Store, Verifier};
+use tool_runtime::store::{RecordFilter, Store, Verification};
 
 use crate::store::tests::new;
 
@@ -28,7 +28,7 @@ async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
     }
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 20, "without a limit they are all there");
     assert_eq!((&store as &dyn Store).anchor(|_| {}).await.unwrap(), 3, "an anchor for each page");
-    let checked = Verifier::verify(&store, &[], |_| {}).await.unwrap();
+    let checked = Verification::of_store(&store, &[], |_| {}).await.unwrap();
     assert_eq!(checked.findings, []);
     assert_eq!((checked.records, checked.runs, checked.unanchored), (20, 1, 0));
 }
