@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tests::spans::Traced;
-use tool_runtime::capability::{
-    BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
-};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified};
 use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
@@ -53,14 +51,6 @@ fn authorization(issuer: &Issuer) -> Authorization {
     Authorization::new(RESOURCE, verify).unwrap()
 }
 
-struct Token(String);
-
-impl BearerToken for Token {
-    fn token(&self) -> Secret<String> {
-        Secret::new(self.0.clone())
-    }
-}
-
 /// The client's side: tokens by account.
 struct Vault(Issuer);
 
@@ -68,12 +58,12 @@ struct Vault(Issuer);
 impl ConnectionBroker for Vault {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         assert_eq!(request.kind, "tickets");
-        assert!(request.wants::<dyn BearerToken>());
+        assert!(request.wants_bearer_token());
         if !request.id.as_str().starts_with(request.principal.unwrap_or_default()) {
             return Err(ConnectionError::Forbidden);
         }
         let token = self.0.get(request.id.as_str()).ok_or(ConnectionError::Unknown)?;
-        Ok(ConnectionHandle::new::<dyn BearerToken>(Arc::new(Token(token))))
+        Ok(ConnectionHandle::bearer_token(Secret::new(token)))
     }
 }
 
