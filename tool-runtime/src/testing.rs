@@ -3,7 +3,7 @@
 
 #[cfg(feature = "testing")]
 mod agreement;
-mod capability_call;
+mod capability_calls;
 mod fault;
 mod harness;
 mod test_call;
@@ -12,7 +12,6 @@ mod test_call;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use agreement::disagreements;
-pub use capability_call::CapabilityCall;
 pub use fault::Fault;
 pub use harness::Harness;
 pub use test_call::TestCall;

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
-use crate::testing::capability_call::CapabilityCalls;
+use crate::testing::capability_calls::CapabilityCalls;
 
 /// A fault that replaces or delays a tool in a test: an error, a panic, a hang. The gate treats it like a real one.
 ///
