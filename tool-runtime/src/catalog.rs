@@ -26,7 +26,7 @@ pub(crate) use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
-pub use lock::{LockChange, LockReport, ToolChanges, ToolLock};
+pub use lock::{LockChange, LockReport, ToolLock};
 #[cfg(feature = "picking")]
 pub(crate) use pick::{CatalogWords, scored};
 #[cfg(feature = "picking")]

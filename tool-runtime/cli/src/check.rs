@@ -162,10 +162,7 @@ fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport
 /// Whether the report has changes that need `--accept` and are not in `accepted`.
 fn is_refused(report: &LockReport, accepted: &[Accept]) -> bool {
     let has = |accept| accepted.contains(&accept);
-    report
-        .tools()
-        .iter()
-        .any(|tool| (tool.verdict() == "major" && !has(Accept::Major)) || (tool.review && !has(Accept::Review)))
+    (report.verdict() == "major" && !has(Accept::Major)) || (report.needs_review() && !has(Accept::Review))
 }
 
 fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {
