@@ -1,4 +1,4 @@
-//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`], within the limits of [`DecodeOptions`].
+//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`].
 
 pub(crate) mod arguments;
 pub(crate) mod cursor;
@@ -24,7 +24,7 @@ use crate::wire::decode::turn::{Turn, Writer};
 pub(crate) use decoded::CallStatus;
 pub use decoded::{Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
-pub use options::DecodeOptions;
+pub(crate) use options::DecodeOptions;
 pub use wire_error::WireError;
 pub(crate) use wire_error::{ErrorCode, WireErrorKind};
 
@@ -59,12 +59,12 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Decodes one response, streamed or whole. Created by [`Format::decoder`](crate::wire::Format::decoder).
+/// Decodes one response, streamed or whole, within limits. Created by [`Format::decoder`](crate::wire::Format::decoder).
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Format};
+/// use tool_runtime::wire::Format;
 ///
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
+/// let mut decoder = Format::Ollama.decoder();
 /// // The bytes may be cut anywhere.
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add","arg"#);
 /// decoder.push(br#"uments":{"a":1}}}]},"done":true}"#);
@@ -72,7 +72,7 @@ pub(crate) enum Framing {
 /// assert!(decoded.calls[0].is_executable());
 ///
 /// // A response that breaks off runs nothing.
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
+/// let mut decoder = Format::Ollama.decoder();
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
 /// assert!(!decoder.finish().ended_well());
 /// ```
@@ -100,7 +100,8 @@ enum Reader {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoder {
-    pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
+    pub(crate) fn new(dialect: impl Dialect + 'static) -> Self {
+        let options = DecodeOptions::default();
         let turn = Turn::new(dialect.format(), &options);
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0, unread: 0 }
     }

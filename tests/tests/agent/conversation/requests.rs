@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use tool_runtime::agent::{DisplayFn, Input, ModelClient, ModelError, ModelRequest};
 use tool_runtime::runner::Failure;
-use tool_runtime::wire::{DecodeOptions, Decoded, RequestSettings, ToolChoice};
+use tool_runtime::wire::{Decoded, RequestSettings, ToolChoice};
 
 use super::*;
 
@@ -153,7 +153,7 @@ impl ModelClient for Broken {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = Format::OpenAiChat.decoder();
         decoder.push_with(b"data: {\"error\":{\"message\":\"quota of project 7\"}}\n\n", show);
         Ok(decoder.finish())
     }
@@ -283,7 +283,7 @@ impl ModelClient for Cached {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
+        let mut decoder = Format::Anthropic.decoder();
         let usage =
             r#"{"input_tokens":3,"cache_read_input_tokens":48000,"cache_creation_input_tokens":100,"output_tokens":1}"#;
         let start = format!(
