@@ -135,7 +135,7 @@ pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};
 
 #[doc(inline)]
-pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+pub use call::{CallId, Event, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 
 #[doc(inline)]
 pub use hydrate::HydrationResult;

@@ -179,7 +179,7 @@ async fn a_person_who_was_shown_the_unknown_outcome_lets_its_twin_run() {
     let rig = Rig::new();
     rig.unknown("twins__refund", "c1").await;
     let heard = Heard::default();
-    let run = rig.process().run(of("run-2").events(Arc::new(heard.clone())));
+    let run = rig.process().run(of("run-2").events(heard.sink()));
     let asked = question(&run.exec(call("twins__refund", "c2")).await);
     let told = heard.take().into_iter().find_map(|event| match event {
         Event::ToolCallSuspended { summary, .. } => summary,

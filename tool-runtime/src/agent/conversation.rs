@@ -22,7 +22,7 @@ use crate::agent::typed::Typed;
 use crate::agent::{
     AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
 };
-use crate::call::{Decider, DecisionError, Event, EventSink, Question, SafeError, Suspension};
+use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::StoreError;
 use crate::wire::history::Content;
@@ -399,7 +399,7 @@ impl Conversation {
     /// Sends the events of the next turn to this sink, in addition to the run's own
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
     /// request can have a stream of its own.
-    pub fn events(&mut self, sink: impl EventSink + 'static) {
+    pub fn events(&mut self, sink: impl Fn(Event) + Send + Sync + 'static) {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
 
@@ -423,7 +423,7 @@ impl Conversation {
         }
         let earlier = self.waiting().map(|call| call.id.clone()).collect();
         let (sink, stream) = UiStream::beginning(protocol, message_id, earlier);
-        self.events(sink);
+        self.events(move |event| sink.emit(event));
         stream
     }
 
@@ -432,7 +432,7 @@ impl Conversation {
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let (sink, stream) = UiStream::continuing(protocol, message_id, calls);
-        self.events(sink);
+        self.events(move |event| sink.emit(event));
         stream
     }
 

@@ -86,7 +86,7 @@ struct RunInner {
     view: Arc<CatalogView>,
     policy: RunPolicy,
     problems: Vec<ParseError>,
-    events: Option<Contained<dyn EventSink>>,
+    events: Option<Contained<EventSink>>,
     spending: Spending,
     accounts: Accounts,
     loop_guard: LoopGuard,
@@ -357,7 +357,7 @@ impl Run {
     }
 
     /// Sets or removes a sink that receives the run's events in addition to the run's own sink.
-    pub(crate) fn listen(&self, sink: Option<Arc<dyn EventSink>>) {
+    pub(crate) fn listen(&self, sink: Option<Arc<EventSink>>) {
         let failures = &self.shared().failures;
         self.listener().set(sink.map(|sink| Arc::new(Contained::new(sink, failures.clone()))));
     }

@@ -91,9 +91,16 @@ async fn each_request_has_a_sink_of_its_own() {
     let rig = rig([two_that_wait(), ScriptedTurn::text("Done.")]);
     let mut conversation = rig.converse();
     let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    conversation.events(Arc::clone(&first));
+    let sink = |heard: &Arc<Heard>| {
+        let (heard, take) = (Arc::clone(heard), heard.sink());
+        move |event| {
+            let _ = &heard;
+            take(event);
+        }
+    };
+    conversation.events(sink(&first));
     conversation.send("Go.").await;
-    conversation.events(Arc::clone(&second));
+    conversation.events(sink(&second));
     let input = Input::new()
         .decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace())
         .answer(ClientAnswer::value("g", "7"));

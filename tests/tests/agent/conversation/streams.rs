@@ -1,7 +1,6 @@
 //! The bytes of a turn for a chat UI: readers that keep up, that are slow, and that hang up.
 
 use tool_runtime::agent::{Input, UiStream};
-use tool_runtime::call::EventSink;
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Part, TextPart};
 use tool_runtime::wire::ui::Protocol;
@@ -223,14 +222,14 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         let result = events.iter().find(|event| matches!(event, Event::ToolCallResult { .. })).expect("a result");
         // The stream has no reader, and far more events arrive than are kept.
         for _ in 0..400_000 {
-            sink.emit(delta.clone());
+            sink(delta.clone());
         }
-        events.iter().for_each(|event| sink.emit(event.clone()));
+        events.iter().for_each(|event| sink(event.clone()));
         let unread = format!("{stream:?}");
         let bytes: usize = unread.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a count");
         assert!(((1 << 20)..(2 << 20)).contains(&bytes), "{unread}");
         // After `done`, no event is accepted.
-        sink.emit(result.clone());
+        sink(result.clone());
         let text = read(stream).await;
         let end = &text[text.len() - 4096..];
         assert!(end.contains("\"a\"") && end.contains("42"), "the result of the call came through: {end}");

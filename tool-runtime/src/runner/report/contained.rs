@@ -149,9 +149,9 @@ impl Contained<dyn Clock> {
     }
 }
 
-impl Contained<dyn EventSink> {
+impl Contained<EventSink> {
     pub(in crate::runner) fn emit(&self, event: Event) {
-        self.call("event sink", |sink| sink.emit(event));
+        self.call("event sink", |sink| sink(event));
     }
 }
 
