@@ -18,6 +18,7 @@ mod audit;
 pub(crate) mod chain;
 mod clock;
 pub(crate) mod conformance;
+mod decision_record;
 pub(crate) mod digest_key;
 mod document;
 pub(crate) mod effects;
@@ -48,11 +49,12 @@ mod wake;
 mod write_handle;
 
 pub use accounts::Balance;
-pub(crate) use audit::Refusal;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord};
+pub use audit::AuditRecord;
 pub use chain::Chain;
 pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
+pub(crate) use decision_record::Refusal;
+pub use decision_record::{DecisionKind, DecisionRecord};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
