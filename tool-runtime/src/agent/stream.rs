@@ -86,7 +86,6 @@ impl UiStream {
     /// let options = RunOptions::new().events(sink);
     /// # let _ = (options, stream);
     /// ```
-    #[must_use]
     pub fn new(protocol: Protocol, message_id: &str) -> (impl Fn(Event) + Send + Sync + use<>, Self) {
         let (sink, stream) = Self::beginning(protocol, message_id, Vec::new());
         (move |event| sink.emit(event), stream)
@@ -94,7 +93,6 @@ impl UiStream {
 
     /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
     /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
-    #[must_use]
     pub fn resuming(
         protocol: Protocol,
         message_id: &str,

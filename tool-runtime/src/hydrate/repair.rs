@@ -13,8 +13,11 @@ use scan::{double_quoted, first_object, without_trailing_commas};
 /// The code of a repairer: returns the text to read instead; `None` if the text is not broken in the way it knows.
 pub(crate) type Repair = dyn Fn(&str) -> Option<String> + Send + Sync;
 
+/// The code of a repairer that is built in.
+type BuiltIn = fn(&str) -> Option<String>;
+
 /// The repairers that are built in, by name.
-pub static BUILT_IN: [(&str, fn(&str) -> Option<String>); 4] = [
+pub static BUILT_IN: [(&str, BuiltIn); 4] = [
     ("fenced_json", fenced_json),
     ("double_encoded", double_encoded),
     ("trailing_junk", trailing_junk),

@@ -60,6 +60,7 @@ impl LockReport {
     }
 
     /// Returns the tools that changed, sorted by name, each with its changes: the gravest first, and at most 100.
+    #[must_use]
     pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &[LockChange])> {
         self.tools.iter().map(|tool| (tool.name.as_str(), tool.changes.as_slice()))
     }
