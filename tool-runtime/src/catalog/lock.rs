@@ -14,7 +14,6 @@ mod text;
 pub use changes::LockChange;
 pub(crate) use changes::LockMark;
 pub(crate) use changes::LockVerdict;
-pub(crate) use changes::ToolChanges;
 #[cfg(feature = "mcp-client")]
 pub(crate) use published::compare_published;
 pub use report::LockReport;

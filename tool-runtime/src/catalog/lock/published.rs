@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::catalog::lock::LockMark::{Review, Visible};
 use crate::catalog::lock::LockVerdict::{Major, Minor, Patch};
+use crate::catalog::lock::changes::ToolChanges;
 use crate::catalog::lock::shape::{self, Use};
-use crate::catalog::lock::{LockChange, LockReport, ToolChanges};
+use crate::catalog::lock::{LockChange, LockReport};
 use crate::text::{cut, pointer};
 
 /// Compares two definitions as a server published them, key by key. The policy holds the allowlist for outputs, so

@@ -55,6 +55,7 @@ impl LockReport {
     }
 
     /// Returns the report of one tool.
+    #[cfg(feature = "mcp-client")]
     pub(super) fn of_tool(changes: ToolChanges) -> Self {
         Self { tools: vec![changes] }
     }

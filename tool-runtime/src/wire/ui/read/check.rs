@@ -1,4 +1,4 @@
-//! [`HistoryLimits`]: the check of a history that a client sent (E3).
+//! [`HistoryLimits`]: the check of a history that a client sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
