@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tool_runtime::catalog::ToolLock;
-use tool_runtime::testing::Harness;
+use tool_runtime::testing::{self, Harness};
 use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner, assert_catalog_ok};
 
 use {{crate_name}}::shelf::{Book, ShelfReader, ShelfWriter};
@@ -39,7 +39,7 @@ fn capabilities() -> Capabilities {
 }
 
 fn harness() -> Harness {
-    Harness::new(ToolCatalog::collect().unwrap()).capabilities(capabilities())
+    testing::harness(ToolCatalog::collect().unwrap()).capabilities(capabilities())
 }
 
 #[tokio::test]

@@ -420,7 +420,7 @@ fn nothing_reaches_the_terminal() {
 
 #[tokio::test]
 async fn operators_can_read_the_reason() {
-    let harness = tool_runtime::testing::Harness::new(catalog());
+    let harness = tool_runtime::testing::harness(catalog());
     let result = harness.exec(ToolCall::text("call", "canary__fail", r#"{"how":0}"#)).await;
     assert_eq!(result.detail(), Some("CANARY-io"));
 }

@@ -1,4 +1,4 @@
-//! Tests of tools through the gate: [`Harness`] presets everything that a runner needs, records what calls do with
+//! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
 //! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. [`conformance`] tests stores.
 
 #[cfg(feature = "testing")]
@@ -13,7 +13,7 @@ mod test_call;
 #[doc(hidden)]
 pub use agreement::disagreements;
 pub use fault::Fault;
-pub use harness::Harness;
+pub use harness::{Harness, harness};
 pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.

@@ -10,7 +10,7 @@ use office_tools::Failure;
 use office_tools::tasks::UpdateTask;
 use office_tools::tasks::{Task, TaskChange, TaskReader, TaskState, TaskWriter, create_task, delete_task, list_tasks};
 use serde_json::json;
-use tool_runtime::testing::{Fault, Harness};
+use tool_runtime::testing::{Fault, Harness, harness};
 use tool_runtime::{RunOptions, ToolCatalog, assert_catalog_ok};
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ fn office() -> Harness {
         owner_email: "ada@example.org".to_owned(),
     };
     let tasks = Arc::new(Tasks(Mutex::new(vec![task])));
-    Harness::new(catalog.tool::<UpdateTask>().build().unwrap())
+    harness(catalog.tool::<UpdateTask>().build().unwrap())
         .with::<dyn TaskReader>(Arc::clone(&tasks) as _)
         .with::<dyn TaskWriter>(tasks)
         .options(RunOptions::new().principal("ada"))

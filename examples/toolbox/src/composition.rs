@@ -122,7 +122,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let database = Arc::new(Database::open(&data.path().join("toolbox.db")).unwrap());
         let catalog = ToolCatalog::builder().tool::<create_task>().tool::<list_tasks>().build().unwrap();
-        let harness = testing::Harness::new(catalog)
+        let harness = testing::harness(catalog)
             .with::<dyn TaskReader>(Arc::clone(&database) as _)
             .with::<dyn TaskWriter>(database)
             .options(RunOptions::new().principal(PRINCIPAL));

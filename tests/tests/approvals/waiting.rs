@@ -337,7 +337,7 @@ fn query(
 #[tokio::test]
 async fn a_run_for_tests_lets_calls_wait() {
     let catalog = ToolCatalog::builder().tool::<query>().build().unwrap();
-    let harness = tool_runtime::testing::Harness::new(catalog);
+    let harness = tool_runtime::testing::harness(catalog);
     let waits = harness.call("waiting__query", serde_json::json!({ "query": {} })).await;
     waits.assert_outcome("approval_required");
     let done = harness.decide(&waits, ApprovalDecision::Approve, &tests::grace()).await;

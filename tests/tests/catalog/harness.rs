@@ -1,4 +1,4 @@
-//! `testing::Harness` records calls of capabilities.
+//! `testing::harness` records calls of capabilities.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use tool_runtime::call::Decider;
 use tool_runtime::policy::ToolPolicy;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::testing::{Fault, Harness};
+use tool_runtime::testing::{Fault, Harness, harness};
 use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, capability, tool};
 
 /// It has no `Debug`.
@@ -110,7 +110,7 @@ impl One {
 
 fn house() -> Harness {
     let catalog = ToolCatalog::builder().tool::<count>().tool::<sell>().tool::<One>().build().expect("a catalog");
-    Harness::new(catalog)
+    harness(catalog)
         .with::<dyn Stock>(Arc::new(House))
         .with::<dyn Branch>(Arc::new(House))
         .connection::<dyn Till>(Arc::new(House))

@@ -1,4 +1,4 @@
-//! The adapter around a capability that notes each call of a method, for `testing::Harness`.
+//! The adapter around a capability that notes each call of a method, for `testing::harness`.
 //!
 //! It is written only where every method is in the trait's own block: the methods of a supertrait, and what another
 //! attribute makes of a method, are not in the tokens. `recording!` of the runtime leaves it out without the feature

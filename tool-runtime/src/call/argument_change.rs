@@ -24,7 +24,7 @@ use crate::call::JsonText;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let policy = ToolPolicy::allow(["accounts__limit"]).with_approval_for_effects([ToolEffect::StateChange]);
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<limit>().build()?).policy(policy);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<limit>().build()?).policy(policy);
 /// let waits = harness.call("accounts__limit", serde_json::json!({ "limit": 900 })).await;
 /// let edited = ApprovalDecision::ApproveEdited(r#"{"limit":500}"#.to_owned());
 /// let ended = harness.decide(&waits, edited, &Decider::new("grace")).await;

@@ -22,7 +22,7 @@ use crate::media::{Attachments, LeftOut, Media};
 /// #     b: i64,
 /// # ) -> Result<i64, ToolError> { Ok(a + b) }
 /// let catalog = ToolCatalog::builder().tool::<add>().build()?;
-/// let harness = testing::Harness::new(catalog);
+/// let harness = testing::harness(catalog);
 /// let result = harness.run().exec(ToolCall::text("c1", "math__add", r#"{"a":2,"b":3}"#)).await;
 /// assert_eq!(result.outcome(), Outcome::Ok);
 /// assert_eq!(result.to_model(), "5");

@@ -21,7 +21,7 @@ use crate::call::{DecisionError, Outcome, Violation};
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<double>().build()?);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<double>().build()?);
 /// let call = harness.call("math__double", serde_json::json!({ "number": "two" })).await;
 /// let error = call.error().ok_or("the call succeeded")?;
 /// assert_eq!((error.error_code, error.errors[0].pointer.as_str()), (Outcome::ValidationError, "/number"));

@@ -28,7 +28,7 @@ use crate::tool::{Hash, ToolName};
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<double>().build()?);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<double>().build()?);
 /// let run = harness.run();
 /// let call = |id: &str, arguments: &str| ToolCall::text(id, "math__double", arguments);
 /// for result in run.hydrate([call("call_1", r#"{"number":21}"#), call("call_2", r#"{"number":"x"}"#)]) {

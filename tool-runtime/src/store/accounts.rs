@@ -41,7 +41,7 @@ pub(crate) struct Account {
 ///     [budgets.run]
 ///     calls = 20
 /// "#)?;
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<roll>().build()?).policy(policy);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<roll>().build()?).policy(policy);
 /// harness.call("games__roll", serde_json::json!({})).await;
 /// let balances = harness.run().balances().await?;
 /// assert_eq!((balances[0].holder, balances[0].amounts["calls"]), ("run", (1.0, 20.0)));

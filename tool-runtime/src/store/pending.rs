@@ -27,7 +27,7 @@ use crate::tool::{Hash, ToolName};
 /// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let policy = ToolPolicy::allow(["notes__delete"]).with_approval_for_effects([ToolEffect::StateChange]);
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<delete>().build()?).policy(policy);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?).policy(policy);
 /// let waits = harness.call("notes__delete", serde_json::json!({})).await;
 ///
 /// let pending = harness.runner().store().pending_calls(&RecordFilter::default()).await?;

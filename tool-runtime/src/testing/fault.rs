@@ -20,7 +20,7 @@ use crate::testing::capability_calls::CapabilityCalls;
 ///
 /// ```
 /// use serde_json::json;
-/// use tool_runtime::testing::{Fault, Harness};
+/// use tool_runtime::testing::{Fault, harness};
 /// use tool_runtime::{ToolCatalog, ToolError, tool};
 ///
 /// /// Sends a letter.
@@ -31,7 +31,7 @@ use crate::testing::capability_calls::CapabilityCalls;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
 /// let catalog = ToolCatalog::builder().tool::<send>().build()?;
-/// let harness = Harness::new(catalog).fault("post__send", Fault::Hang);
+/// let harness = harness(catalog).fault("post__send", Fault::Hang);
 /// // The test's clock of tokio is paused, so the five seconds take no time.
 /// harness.call("post__send", json!({})).await.assert_outcome("outcome_unknown");
 /// harness.heal("post__send");

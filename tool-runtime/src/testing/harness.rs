@@ -23,12 +23,8 @@ use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
-/// 2026-01-01T00:00:00Z, in seconds since 1970.
-const START: i64 = 1_767_225_600;
-
-/// A whole gate around the tools of a catalog, for tests.
-///
-/// The first call builds the runner. Methods that take `self` come before it.
+/// Returns a harness for the tools of a catalog. Unless a test sets something else, the policy allows each of them by
+/// name, approvals can be given, records are in memory, and the clock shows the beginning of 2026.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,7 +51,7 @@ const START: i64 = 1_767_225_600;
 /// impl Clock for Noon { fn now(&self) -> i64 { 43_200 } }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<until>().build()?)
+/// let harness = testing::harness(ToolCatalog::builder().tool::<until>().build()?)
 ///     .with::<dyn Clock>(Arc::new(Noon))
 ///     .options(RunOptions::new().tenant("acme").principal("ada").role("buyer"));
 ///
@@ -68,6 +64,32 @@ const START: i64 = 1_767_225_600;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[must_use]
+pub fn harness(catalog: ToolCatalog) -> Harness {
+    let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
+    let start = Timestamp::from_second(START).unwrap_or(Timestamp::UNIX_EPOCH);
+    Harness {
+        parts: Mutex::new(Some(Parts {
+            catalog,
+            policy,
+            capabilities: Capabilities::new(),
+            connections: Vec::new(),
+            options: RunOptions::new(),
+        })),
+        faults: Faults::default(),
+        capability_calls: CapabilityCalls::default(),
+        clock: Arc::new(ManualClock::at(start)),
+        gate: OnceLock::new(),
+        calls: AtomicU64::new(0),
+    }
+}
+
+/// 2026-01-01T00:00:00Z, in seconds since 1970.
+const START: i64 = 1_767_225_600;
+
+/// A whole gate around the tools of a catalog, for tests. [`harness`] makes one, and has an example.
+///
+/// The first call builds the runner. Methods that take `self` come before it.
 ///
 /// # Panics
 ///
@@ -98,28 +120,6 @@ struct Gate {
 }
 
 impl Harness {
-    /// Creates a harness for the tools of a catalog. Unless a test sets something else, the policy allows each of them
-    /// by name, approvals can be given, records are in memory, and the clock shows the beginning of 2026.
-    #[must_use]
-    pub fn new(catalog: ToolCatalog) -> Self {
-        let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
-        let start = Timestamp::from_second(START).unwrap_or(Timestamp::UNIX_EPOCH);
-        Self {
-            parts: Mutex::new(Some(Parts {
-                catalog,
-                policy,
-                capabilities: Capabilities::new(),
-                connections: Vec::new(),
-                options: RunOptions::new(),
-            })),
-            faults: Faults::default(),
-            capability_calls: CapabilityCalls::default(),
-            clock: Arc::new(ManualClock::at(start)),
-            gate: OnceLock::new(),
-            calls: AtomicU64::new(0),
-        }
-    }
-
     /// Sets the policy.
     #[must_use]
     #[track_caller]

@@ -24,7 +24,7 @@ use crate::call::{ToolExecResult, ToolInvocationRecord};
 /// #     #[schemars(range(min = 1))] count: u32,
 /// # ) -> Result<u32, ToolError> { Ok(count) }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<place>().build()?);
+/// let harness = testing::harness(ToolCatalog::builder().tool::<place>().build()?);
 /// let call = harness.call("orders__place", json!({ "count": 0 })).await;
 /// call.assert_outcome("validation_error").assert_violation("/count");
 /// assert_eq!(call.record().map(|record| record.executed), Some(false));

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 /// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let policy = ToolPolicy::allow(["notes__delete"]).with_approval_for_effects([ToolEffect::StateChange]);
-/// let harness = testing::Harness::new(ToolCatalog::builder().tool::<delete>().build()?)
+/// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?)
 ///     .policy(policy)
 ///     .options(RunOptions::new().principal("ada"));
 /// let waits = harness.call("notes__delete", serde_json::json!({})).await;
