@@ -28,9 +28,9 @@ pub(crate) use capabilities::Bindable;
 pub use capabilities::Capabilities;
 pub(crate) use client::without_client;
 pub use client::{ClientError, Elicit, Notices, Progress, Sample};
-pub use connection::Connection;
 #[doc(hidden)]
 pub use connection::ConnectionKind;
+pub use connection::{Connection, ConnectionId};
 pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
 pub(crate) use recording::Recorder;

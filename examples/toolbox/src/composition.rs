@@ -13,6 +13,7 @@ use office_tools::tasks::{TaskReader, TaskWriter};
 use office_tools::time::Clock;
 use office_tools::weather::Climate;
 use office_tools::web::PageFetcher;
+use tool_runtime::capability::ConnectionId;
 use tool_runtime::{Capabilities, Connection};
 use tool_runtime_cli::Adapters;
 
@@ -57,7 +58,7 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
     let broker = calendars(data, database)?;
     let kind = Connection::<dyn Calendar>::KIND.to_owned();
     let adapters = Adapters::new(capabilities)
-        .connections(Arc::new(broker), [(kind, CALENDAR.to_owned())])
+        .connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))])
         .names("tasks__update_task", "task_id", Arc::clone(&titles) as _)
         .names("tasks__delete_task", "task_id", titles);
     Ok(adapters)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world;
-use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{Connection, Outcome, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool};
@@ -49,7 +49,7 @@ struct Broker;
 #[async_trait]
 impl ConnectionBroker for Broker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        let (tenant, owner) = request.id.split_once('/').ok_or(ConnectionError::Unknown)?;
+        let (tenant, owner) = request.id.as_str().split_once('/').ok_or(ConnectionError::Unknown)?;
         if request.tenant != Some(tenant) {
             return Err(ConnectionError::Forbidden);
         }
@@ -103,7 +103,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
             options = options.tenant(tenant);
         }
         if let Some(id) = id {
-            options = options.connection("calendar", id);
+            options = options.connection("calendar", ConnectionId::new(id));
         }
         let run = rig.runner.run(options);
         let (outcome, text) = exec(&run, "c", "outside__owner", &json!({})).await;

@@ -70,7 +70,7 @@ struct Mailboxes {
 impl ConnectionBroker for Mailboxes {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         self.asked.lock().expect("not poisoned").push((request.kind, request.trait_name()));
-        let mailbox = Arc::new(Mailbox(request.id.to_owned()));
+        let mailbox = Arc::new(Mailbox(request.id.as_str().to_owned()));
         assert_ne!(request.wants::<dyn Inbox>(), request.wants::<dyn Outbox>());
         if request.wants::<dyn Outbox>() {
             Ok(ConnectionHandle::new::<dyn Outbox>(mailbox))
@@ -88,7 +88,7 @@ async fn a_broker_knows_which_trait_of_an_account_is_wanted() {
         .broker(Arc::clone(&broker))
         .build()
         .expect("a runner");
-    let run = runner.run(RunOptions::new().connection("mail", "ada"));
+    let run = runner.run(RunOptions::new().connection("mail", "ada".into()));
     for (id, name, arguments, expected) in
         [("a", "mail__unread", json!({}), "3"), ("b", "mail__send", json!({"to": "bob"}), "ada -> bob")]
     {
@@ -104,7 +104,7 @@ struct Refusing;
 #[async_trait]
 impl ConnectionBroker for Refusing {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        Err(match request.id {
+        Err(match request.id.as_str() {
             "foreign" => ConnectionError::Forbidden,
             "expired" => ConnectionError::Expired,
             _ => ConnectionError::Unknown,
@@ -123,7 +123,7 @@ async fn a_foreign_account_reads_like_an_unknown_one() {
         .expect("a runner");
     let mut seen = Vec::new();
     for id in ["unknown", "foreign", "expired"] {
-        let run = runner.run(RunOptions::new().run_id(id).connection("mail", id));
+        let run = runner.run(RunOptions::new().run_id(id).connection("mail", id.into()));
         let result = run.exec(ToolCall::text("a", "mail__unread", "{}")).await;
         assert_eq!(result.outcome(), Outcome::ConnectionUnavailable);
         let record = store.calls(&RecordFilter::run(id)).await.expect("records").remove(0);

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tests::grace;
 use tests::world::{HookedStore, Then};
 use tool_runtime::call::CallId;
-use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};
 use tool_runtime::store::{Clock, MemoryStore};
 use tool_runtime::wire::Usage;
@@ -93,7 +93,7 @@ struct Broker;
 #[async_trait]
 impl ConnectionBroker for Broker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        match request.id {
+        match request.id.as_str() {
             "slow" => std::future::pending().await,
             "panics" => panic!("CANARY-broker"),
             "unknown" => Err(ConnectionError::Unknown),
@@ -228,7 +228,7 @@ async fn operators_learn_why_a_connection_failed() {
         let told = Told::default();
         let mut options = RunOptions::new();
         if let Some(account) = account {
-            options = options.connection("notes", account);
+            options = options.connection("notes", ConnectionId::new(account));
         }
         let result = runner("", &told).run(options).exec(ToolCall::text("c", "contained__count", "{}")).await;
         assert_eq!(result.outcome(), outcome, "{account:?}");
@@ -249,7 +249,7 @@ async fn errors_and_adapters_of_a_broker_may_panic() {
         ("undroppable", Outcome::Ok),
     ];
     for (account, expected) in accounts {
-        let run = runner("", &Told::default()).run(RunOptions::new().connection("notes", account));
+        let run = runner("", &Told::default()).run(RunOptions::new().connection("notes", ConnectionId::new(account)));
         let result = run.exec(ToolCall::text("c", "contained__count", "{}")).await;
         assert_eq!(result.outcome(), expected, "{account}");
         assert_eq!(works(&run, "next").await, Outcome::Ok, "{account}");
@@ -258,7 +258,7 @@ async fn errors_and_adapters_of_a_broker_may_panic() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_cancelled_while_its_connection_is_resolved_is_cancelled() {
-    let run = runner("", &Told::default()).run(RunOptions::new().connection("notes", "slow"));
+    let run = runner("", &Told::default()).run(RunOptions::new().connection("notes", ConnectionId::new("slow")));
     let call = run.exec(ToolCall::text("c", "contained__count", "{}"));
     let cancel = async {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -316,7 +316,11 @@ fn somebody_says_whether_calls_can_be_approved() {
 #[tokio::test]
 async fn unknown_names_in_run_options_are_reported() {
     let runner = runner("", &Told::default());
-    let options = RunOptions::new().tools(["contained__nxt"]).connection("note", "ada").role("admin").label("strange");
+    let options = RunOptions::new()
+        .tools(["contained__nxt"])
+        .connection("note", ConnectionId::new("ada"))
+        .role("admin")
+        .label("strange");
     let run = runner.run(options);
     let codes: Vec<_> = run.problems().iter().map(tool_runtime::error::ParseError::code).collect();
     assert_eq!(codes, ["unknown_tool", "unknown_connection", "unknown_role", "unknown_label"]);

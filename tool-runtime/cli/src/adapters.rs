@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tool_runtime::Capabilities;
-use tool_runtime::capability::{ConnectionBroker, NameLookup};
+use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 
 /// The adapters of an application, bound to its data folder.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub struct Adapters {
     /// Resolves connections.
     pub broker: Option<Arc<dyn ConnectionBroker>>,
     /// The accounts that runs may use, by kind.
-    pub connections: BTreeMap<String, String>,
+    pub connections: BTreeMap<String, ConnectionId>,
     /// The look-ups of names for values of arguments, by tool and argument.
     pub names: BTreeMap<(String, String), Arc<dyn NameLookup>>,
 }
@@ -33,7 +33,7 @@ impl Adapters {
     pub fn connections(
         mut self,
         broker: Arc<dyn ConnectionBroker>,
-        connections: impl IntoIterator<Item = (String, String)>,
+        connections: impl IntoIterator<Item = (String, ConnectionId)>,
     ) -> Self {
         self.broker = Some(broker);
         self.connections.extend(connections);

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use tokio::sync::OnceCell;
 use tool_runtime::call::{Decider, Event, ToolInvocationRecord};
+use tool_runtime::capability::ConnectionId;
 #[cfg(feature = "mcp-client")]
 use tool_runtime::mcp::source::ToolSource;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
@@ -243,7 +244,7 @@ pub struct Gate {
     /// The runner.
     pub runner: ToolRunner,
     pub(super) store: Arc<dyn Store>,
-    connections: BTreeMap<String, String>,
+    connections: BTreeMap<String, ConnectionId>,
     party: Party,
 }
 
@@ -263,7 +264,7 @@ impl Gate {
 
     /// The options with the connections that runs may use.
     pub(super) fn connected(&self, options: RunOptions) -> RunOptions {
-        self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.as_str()))
+        self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.clone()))
     }
 
     fn options_for(&self, party: &Party, events: Option<Sink>) -> RunOptions {

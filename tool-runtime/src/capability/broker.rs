@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::capability::connection::{Connection, ConnectionKind, connection_type};
+use crate::capability::connection::{Connection, ConnectionId, ConnectionKind, connection_type};
 use crate::capability::requirement::Requirement;
 
 /// Resolves connection ids, after checking that tenant and principal may use them.
@@ -44,7 +44,7 @@ use crate::capability::requirement::Requirement;
 ///         if request.tenant != Some("acme") {
 ///             return Err(ConnectionError::Forbidden);
 ///         }
-///         let mailbox = Arc::new(Mailbox { owner: request.id.to_owned() });
+///         let mailbox = Arc::new(Mailbox { owner: request.id.as_str().to_owned() });
 ///         if request.wants::<dyn Outbox>() {
 ///             Ok(ConnectionHandle::new::<dyn Outbox>(mailbox))
 ///         } else {
@@ -72,13 +72,13 @@ impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
 /// The request to a broker when a tool is about to run.
 ///
 /// [`ConnectionBroker`] has an example.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectionRequest<'a> {
     /// The kind that the tool borrows.
     pub kind: &'static str,
-    /// The id of the account that the run maps to this kind, in the application's own terms. It gives no access by
-    /// itself, and `Debug` does not show it.
-    pub id: &'a str,
+    /// The account that the run maps to this kind.
+    pub id: &'a ConnectionId,
     /// The principal that the run acts for.
     pub principal: Option<&'a str>,
     /// The tenant of the run; a broker refuses an id of another tenant.
@@ -100,18 +100,6 @@ impl ConnectionRequest<'_> {
     #[must_use]
     pub fn trait_name(&self) -> &'static str {
         self.wanted.name
-    }
-}
-
-// The id stays out of logs.
-impl fmt::Debug for ConnectionRequest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionRequest")
-            .field("kind", &self.kind)
-            .field("principal", &self.principal)
-            .field("tenant", &self.tenant)
-            .field("tool", &self.tool)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections: access to an account of the principal, which a tool borrows for one call.
 //!
-//! A run maps each kind to the id of an account; a [`ConnectionBroker`] turns the id into a handle when the tool is
+//! A run maps each kind to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into a handle when the tool is
 //! about to run. Neither ids nor credentials are in arguments, policies, events or records.
 
 use std::any::TypeId;
@@ -94,6 +94,50 @@ impl<C: ?Sized + ConnectionKind> Injected for Connection<C> {
 
     fn recording(connection: Arc<Self>, recorder: &Recorder) -> Option<Arc<Self>> {
         Some(Arc::new(Self(C::recording(Arc::clone(&connection.0), recorder)?)))
+    }
+}
+
+/// An opaque reference to an account. It gives no access by itself, and `Debug` does not show it.
+///
+/// ```
+/// use tool_runtime::capability::ConnectionId;
+///
+/// let id = ConnectionId::from("ada@work");
+/// assert_eq!(id.as_str(), "ada@work");
+/// assert_eq!(format!("{id:?}"), "ConnectionId(..)");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ConnectionId(Arc<str>);
+
+impl ConnectionId {
+    /// Wraps the application's own reference.
+    #[must_use]
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// Returns the reference, for the broker.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for ConnectionId {
+    fn from(id: T) -> Self {
+        Self::new(id)
+    }
+}
+
+impl AsRef<str> for ConnectionId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConnectionId(..)")
     }
 }
 

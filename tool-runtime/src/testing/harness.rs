@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::call::{CallId, Decider, ToolCall, ToolExecResult, ToolInvocationRecord};
 use crate::capability::{
-    Bind, Bindable, Capabilities, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionKind,
+    Bind, Bindable, Capabilities, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionKind,
     ConnectionRequest,
 };
 use crate::catalog::ToolCatalog;
@@ -326,7 +326,7 @@ fn build(mut parts: Parts, faults: &Faults, calls: &CapabilityCalls, clock: &Arc
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(clock)));
     let mut options = parts.options;
     for account in &parts.connections {
-        options = options.connection(account.kind, account.kind);
+        options = options.connection(account.kind, ConnectionId::new(account.kind));
     }
     let built = ToolRunner::builder(parts.catalog, parts.policy)
         .capabilities(parts.capabilities)

@@ -54,7 +54,8 @@ impl ConnectionBroker for CalendarBroker {
         let (Some(tenant), Some(principal)) = (request.tenant, request.principal) else {
             return Err(ConnectionError::Unknown);
         };
-        let place = Place { tenant: tenant.to_owned(), principal: principal.to_owned(), id: request.id.to_owned() };
+        let place =
+            Place { tenant: tenant.to_owned(), principal: principal.to_owned(), id: request.id.as_str().to_owned() };
         let tokens = Fresh::tokens(&self.fresh, place).await?;
         let (database, service) = (Arc::clone(&self.database), Arc::clone(&self.service));
         let calendar = Account { database, service, access: Secret::new(tokens.access) };

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use tests::world::{HookedStore, Then};
 use tool_runtime::agent::StepError;
-use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Failure;
 use tool_runtime::store::{MemoryStore, StoreError};
 use tool_runtime::wire::ui::Protocol;
@@ -137,7 +137,7 @@ impl Rig {
     }
 
     fn run(&self) -> tool_runtime::runner::Run {
-        self.runner.run(options().connection("failing_mail", "ada"))
+        self.runner.run(options().connection("failing_mail", ConnectionId::new("ada")))
     }
 
     /// There was one failure: this one.

@@ -191,7 +191,7 @@ async fn a_connection_of_another_type_is_none() {
     for (kind, name, expected) in
         [("calendar", "edges__next", Outcome::ConnectionFailed), ("mail", "edges__count", Outcome::Ok)]
     {
-        let run = run_of(name, "", RunOptions::new().connection(kind, "one"));
+        let run = run_of(name, "", RunOptions::new().connection(kind, "one".into()));
         assert_eq!(exec(&run, "c", name, "{}").await.0, expected, "{kind}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tests::spans::Traced;
-use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified};
 use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
@@ -59,10 +59,10 @@ impl ConnectionBroker for Vault {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         assert_eq!(request.kind, "tickets");
         assert!(request.wants_bearer_token());
-        if !request.id.starts_with(request.principal.unwrap_or_default()) {
+        if !request.id.as_str().starts_with(request.principal.unwrap_or_default()) {
             return Err(ConnectionError::Forbidden);
         }
-        let token = self.0.get(request.id).ok_or(ConnectionError::Unknown)?;
+        let token = self.0.get(request.id.as_str()).ok_or(ConnectionError::Unknown)?;
         Ok(ConnectionHandle::bearer_token(Secret::new(token)))
     }
 }
@@ -98,7 +98,7 @@ fn runner(servers: &ToolSource, vault: Issuer) -> ToolRunner {
 }
 
 fn run(runner: &ToolRunner, principal: &str, account: &str) -> Run {
-    runner.run(RunOptions::new().principal(principal).connection("tickets", account))
+    runner.run(RunOptions::new().principal(principal).connection("tickets", ConnectionId::from(account)))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
-use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest, Secret};
+use tool_runtime::capability::{
+    ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
+};
 
 use crate::adapters::Adapters;
 use crate::exit::Failure;
@@ -68,7 +70,7 @@ pub(crate) fn bound(
     if accounts.is_empty() {
         return adapters;
     }
-    let ids: Vec<_> = accounts.keys().map(|kind| (kind.clone(), id_of(kind))).collect();
+    let ids: Vec<_> = accounts.keys().map(|kind| (kind.clone(), ConnectionId::from(id_of(kind)))).collect();
     let accounts = accounts.clone();
     let broker = Broker { accounts, principal, tenant, others: adapters.broker.clone() };
     adapters.connections(Arc::new(broker), ids)
@@ -90,7 +92,7 @@ struct Broker {
 #[async_trait]
 impl ConnectionBroker for Broker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        let account = self.accounts.get(request.kind).filter(|_| request.id == id_of(request.kind));
+        let account = self.accounts.get(request.kind).filter(|_| request.id.as_str() == id_of(request.kind));
         let Some(account) = account.filter(|_| request.wants_bearer_token()) else {
             return match &self.others {
                 Some(others) => others.resolve(request).await,

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "mcp-server")]
 use crate::call::Decider;
 use crate::call::{Caller, Event, EventSink, RunFields};
+use crate::capability::ConnectionId;
 use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames};
 use crate::runner::Run;
 use crate::store::RunLease;
@@ -42,7 +43,7 @@ pub struct RunOptions {
     pub(in crate::runner) roles: Vec<Arc<str>>,
     pub(in crate::runner) attributes: Vec<(Arc<str>, Arc<str>)>,
     pub(in crate::runner) labels: Vec<Arc<str>>,
-    pub(in crate::runner) connections: BTreeMap<String, Arc<str>>,
+    pub(in crate::runner) connections: BTreeMap<String, ConnectionId>,
     pub(in crate::runner) user_text: Vec<String>,
     pub(in crate::runner) events: Option<Arc<EventSink>>,
     /// Shared, because a clone of a token takes a lock.
@@ -143,10 +144,9 @@ impl RunOptions {
         self
     }
 
-    /// Sets the account to use for a kind of connection, by the id that the runner's broker resolves
-    /// ([`ConnectionRequest::id`](crate::capability::ConnectionRequest)). `Debug` does not show it.
-    pub fn connection(mut self, kind: impl Into<String>, id: impl Into<Arc<str>>) -> Self {
-        self.connections.insert(kind.into(), id.into());
+    /// Sets the account to use for a kind of connection.
+    pub fn connection(mut self, kind: impl Into<String>, id: ConnectionId) -> Self {
+        self.connections.insert(kind.into(), id);
         self
     }
 

@@ -101,7 +101,7 @@ impl Rig {
 }
 
 fn ada(id: &str) -> RunOptions {
-    RunOptions::new().tenant("north").principal("ada").connection("calendar", id)
+    RunOptions::new().tenant("north").principal("ada").connection("calendar", id.into())
 }
 
 #[tokio::test]
@@ -181,7 +181,8 @@ async fn an_account_of_others_is_one_that_is_not_there() {
     let rig = Rig::new();
     let unknown = rig.list(ada("nobody's")).await;
     let (foreign, nobody) = (ada("calendar-of-ada").tenant("south"), RunOptions::new());
-    for options in [foreign, ada("calendar-of-ada").principal("eve"), nobody.connection("calendar", "calendar-of-ada")]
+    for options in
+        [foreign, ada("calendar-of-ada").principal("eve"), nobody.connection("calendar", "calendar-of-ada".into())]
     {
         let result = rig.list(options).await;
         assert_eq!((result.to_model(), result.detail()), (unknown.to_model(), unknown.detail()));
