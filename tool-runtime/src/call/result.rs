@@ -106,15 +106,10 @@ impl ToolExecResult {
 
     /// Creates the result of a waiting call. `outcome` is one of the two suspensions. `prepared` is the payload of a
     /// client tool.
-    pub(crate) fn suspended(
-        call_id: CallId,
-        outcome: Outcome,
-        prepared: Option<JsonText>,
-        question: Box<Question>,
-    ) -> Self {
+    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<JsonText>, question: Question) -> Self {
         let error = SafeError::new(outcome, outcome.safe_message());
         let executed = outcome == Outcome::ClientRequired;
-        let suspended = Suspended { error, prepared, question: *question, approvals: None };
+        let suspended = Suspended { error, prepared, question, approvals: None };
         Self { call_id, executed, intervention: None, body: Body::Suspended(Box::new(suspended)) }
     }
 

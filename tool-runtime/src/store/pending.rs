@@ -168,7 +168,6 @@ impl PendingCall {
 
     /// Returns the deciders who have approved the call so far, and how many different deciders have to approve it. An
     /// approval counts for one question: it is dropped if the call asks another one.
-    #[must_use]
     pub fn approvals(&self) -> (&[Decider], u32) {
         (&self.approvals, self.required)
     }

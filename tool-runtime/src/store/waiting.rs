@@ -50,7 +50,7 @@ pub(crate) fn with_approvals_of(kept: &Waiting, other: &Waiting) -> Option<Waiti
 /// The result of an approval of a call that needs several.
 pub(crate) enum Counted {
     /// It was the last one that the call needs. Nothing is written: the call is taken next.
-    Last(PendingCall),
+    Last(Box<PendingCall>),
     /// It is noted, and the call waits for the approvals of other deciders.
     Noted(Box<Waiting>),
     /// The decider has approved the call before.
@@ -90,7 +90,7 @@ pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Res
     };
     match replaced {
         Some(replaced) => waiting.call = replaced.clone(),
-        None if waiting.call.is_last_approval(decider) => return Ok(Counted::Last(waiting.call)),
+        None if waiting.call.is_last_approval(decider) => return Ok(Counted::Last(Box::new(waiting.call))),
         None if waiting.call.is_approved_by(decider) => return Ok(Counted::Again),
         None => {}
     }

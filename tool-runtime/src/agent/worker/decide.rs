@@ -43,7 +43,7 @@ impl RunQueue {
         match stored {
             Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
-                if let Some(noted) = run.note_here(question, &decision, decider).await? {
+                if let Some(noted) = Box::pin(run.note_here(question, &decision, decider)).await? {
                     return Ok(Some(noted));
                 }
                 let input = Input::new().decide(question, decision, decider);

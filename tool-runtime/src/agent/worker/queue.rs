@@ -146,7 +146,7 @@ impl RunQueue {
             let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
                 continue;
             };
-            match run.note_here(question, decision, decider).await? {
+            match Box::pin(run.note_here(question, decision, decider)).await? {
                 None => {}
                 Some(noted) if noted.approvals().is_some() => {
                     posted.without(question);

@@ -45,7 +45,7 @@ pub(in crate::runner) async fn resume(
     match reopen(run, question.call_id(), given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
         Reopened::Open(mut open, mut decided) => {
-            if let Some(noted) = count(&mut open, &mut decided, decider).await? {
+            if let Some(noted) = Box::pin(count(&mut open, &mut decided, decider)).await? {
                 return Ok(noted);
             }
             open.client = client;
@@ -87,12 +87,12 @@ async fn count(
         _ => None,
     };
     let replaced = match replaced {
-        Some((hydrated, required)) => Some(suspend::replaced(&run, &call, &hydrated.frozen, required).await),
+        Some((hydrated, required)) => Some(Box::pin(suspend::replaced(&run, &call, &hydrated.frozen, required)).await),
         None if call.required > 1 => None,
         None => return Ok(None),
     };
     let approval = Approval { call, decision, decider: decider.clone(), replaced };
-    match note(&run, approval).await? {
+    match Box::pin(note(&run, approval)).await? {
         Ok(last) => {
             if let Decided::Run(_, Some(continued), _) = decided {
                 continued.earlier.clone_from(&last.approvals);
@@ -113,7 +113,7 @@ async fn count(
 async fn note(run: &Run, approval: Approval) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
     let (call, decision) = (approval.call.clone(), approval.decision.clone());
     match LedgerClient(run).approve(approval).await? {
-        Counted::Last(call) => Ok(Ok(call)),
+        Counted::Last(call) => Ok(Ok(*call)),
         Counted::Noted(waiting) => {
             let (given, required) = waiting.call.approvals();
             let given = u32::try_from(given.len()).unwrap_or(u32::MAX);
@@ -157,7 +157,7 @@ pub(in crate::runner) async fn note_here(
         Err(refused) => Ok(Some(refused)),
         Ok((waiting, decision)) => {
             let approval = Approval { call: waiting.call, decision, decider: decider.clone(), replaced: None };
-            Ok(note(run, approval).await?.err())
+            Ok(Box::pin(note(run, approval)).await?.err())
         }
     }
 }
