@@ -37,10 +37,17 @@ pub enum DecisionError {
     OwnCall,
     /// The decider has no role that the policy requires.
     DeciderRole,
+    /// The policy names the principals who may decide, and the decider is not one of them.
+    DeciderPrincipal,
     /// The decider is of another tenant.
     DeciderTenant,
     /// The decider has no name, or one with invisible or control characters.
     DeciderName,
+    /// The decider has approved the call before; another one has to approve it.
+    SameDecider,
+    /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
+    /// nor allow later calls; and the call of a graph takes no edited arguments.
+    SeveralDeciders,
 }
 
 impl DecisionError {
@@ -61,8 +68,11 @@ impl DecisionError {
             Self::NotPending => "not_pending",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
+            Self::DeciderPrincipal => "decider_principal",
             Self::DeciderTenant => "decider_tenant",
             Self::DeciderName => "decider_name",
+            Self::SameDecider => "same_decider",
+            Self::SeveralDeciders => "several_deciders",
         }
     }
 }
@@ -86,8 +96,15 @@ impl fmt::Display for DecisionError {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }
             Self::DeciderRole => "the decider has no role that the policy asks for",
+            Self::DeciderPrincipal => {
+                "the policy names the principals who may decide, and the decider is not one of them"
+            }
             Self::DeciderTenant => "the decider belongs to another tenant",
             Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
+            Self::SameDecider => "the decider has approved the call before; another one has to approve it",
+            Self::SeveralDeciders => {
+                "the call needs several approvals, and one person cannot take this decision; approve or deny the call"
+            }
         })
     }
 }

@@ -208,6 +208,10 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
+    /// For an approval of a call that needs several: the number of approvals with this one, and the required number. The
+    /// call waits until both are equal. `None` for every other decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<(u32, u32)>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,6 +331,11 @@ impl DecisionRecord {
         self.arguments.unread()
     }
 
+    /// Whether the call waits for the approvals of other deciders after this one.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.approvals.is_some_and(|(given, required)| given < required)
+    }
+
     /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it was
     /// carried out.
     #[must_use]
@@ -363,6 +372,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            approvals: None,
             result: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
@@ -385,6 +395,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: Some(Arc::clone(&grant.id)),
+            approvals: None,
             result: None,
             arguments: RecordedArguments::Masked(shown_arguments),
         }
@@ -423,6 +434,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            approvals: None,
             result: None,
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,

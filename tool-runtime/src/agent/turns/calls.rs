@@ -137,6 +137,8 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.summary = summary.map(str::to_owned);
     (call.changes, call.names) = (changes.to_vec(), names.to_vec());
     call.labels.clone_from(&pending.labels);
+    let (approvals, required) = pending.approvals();
+    (call.approvals, call.required) = (approvals.to_vec(), required);
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);
     if let Some(graph) = &pending.graph {
@@ -203,7 +205,14 @@ pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) 
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
-    if run.pending(&id).await?.is_some() {
+    if let Some(pending) = run.pending(&id).await? {
+        // Another process may have noted an approval, or asked another question.
+        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress)
+            && call.expires_at.is_some()
+            && pending.approvals().1 > 1
+        {
+            describe(call, &pending);
+        }
         return Ok(false);
     }
     match went_on(run, &id, Some(&slot.progress)).await? {

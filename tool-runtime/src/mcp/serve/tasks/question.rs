@@ -131,6 +131,10 @@ pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
         None if call.graph.is_some() => format!("`{name}` asks whether it may call `{}`.", call.decided()),
         None => sentence(&format!("May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES),
     };
+    let message = match call.approval_status() {
+        Some(status) => format!("{message} {status}"),
+        None => message,
+    };
     let wanted = json!({
         "type": "object",
         "properties": {"approve": {"type": "boolean", "title": "Approve", "description": "Whether the call may run."}},
