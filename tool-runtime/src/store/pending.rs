@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Caller, JsonText, NamedArgument, PendingGraph, Question, RecordedRepair,
-    Suspension,
+    Suspension, World,
 };
 use crate::store::document::UnknownCall;
 use crate::text::quoted;
@@ -111,6 +111,9 @@ pub struct PendingCall {
     /// Earlier calls of the same effect whose outcome is unknown. [`summary`](Self::summary) begins with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<UnknownCall>,
+    /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) world: Option<Box<World>>,
 }
 
 impl PendingCall {
@@ -137,16 +140,17 @@ impl PendingCall {
         let party = (&self.run_id, &self.tenant, &self.principal);
         let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
         let asked = (party, self.suspension, self.created_at, shown, inner);
-        match &*self.unknown {
-            [] => Question::of(&self.call_id, &asked),
-            unknown => Question::of(&self.call_id, &(asked, unknown)),
+        match (&*self.unknown, &self.world) {
+            ([], None) => Question::of(&self.call_id, &asked),
+            (unknown, None) => Question::of(&self.call_id, &(asked, unknown)),
+            (unknown, Some(world)) => Question::of(&self.call_id, &(asked, unknown, world)),
         }
     }
 
     /// Whether both are the same call of the model, suspended for the same reason, at any time.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
-        let (created_at, unknown) = (self.created_at, self.unknown.clone());
-        self.is_same(&Self { created_at, unknown, ..earlier.clone() }) && self.tool == earlier.tool
+        let (created_at, unknown, world) = (self.created_at, self.unknown.clone(), self.world.clone());
+        self.is_same(&Self { created_at, unknown, world, ..earlier.clone() }) && self.tool == earlier.tool
     }
 
     /// Adds earlier calls of the same effect to the question, in place of those that it named before.
@@ -157,6 +161,30 @@ impl PendingCall {
         let summary = format!("{} {sentence}", about(&unknown));
         self.summary = Some(summary.trim().to_owned()).filter(|summary| !summary.is_empty());
         self.unknown = unknown;
+    }
+
+    /// Sets the author's sentence about the call, together with what the call depends on.
+    pub(crate) fn explain(&mut self, sentence: Option<String>, world: World) {
+        let statement = world.statement();
+        let is_open = |sentence: &String| statement.is_some() && !sentence.ends_with(['.', '!', '?']);
+        let sentence = sentence.map(|sentence| if is_open(&sentence) { sentence + "." } else { sentence });
+        let parts = [world.renewal(), sentence, statement].into_iter().flatten().collect::<Vec<_>>();
+        self.summary = (!parts.is_empty()).then(|| parts.join(" "));
+        self.world = (!world.is_empty()).then(|| Box::new(world));
+        let unknown = std::mem::take(&mut self.unknown);
+        self.ask_about(unknown);
+    }
+
+    /// Returns the author's sentence about the call, without what the library adds to it.
+    pub(crate) fn sentence(&self) -> Option<&str> {
+        let summary = self.summary.as_deref()?;
+        let without = |text, prefix: &str| str::strip_prefix(text, prefix).unwrap_or(text).trim_start();
+        let sentence = without(summary, &about(&self.unknown));
+        let (renewal, statement) = self.world.as_deref().map(|world| (world.renewal(), world.statement())).unzip();
+        let sentence = without(sentence, &renewal.flatten().unwrap_or_default());
+        let statement = statement.flatten().unwrap_or_default();
+        let sentence = sentence.strip_suffix(&*statement).unwrap_or(sentence).trim_end();
+        (!sentence.is_empty()).then_some(sentence)
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
@@ -184,6 +212,7 @@ impl PendingCall {
             && self.arguments == compared.arguments
             && self.argument_digest == compared.argument_digest
             && self.unknown == compared.unknown
+            && self.world == compared.world
     }
 }
 

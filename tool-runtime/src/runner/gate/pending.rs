@@ -46,5 +46,6 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         prepared: None,
         graph: None,
         unknown: Vec::new(),
+        world: None,
     }
 }

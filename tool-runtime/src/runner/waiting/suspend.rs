@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::call::{
     ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Outcome, PendingGraph, Question, Suspension,
-    ToolExecResult, ledger_key,
+    ToolExecResult, World, ledger_key,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -22,7 +22,7 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names};
+use crate::runner::waiting::{comparison, names, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, UnknownCall, Waiting};
 use crate::tool::Digested;
@@ -41,15 +41,24 @@ pub(in crate::runner) struct Waits {
 /// Freezes a call into the store, so that it can be resumed later.
 pub(in crate::runner) async fn suspend(
     open: &mut OpenCall,
-    hydrated: Hydrated,
+    mut hydrated: Hydrated,
     suspension: Suspension,
     Waits { prepared, graph, unknown }: Waits,
 ) -> Result<Ending, Stop> {
+    let frozen = Arc::clone(&hydrated.frozen);
+    // A client's payload was prepared already, and the call that a graph waits for has a world of its own.
+    let stated = match (suspension, &graph) {
+        (Suspension::Approval, None) => Box::pin(world::shown(open, &mut hydrated)).await,
+        _ => Ok(Vec::new()),
+    };
+    // The typed arguments are built again when the call is resumed.
+    drop(hydrated);
+    let stated = match stated {
+        Ok(stated) => stated,
+        Err(stop) => return world::unstated(open, &frozen, stop).await,
+    };
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
-    // The typed arguments are built again when the call is resumed.
-    let frozen = Arc::clone(&hydrated.frozen);
-    drop(hydrated);
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
     let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
@@ -69,7 +78,6 @@ pub(in crate::runner) async fn suspend(
     let now = shared.clock.now();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.hash())),
-        summary: summary(spec, effective, &names),
         names,
         changes: changed,
         expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
@@ -78,6 +86,7 @@ pub(in crate::runner) async fn suspend(
         graph,
         ..frozen_call(open, &frozen, now)
     };
+    pending.explain(summary(spec, effective, &pending.names), World { stated, ..World::default() });
     pending.ask_about(unknown);
     open.draft.asks(&pending);
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
