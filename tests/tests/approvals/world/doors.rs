@@ -47,7 +47,7 @@ async fn a_conversation_shows_the_new_question() {
     // The old decision again.
     let again = conversation.decide(&first, ApprovalDecision::Approve, &grace()).await;
     assert_eq!(again.expect_err("it asks another question").code(), "not_allowed");
-    // The conversation goes on in another process.
+    // The conversation continues in another process.
     let saved = conversation.save().await.expect("saved");
     drop(conversation);
     let mut restored = goes_on().restore(&rig.process(ASKS), of("run-1"), &saved).await.expect("restored");

@@ -1,4 +1,6 @@
 //! Begin: enters a call that may have an effect into the ledger before the effect.
+//!
+//! The file is long because each answer of the store to an intent has its consequence here.
 
 use std::sync::Arc;
 
