@@ -31,6 +31,8 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
+    /// What the call depends on has changed since it was shown, or could not be read. The call waits with another question.
+    World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
     /// The decider is the principal that the run acts for.
@@ -65,6 +67,7 @@ impl DecisionError {
             Self::Labels => "labels",
             Self::Clock => "clock",
             Self::Question => "question",
+            Self::World => "world",
             Self::NotPending => "not_pending",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
@@ -91,6 +94,9 @@ impl fmt::Display for DecisionError {
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",
             Self::Question => "the decision answers a question that the call no longer asks; look at the call again",
+            Self::World => {
+                "what the call depends on has changed since it was shown, or could not be read; look at the call again"
+            }
             Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"

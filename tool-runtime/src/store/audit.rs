@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordedArguments,
-    ToolInvocationRecord, Violation,
+    RecordedWorld, ToolInvocationRecord, Violation,
 };
 use crate::store::{GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
@@ -216,6 +216,9 @@ pub struct DecisionRecord {
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
+    /// What the call depends on. `None` if its tool states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) world: Option<Box<RecordedWorld>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
 }
@@ -356,6 +359,19 @@ impl DecisionRecord {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
+    /// Returns the statements of the tool's precondition that the decider was shown: names and values.
+    #[must_use]
+    pub fn shown_statements(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        pairs(self.world.as_deref().map_or(&[], |world| &world.shown))
+    }
+
+    /// Returns the statements as they read immediately before the approved call would have begun. `None` if the decision
+    /// let no call begin, if they could not be read then, or if there are none.
+    #[must_use]
+    pub fn statements_at_begin(&self) -> Option<impl ExactSizeIterator<Item = (&str, &str)>> {
+        self.world.as_deref().and_then(|world| world.begun.as_deref()).map(pairs)
+    }
+
     /// Creates the record of a decision that was carried out on a suspended call, with its original arguments.
     pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, decider: Option<&Decider>, at: Timestamp) -> Self {
         Self {
@@ -374,6 +390,11 @@ impl DecisionRecord {
             grant: None,
             approvals: None,
             result: None,
+            world: pending
+                .world
+                .as_deref()
+                .filter(|world| !world.stated.is_empty())
+                .map(|world| Box::new(RecordedWorld { shown: RecordedWorld::pairs(&world.stated), begun: None })),
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
     }
@@ -397,6 +418,7 @@ impl DecisionRecord {
             grant: Some(Arc::clone(&grant.id)),
             approvals: None,
             result: None,
+            world: None,
             arguments: RecordedArguments::Masked(shown_arguments),
         }
     }
@@ -436,6 +458,7 @@ impl DecisionRecord {
             grant: None,
             approvals: None,
             result: None,
+            world: None,
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,
                 AuditRecord::Decision(decision) => decision.arguments,
@@ -445,13 +468,25 @@ impl DecisionRecord {
 
     /// Returns the same decision, refused because its call asks another question now.
     pub(crate) fn of_another_question(self) -> Self {
-        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::Question));
-        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
+        self.mismatched(DecisionError::Question)
     }
 
     /// Returns the same decision, refused because its call is not suspended.
     pub(crate) fn not_pending(self) -> Self {
-        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::NotPending));
+        self.mismatched(DecisionError::NotPending)
+    }
+
+    /// Returns the same decision, refused because the world is not the one that the decider was shown.
+    pub(crate) fn of_another_world(self) -> Self {
+        self.mismatched(DecisionError::World)
+    }
+
+    fn mismatched(self, mismatch: DecisionError) -> Self {
+        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
         Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
     }
+}
+
+fn pairs(stated: &[(String, String)]) -> impl ExactSizeIterator<Item = (&str, &str)> {
+    stated.iter().map(|(name, value)| (name.as_str(), value.as_str()))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Caller, Decider, JsonText, NamedArgument, PendingGraph, Question,
-    RecordedRepair, Suspension,
+    RecordedRepair, Suspension, World,
 };
 use crate::store::document::UnknownCall;
 use crate::text::quoted;
@@ -121,6 +121,9 @@ pub struct PendingCall {
     /// did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
+    /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) world: Option<Box<World>>,
 }
 
 /// The arguments of the model that a decider replaced.
@@ -156,12 +159,13 @@ impl PendingCall {
         let party = (&self.run_id, &self.tenant, &self.principal);
         let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
         let asked = (party, self.suspension, self.created_at, shown, inner);
-        match (&*self.unknown, &self.replaced) {
-            ([], None) => Question::of(&self.call_id, &asked),
-            (unknown, None) => Question::of(&self.call_id, &(asked, unknown)),
+        match (&*self.unknown, &self.replaced, &self.world) {
+            ([], None, None) => Question::of(&self.call_id, &asked),
+            (unknown, None, None) => Question::of(&self.call_id, &(asked, unknown)),
+            (unknown, None, Some(world)) => Question::of(&self.call_id, &(asked, unknown, world)),
             // Sensitive arguments are masked, so their keyed digest shows that they were replaced.
-            (unknown, Some(replaced)) => {
-                Question::of(&self.call_id, &(asked, unknown, replaced.times, self.record_digest))
+            (unknown, Some(replaced), world) => {
+                Question::of(&self.call_id, &(asked, unknown, world, replaced.times, self.record_digest))
             }
         }
     }
@@ -206,6 +210,7 @@ impl PendingCall {
         let earlier = Self {
             created_at: self.created_at,
             unknown: self.unknown.clone(),
+            world: self.world.clone(),
             arguments: self.arguments.clone(),
             argument_digest: self.argument_digest,
             replaced: self.replaced.clone(),
@@ -224,6 +229,30 @@ impl PendingCall {
         self.summary = Some(summary.trim().to_owned()).filter(|summary| !summary.is_empty());
         self.unknown = unknown;
         self.approvals.clear();
+    }
+
+    /// Sets the author's sentence about the call, together with what the call depends on.
+    pub(crate) fn explain(&mut self, sentence: Option<String>, world: World) {
+        let statement = world.statement();
+        let is_open = |sentence: &String| statement.is_some() && !sentence.ends_with(['.', '!', '?']);
+        let sentence = sentence.map(|sentence| if is_open(&sentence) { sentence + "." } else { sentence });
+        let parts = [world.renewal(), sentence, statement].into_iter().flatten().collect::<Vec<_>>();
+        self.summary = (!parts.is_empty()).then(|| parts.join(" "));
+        self.world = (!world.is_empty()).then(|| Box::new(world));
+        let unknown = std::mem::take(&mut self.unknown);
+        self.ask_about(unknown);
+    }
+
+    /// Returns the author's sentence about the call, without what the library adds to it.
+    pub(crate) fn sentence(&self) -> Option<&str> {
+        let summary = self.summary.as_deref()?;
+        let without = |text, prefix: &str| str::strip_prefix(text, prefix).unwrap_or(text).trim_start();
+        let sentence = without(summary, &about(&self.unknown));
+        let (renewal, statement) = self.world.as_deref().map(|world| (world.renewal(), world.statement())).unzip();
+        let sentence = without(sentence, &renewal.flatten().unwrap_or_default());
+        let statement = statement.flatten().unwrap_or_default();
+        let sentence = sentence.strip_suffix(&*statement).unwrap_or(sentence).trim_end();
+        (!sentence.is_empty()).then_some(sentence)
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
@@ -252,6 +281,7 @@ impl PendingCall {
             && self.argument_digest == compared.argument_digest
             && self.unknown == compared.unknown
             && self.replaced == compared.replaced
+            && self.world == compared.world
     }
 }
 

@@ -170,6 +170,30 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
+/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
+/// not count. Returns `false` if the call is no longer suspended as it was compared; the decision is then recorded as
+/// refused for that reason.
+pub(crate) fn renew(
+    transaction: &mut Transaction,
+    compared: &PendingCall,
+    renewed: &Waiting,
+    decision: &DecisionRecord,
+) -> Result<bool, StoreError> {
+    let key = Key::of_waiting(compared);
+    match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
+        _ => {
+            if decision.decider.is_some() {
+                transaction.append(decision.clone().not_pending())?;
+            }
+            return Ok(false);
+        }
+    }
+    transaction.set(&key, Document::Waiting(Box::new(renewed.clone())))?;
+    transaction.append(decision.clone())?;
+    Ok(true)
+}
+
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays

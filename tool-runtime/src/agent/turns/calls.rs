@@ -6,7 +6,9 @@ use tracing::Span;
 use crate::agent::turns::Turns;
 use crate::agent::turns::state::{Progress, Slot, State, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
-use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
+use crate::call::{
+    CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
+};
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -48,6 +50,9 @@ impl Turns {
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
+                    if error.mismatch == Some(DecisionError::World) {
+                        ask_again(&self.run, call).await;
+                    }
                 }
                 if let Some(before) = before {
                     self.state.set(at, before);
@@ -61,6 +66,11 @@ impl Turns {
                 _ => settle(&self.run, &mut self.state, at).await,
             },
             Err(error) => {
+                if let (Some(Progress::Waiting(call)), ResumeError::NotAllowed(DecisionError::Question)) =
+                    (&mut before, &error)
+                {
+                    ask_again(&self.run, call).await;
+                }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
@@ -127,6 +137,13 @@ impl Turns {
                 describe(call, &pending);
             }
         }
+    }
+}
+
+/// Reads the question that a call asks now, in place of the one that its decision answered.
+async fn ask_again(run: &Run, call: &mut WaitingCall) {
+    if let Ok(Some(pending)) = run.pending(&call.id).await {
+        describe(call, &pending);
     }
 }
 

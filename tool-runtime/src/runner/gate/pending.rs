@@ -49,5 +49,6 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         required: 1,
         approvals: Vec::new(),
         replaced: None,
+        world: None,
     }
 }

@@ -295,6 +295,24 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
+    /// Asks about a waiting call anew, in one transaction with the decision that does not count.
+    pub(in crate::runner) async fn ask_anew(
+        self,
+        compared: PendingCall,
+        renewed: Waiting,
+        decision: DecisionRecord,
+    ) -> Result<(), ResumeError> {
+        let id = compared.call_id.clone();
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.push(Key::of_waiting(&compared));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::renew(transaction, &compared, &renewed, &decision)
+        };
+        let renewed = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
+        if renewed { Ok(()) } else { Err(ResumeError::NotWaiting(id)) }
+    }
+
     /// Stores a waiting call, unless the ledger knows it under `begun`. An attempt that only prepared the payload for a
     /// client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
     pub(in crate::runner) async fn keep(

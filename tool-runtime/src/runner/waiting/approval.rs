@@ -1,9 +1,10 @@
 //! Approvals: a person decides on a waiting call. All checks run again, and the call is finished once.
 
-use crate::call::PendingGraph;
+use std::sync::Arc;
+
 use crate::call::{
-    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, Question, RecordedArguments, Suspension,
-    ToolCall, ToolExecResult,
+    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, PendingGraph, Question,
+    RecordedArguments, Suspension, ToolCall, ToolExecResult,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -22,6 +23,7 @@ use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::{Purpose, refused};
 use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
+use crate::runner::waiting::world;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall};
@@ -87,7 +89,16 @@ async fn count(
         _ => None,
     };
     let replaced = match replaced {
-        Some((hydrated, required)) => Some(Box::pin(suspend::replaced(&run, &call, &hydrated.frozen, required)).await),
+        Some((hydrated, required)) => match Box::pin(world::shown(open, hydrated)).await {
+            Ok(stated) => {
+                let frozen = Arc::clone(&hydrated.frozen);
+                Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await)
+            }
+            Err(stop) => {
+                discard(stop);
+                return Err(comparison::barred(&run, &claim.waiting, decision, DecisionError::World).await);
+            }
+        },
         None if call.required > 1 => None,
         None => return Ok(None),
     };

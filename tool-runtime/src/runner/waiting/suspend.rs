@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::call::{
     ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, NamedArgument, Outcome, PendingGraph,
-    Question, Suspension, ToolExecResult, ledger_key,
+    Question, Stated, Suspension, ToolExecResult, World, ledger_key,
 };
 use crate::contain::discard;
 use crate::hydrate::{Frozen, Hydrated};
@@ -22,7 +22,7 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names};
+use crate::runner::waiting::{comparison, names, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
@@ -44,20 +44,29 @@ pub(in crate::runner) struct Waits {
 /// Freezes a call into the store, so that it can be resumed later.
 pub(in crate::runner) async fn suspend(
     open: &mut OpenCall,
-    hydrated: Hydrated,
+    mut hydrated: Hydrated,
     suspension: Suspension,
     Waits { prepared, graph, unknown }: Waits,
 ) -> Result<Ending, Stop> {
-    let run = open.run();
-    let (shared, options) = (run.shared(), run.options());
+    let frozen = Arc::clone(&hydrated.frozen);
     let required = match (&graph, suspension) {
         (Some(graph), _) => graph.required,
-        (None, Suspension::Approval) => stages::required_approvals(run, &hydrated),
+        (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
         (None, Suspension::Client) => 1,
     };
+    // A client's payload was prepared already, and the call that a graph waits for has a world of its own.
+    let stated = match (suspension, &graph) {
+        (Suspension::Approval, None) => Box::pin(world::shown(open, &mut hydrated)).await,
+        _ => Ok(Vec::new()),
+    };
     // The typed arguments are built again when the call is resumed.
-    let frozen = Arc::clone(&hydrated.frozen);
     drop(hydrated);
+    let stated = match stated {
+        Ok(stated) => stated,
+        Err(stop) => return world::unstated(open, &frozen, stop).await,
+    };
+    let run = open.run();
+    let (shared, options) = (run.shared(), run.options());
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
     let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
@@ -73,7 +82,6 @@ pub(in crate::runner) async fn suspend(
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.hash())),
-        summary,
         names,
         changes,
         required,
@@ -83,6 +91,7 @@ pub(in crate::runner) async fn suspend(
         graph,
         ..frozen_call(open, &frozen, now)
     };
+    pending.explain(summary, World { stated, ..World::default() });
     pending.ask_about(unknown);
     pending.approvals = approvals;
     open.draft.asks(&pending);
@@ -160,9 +169,15 @@ async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Exp
     Explained { summary: summary(spec, effective, &names), names, changes: changed }
 }
 
-/// Returns the waiting call with the arguments of a decider in place of its own. It asks another question, and has no
-/// approvals.
-pub(in crate::runner) async fn replaced(run: &Run, call: &PendingCall, frozen: &Frozen, required: u32) -> PendingCall {
+/// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them. It
+/// asks another question, and has no approvals.
+pub(in crate::runner) async fn replaced(
+    run: &Run,
+    call: &PendingCall,
+    frozen: &Frozen,
+    stated: Vec<Stated>,
+    required: u32,
+) -> PendingCall {
     let explained = explain(run, &call.call_id, frozen, true).await;
     let (of_model, sensitive) = (call.of_model().clone(), &frozen.entry.spec.sensitive);
     let mut changed = changes(ArgumentChangeKind::Edited, of_model.as_str(), frozen.canonical(), sensitive);
@@ -173,17 +188,14 @@ pub(in crate::runner) async fn replaced(run: &Run, call: &PendingCall, frozen: &
         argument_digest: frozen.hash(),
         record_digest: Some(run.digests().await.of(frozen.hash())),
         shown_arguments: frozen.decided_on(),
-        summary: explained.summary,
         names: explained.names,
         changes: changed,
         required,
-        approvals: Vec::new(),
         replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
-        unknown: Vec::new(),
+        // Both may have the same effect key, so it still names the calls of unknown outcome.
         ..call.clone()
     };
-    // Both may have the same effect key.
-    replaced.ask_about(call.unknown.clone());
+    replaced.explain(explained.summary, World { stated, ..World::default() });
     replaced
 }
 

@@ -38,7 +38,7 @@ impl OpenCall {
                 (ToolExecResult::suspended(id, outcome, suspended.prepared, *suspended.question), None)
             }
             // Its record already contains a person's part in it.
-            Ok(Ending::Elsewhere(result)) => return (*result, None),
+            Ok(Ending::Elsewhere(result) | Ending::Refused(result)) => return (*result, None),
             Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
             Err(stop) => (stop.result(id, executed), Some(stop)),
         };
