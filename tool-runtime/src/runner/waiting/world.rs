@@ -95,7 +95,9 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
         _ => Vec::new(),
     };
     let was = pending.world.as_deref().map_or(&[][..], |world| &world.stated);
-    let mut stop = Stop::mismatch(DecisionError::World);
+    let message = "What the call depends on has changed since it was shown, or could not be read. The call did not run, \
+                   and waits with a new question.";
+    let mut stop = Stop::mismatch(DecisionError::World).message(message);
     let (differences, begun) = match &found {
         Ok(found) => {
             let mut differences = Difference::of_statements(was, found);
