@@ -21,6 +21,8 @@ import urllib.request
 CALLS = ["look", "order", "pay", "scan", "last"]
 # The calls with an effect.
 EFFECTS = ["order", "pay", "last"]
+# The person who decides: an approver of the tenant of the runs.
+GRACE = {"x-principal": "grace", "x-tenant": "acme"}
 ANSWER = "All is done."
 # Where a process is stopped while another one takes over.
 STOPS = ["before the read", "after the read", "before the effect", "after the effect", "after the model", "after a write"]
@@ -227,7 +229,7 @@ class Person:
                 return
             body["question"] = asked[0]
         # The server holds a request as long as the endpoint is down, and this thread has to start it again.
-        status, text = self.restate.call(self.key, handler, body, {"x-principal": "grace"}, timeout=1)
+        status, text = self.restate.call(self.key, handler, body, GRACE, timeout=1)
         # 409: an earlier request arrived, but its answer was lost; or the workflow has not processed the wrong answer
         # yet.
         looked_at = status == 409 and body.get("value") != 10
@@ -373,7 +375,7 @@ def expired(lane, kill, _):
     assert outcomes(records) == [("late", "approval_expired")], (key, place, records)
     assert not one.effects() and len(deciders(records)) == 1, (key, place, records)
     one.start()
-    status, text = lane.restate.call(key, "decide", {"question": "0" * 64 + ".late", "approve": True}, {"x-principal": "grace"})
+    status, text = lane.restate.call(key, "decide", {"question": "0" * 64 + ".late", "approve": True}, GRACE)
     assert status == 404, (key, status, text)
     one.stop()
     return 0

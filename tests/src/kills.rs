@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tool_runtime::agent::{Agent, Input, SavedConversation, ScriptedModel};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -32,7 +33,7 @@ const STOPPED: Duration = Duration::from_millis(2500);
 const OPEN: usize = 4;
 /// The number of runs that a process continues at a time.
 pub const PLACES: usize = 16;
-const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__unledgered"]
+const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__once", "kills__unledgered"]
 [loop_guard]
 warn_at = 0
 stop_at = 0
@@ -130,6 +131,33 @@ async fn again(
     happen(&line).await
 }
 
+/// Appends a line, once for each key.
+#[tool(name = "kills__once", effect = state_change, once = "append:{key}", redact = ["$"])]
+async fn once(
+    /// The line.
+    line: String,
+    /// The key.
+    key: String,
+) -> Result<bool, ToolError> {
+    drop(key);
+    happen(&line).await
+}
+
+/// The arguments of a call: its run and its id as the line. With `kills__once`, eight runs share a key, and two calls of
+/// a run.
+#[must_use]
+pub fn arguments(tool: &str, run: &str, call: usize) -> String {
+    let line = format!("{run} c{call}");
+    let arguments =
+        if tool == "kills__once" { json!({ "line": line, "key": key(run, call) }) } else { json!({ "line": line }) };
+    arguments.to_string()
+}
+
+fn key(run: &str, call: usize) -> String {
+    let number: usize = run.strip_prefix("run-").and_then(|number| number.parse().ok()).expect("a number");
+    format!("{}-{}", number / 8, call / 2)
+}
+
 /// Appends a line, but says that it only reads: the ledger never hears of it.
 #[tool(name = "kills__unledgered", effect = read_only, redact = ["$"])]
 async fn unledgered(
@@ -157,6 +185,7 @@ pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
         .tool::<append>()
         .tool::<Keyed>()
         .tool::<again>()
+        .tool::<once>()
         .tool::<unledgered>()
         .build()
         .expect("a catalog");
@@ -228,8 +257,10 @@ pub struct Figures {
     pub prevented: usize,
     /// Calls with an unknown outcome that took effect.
     pub unknown_took_effect: usize,
-    /// Calls that took effect twice or more.
+    /// Effects that took place twice or more: of a call, or of a key.
     pub twice: usize,
+    /// Calls that got the result of an earlier call with their key.
+    pub delivered: usize,
     /// Other violations that the check found.
     pub wrong: Vec<String>,
     /// The duration of the test.
@@ -351,8 +382,10 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     let mut is_cut = false;
     loop {
         let done = figures.killed + figures.stopped;
-        // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over.
-        let enough = done >= plan.disturbances && workers.taken_over > 0 && is_cut;
+        // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over. With
+        // one effect for many runs, few processes are stopped in a call.
+        let is_enough_taken = workers.taken_over > 0 || plan.tool == "kills__once";
+        let enough = done >= plan.disturbances && is_enough_taken && is_cut;
         assert!(done < 50 * plan.disturbances, "{figures:?}: {} runs taken over, is cut: {is_cut}", workers.taken_over);
         if enough && all.len() >= plan.runs && open.is_empty() {
             break;
@@ -403,7 +436,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     tokio::time::sleep(plan.pause * 3 + LEASE).await;
     figures.taken_over = workers.taken_over;
     drop(workers);
-    check(&*opened, &all, &effects, &mut figures).await;
+    check(&*opened, plan.tool == "kills__once", &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
 }
@@ -446,14 +479,18 @@ async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     saved
 }
 
-async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut Figures) {
+async fn check(store: &dyn Store, is_once: bool, runs: &[String], effects: &Path, figures: &mut Figures) {
     let lines = std::fs::read_to_string(effects).unwrap_or_default();
-    let mut happened: HashMap<&str, usize> = HashMap::new();
+    let (mut happened, mut of_keys): (HashMap<&str, usize>, HashMap<String, usize>) = Default::default();
     for line in lines.lines() {
         let (call, _process) = line.rsplit_once(' ').expect("run, call, process");
         *happened.entry(call).or_default() += 1;
+        let (run, call) = call.split_once(" c").expect("run, call");
+        *of_keys.entry(key(run, call.parse().expect("a number"))).or_default() += 1;
     }
-    figures.twice = happened.values().filter(|times| **times > 1).count();
+    let twice = |times: &&usize| **times > 1;
+    figures.twice =
+        if is_once { of_keys.values().filter(twice).count() } else { happened.values().filter(twice).count() };
     for run in runs {
         let sealed = store.records(&RecordFilter::run(run.as_str())).await.expect("records");
         if let Err(error) = Chain::verify(&sealed) {
@@ -467,6 +504,7 @@ async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut
                 records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
             match (outcomes.as_slice(), times) {
                 ([Outcome::Ok], 1..) => {}
+                ([Outcome::Ok], 0) if is_once && of_keys.contains_key(&key(run, number)) => figures.delivered += 1,
                 ([Outcome::Cancelled], 0) => figures.prevented += 1,
                 ([Outcome::OutcomeUnknown], _) => {
                     figures.unknown += 1;

@@ -47,6 +47,21 @@ async fn what_can_be_found_out_is_found_out() {
     }
 }
 
+/// Runs that want the same effect have it once, whichever process is killed or stopped while it has the key.
+#[tokio::test]
+async fn an_effect_key_holds_over_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store.db");
+    let plan = Plan { tool: "kills__once", ..Plan::new(PROGRAM, 2) };
+    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    eprintln!("{figures:#?}");
+    assert_eq!(figures.wrong, Vec::<String>::new());
+    assert_eq!(figures.twice, 0, "two calls with one key took effect");
+    assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
+    assert!(figures.delivered > 0, "no call got the result of an earlier one, so nothing was shown");
+    assert!(figures.unknown > 0, "no call was cut short, so nothing was shown");
+}
+
 /// The check can fail: it does with a tool that does not use the ledger.
 #[tokio::test]
 async fn without_the_ledger_calls_happen_twice() {

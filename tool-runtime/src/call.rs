@@ -27,6 +27,7 @@ mod suspension;
 mod tool_call;
 pub(crate) mod usage;
 mod violation;
+mod world;
 
 pub use argument_change::ArgumentChange;
 pub(crate) use argument_change::ArgumentChangeKind;
@@ -57,6 +58,7 @@ pub use suspension::Suspension;
 pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
+pub(crate) use world::{Difference, RecordedWorld, Stated, World};
 
 pub use crate::media::attachments::LeftOut;
 

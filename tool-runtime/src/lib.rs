@@ -154,7 +154,7 @@ pub use attributes::capability;
 pub use capability::{Cap, Capabilities, Connection, Secret};
 
 #[doc(inline)]
-pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
+pub use component::{Call, Precondition, Reconciled, ToolComponent, ToolOutput, WithMedia};
 
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///

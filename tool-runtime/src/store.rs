@@ -68,8 +68,8 @@ pub use key::{DocumentKind, Key, Query};
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
-pub(crate) use pending::FrozenArguments;
 pub use pending::PendingCall;
+pub(crate) use pending::{FrozenArguments, ReplacedArguments};
 pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use sealed::SealedRecord;

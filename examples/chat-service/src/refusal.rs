@@ -22,7 +22,7 @@ pub(crate) enum Refusal {
     /// The body does not have the form that a chat UI posts, or makes a claim that cannot be true.
     Chat(ChatError),
     /// A decision or an answer does not fit the call that waits, or the decider may not decide.
-    Unfit(ResumeError),
+    Resume(ResumeError),
     /// Another request has the chat, or a worker continues it.
     Busy,
     /// The saved conversation cannot be restored.
@@ -37,13 +37,13 @@ impl From<ChatError> for Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        Self::Unfit(error.into())
+        Self::Resume(error.into())
     }
 }
 
 impl From<ResumeError> for Refusal {
     fn from(error: ResumeError) -> Self {
-        Self::Unfit(error)
+        Self::Resume(error)
     }
 }
 
@@ -63,7 +63,7 @@ impl Refusal {
                 };
                 (status, error.code(), error.to_string())
             }
-            Self::Unfit(error) => {
+            Self::Resume(error) => {
                 let status = match error {
                     ResumeError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
                     _ => StatusCode::CONFLICT,

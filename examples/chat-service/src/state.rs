@@ -21,12 +21,12 @@ pub(crate) struct ChatState {
     tenant: String,
     /// Whether a turn has not ended, so that the page looks again.
     running: bool,
-    messages: Vec<Said>,
-    waiting: Vec<Waits>,
+    messages: Vec<ChatMessage>,
+    waiting: Vec<ChatCall>,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct ChatMessage {
     role: &'static str,
     text: String,
 }
@@ -34,7 +34,7 @@ struct Said {
 /// A call that waits.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Waits {
+struct ChatCall {
     call: String,
     /// The question that a decision answers.
     question: String,
@@ -80,12 +80,12 @@ impl Service {
         Ok(ChatState { running, messages, waiting, ..state })
     }
 
-    async fn waits(&self, person: &Person, run: &StoredRun, call: &WaitingCall) -> Waits {
+    async fn waits(&self, person: &Person, run: &StoredRun, call: &WaitingCall) -> ChatCall {
         let is_client = call.suspension == Suspension::Client;
         let may_decide =
             !is_client && self.queue.may_decide(&run.run_id, &call.question, &person.decider()).await.is_ok();
         let json = |text: &tool_runtime::call::JsonText| serde_json::from_str(text.get()).ok();
-        Waits {
+        ChatCall {
             call: call.id.to_string(),
             question: call.question.to_string(),
             tool: call.name.clone(),
@@ -101,7 +101,7 @@ impl Service {
 }
 
 /// The role and the text of a message; `None` for turns without text.
-fn said(message: &Message) -> Option<Said> {
+fn said(message: &Message) -> Option<ChatMessage> {
     let role = match message {
         Message::User(_) => "user",
         Message::Assistant(_) => "assistant",
@@ -109,5 +109,5 @@ fn said(message: &Message) -> Option<Said> {
         _ => return None,
     };
     let text = message.text();
-    (!text.is_empty()).then_some(Said { role, text })
+    (!text.is_empty()).then_some(ChatMessage { role, text })
 }

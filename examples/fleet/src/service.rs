@@ -43,7 +43,7 @@ impl FleetService {
     #[handler]
     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
         let Fleet { agent, runner } = &self.0;
-        let options = RunOptions::new().run_id(ctx.key()).principal("ada");
+        let options = RunOptions::new().run_id(ctx.key()).principal("ada").tenant("acme");
         let ended = Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Input::from(message)).await?;
         if ended.code != "answered" {
             return Err(TerminalError::new(format!("there is no answer ({})", ended.code)).into());
@@ -57,13 +57,15 @@ impl FleetService {
         Ok(Json(questions(&ctx).await?))
     }
 
-    /// Brings a decision. The decider is in a header, which the gateway in front of Restate sets after authentication.
+    /// Brings a decision. The decider and their tenant are in headers, which the gateway in front of Restate sets after
+    /// authentication.
     #[handler]
     async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
-        let principal = ctx.headers().get("x-principal").cloned();
-        let principal =
-            principal.ok_or_else(|| TerminalError::new_with_code(401, "the header x-principal is missing"))?;
-        let decider = Decider::new(principal);
+        let header = |name: &'static str| {
+            let missing = || TerminalError::new_with_code(401, format!("the header {name} is missing"));
+            ctx.headers().get(name).cloned().ok_or_else(missing)
+        };
+        let decider = Decider::new(header("x-principal")?).tenant(header("x-tenant")?);
         let verdict =
             if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
         decide(&ctx, &self.0.runner, &decision.question, verdict, &decider).await

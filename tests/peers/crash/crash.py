@@ -151,10 +151,8 @@ ROWS = [
         program("with_langgraph.py", "langgraph", "langgraph", "langgraph-checkpoint-sqlite")),
     Row("ai-sdk", "AI SDK", "`ToolLoopAgent`; the application keeps the messages", ai_sdk),
     Row("ours", "tool-runtime", "`Worker` on `SqlStore` (SQLite)", ours("")),
+    Row("ours", "tool-runtime, effect key", "the tool names `once = \"refund:{payment_id}\"`", ours("effect-keys")),
 ]
-# Enabled once `#[tool(once = "..")]` exists.
-EFFECT_KEYS = Row("ours", "tool-runtime, effect key", "the tool names `once = \"refund:{payment_id}\"`",
-                  ours("effect-keys"))
 
 
 class Process:
@@ -373,12 +371,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", metavar="LIB", help="the rows of one library")
     parser.add_argument("--write", action="store_true", help="keeps the result and the tables of the guide")
-    parser.add_argument("--effect-keys", action="store_true", help="this library with `once`, too")
     options = parser.parse_args()
-    rows = ROWS + ([EFFECT_KEYS] if options.effect_keys else [])
-    chosen = [row for row in rows if options.only in (None, row.library)]
+    chosen = [row for row in ROWS if options.only in (None, row.library)]
     if not chosen:
-        parser.error(f"--only is one of {', '.join(dict.fromkeys(row.library for row in rows))}")
+        parser.error(f"--only is one of {', '.join(dict.fromkeys(row.library for row in ROWS))}")
     # The programs that run end with this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     home = HOME / "runs"
@@ -406,7 +402,7 @@ def main():
             # The other rows keep their last result.
             earlier = json.loads(RESULT.read_text())["rows"]
             results = {row["name"]: row for row in earlier} | results
-            order = [row.name for row in [*ROWS, EFFECT_KEYS]]
+            order = [row.name for row in ROWS]
             result["rows"] = sorted(results.values(), key=lambda row: order.index(row["name"]))
         write(result)
     print(f"the files and logs of the programs are in {home.relative_to(ROOT)}", file=sys.stderr)

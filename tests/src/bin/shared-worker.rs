@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::json;
 use tests::kills::{self, CALLS};
 use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, Worker};
 use tool_runtime::wire::history::{CallMessage, Content, Part};
@@ -27,8 +26,8 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
-            let line = format!("{} c{said}", asked(request.messages));
-            let call = CallMessage::new(format!("c{said}"), &self.0, &json!({ "line": line }).to_string());
+            let arguments = kills::arguments(&self.0, asked(request.messages), said);
+            let call = CallMessage::new(format!("c{said}"), &self.0, &arguments);
             Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
         } else {
             Decoded::new(&[Part::text("Done.")], Finish::Stop)

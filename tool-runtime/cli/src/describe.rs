@@ -5,7 +5,7 @@ use tool_runtime::catalog::ToolCatalog;
 use tool_runtime::store::PendingCall;
 use tool_runtime::tool::ToolEffect;
 
-use crate::fold::{Room, fields};
+use crate::fold::{INDENT, Room, fields, folded};
 use crate::terminal;
 
 /// The maximum number of lines of arguments.
@@ -51,15 +51,16 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
     let Asked { summary, changes, names, rule, arguments, .. } = Asked::of(call);
     let mut lines = Vec::new();
     // Removes the marks that isolate text directions: terminals do not reorder text, and would show them as escapes.
-    lines.extend(summary.map(|text| format!("   {}", terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")))));
-    lines.push(format!("   {}", sentence(catalog, call)));
+    let summary = summary.map(|text| terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")));
+    lines.extend(summary.iter().flat_map(|text| paragraph(text)));
+    lines.extend(paragraph(&sentence(catalog, call)));
     if let Some(graph) = &call.graph {
-        lines.push(format!("   {}", terminal::safe(&graph.path)));
+        lines.extend(paragraph(&terminal::safe(&graph.path)));
     }
     let arguments = if unmask && call.graph.is_none() { call.arguments() } else { arguments };
     lines.extend(fields(arguments, Room::of_message(LINES)));
-    lines.extend(changes.iter().map(|change| format!("   {}", terminal::safe(&change.to_string()))));
-    lines.extend(names.iter().map(|named| format!("   {}", terminal::safe(&named.to_string()))));
+    lines.extend(changes.iter().flat_map(|change| paragraph(&terminal::safe(&change.to_string()))));
+    lines.extend(names.iter().flat_map(|named| paragraph(&terminal::safe(&named.to_string()))));
     let mut about = Vec::new();
     if let Some(rule) = rule {
         about.push(format!("required by {}", terminal::safe(rule)));
@@ -73,8 +74,14 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
         about.push(format!("after reading data labelled {}", call.labels.join(", ")));
     }
     about.push(format!("until {:.0}", call.expires_at));
-    lines.push(format!("   ({})", about.join("; ")));
+    lines.extend(paragraph(&format!("({})", about.join("; "))));
     lines
+}
+
+/// Text as indented lines that fit a terminal. A pipe gets one line.
+fn paragraph(text: &str) -> Vec<String> {
+    let room = terminal::width().map_or(usize::MAX, |width| width.saturating_sub(INDENT).max(20));
+    folded(text, room).into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()
 }
 
 /// The sentence that describes the call's effect.

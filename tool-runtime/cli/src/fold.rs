@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::terminal;
 
 /// The indentation below a call.
-const INDENT: usize = 3;
+pub(super) const INDENT: usize = 3;
 /// The widest column of names.
 const NAMES: usize = 20;
 

@@ -24,7 +24,7 @@ use crate::agent::{
 };
 use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::StoreError;
+use crate::store::{DecisionKind, StoreError};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
@@ -376,13 +376,15 @@ impl Conversation {
         if let Some((question, mismatch)) = self.barred(input).next() {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
-        for (question, ..) in input.brought() {
+        for (question, kind, decider) in input.brought() {
             // The store has the call as not waiting: a process that may be gone decided it. Taking the decision finds
             // out how it ended.
-            if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
-                && pending.question() != *question
-            {
+            let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
+            if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
+            }
+            if kind == DecisionKind::Approved && decider.is_some_and(|decider| pending.needs_others_than(decider)) {
+                return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
             }
         }
         Ok(())

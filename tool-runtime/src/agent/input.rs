@@ -132,6 +132,17 @@ impl Input {
         decided.chain(self.expired.iter().map(|question| (question, DecisionKind::Expired, None)))
     }
 
+    /// Removes the decision on a question.
+    pub(super) fn without(&mut self, question: &Question) {
+        self.decisions.retain(|(decided, ..)| decided != question);
+    }
+
+    /// Whether it has nothing for the run.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_silent = self.text.is_none() && self.media.is_empty();
+        is_silent && self.decisions.is_empty() && self.expired.is_empty() && self.answers.is_empty()
+    }
+
     /// Returns the calls that their client answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = &CallId> {
         self.answers.iter().map(ClientAnswer::id)

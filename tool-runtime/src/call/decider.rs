@@ -65,6 +65,11 @@ impl Decider {
         &self.principal
     }
 
+    /// Whether both are one person: the same principal of the same tenant.
+    pub(crate) fn is_same_person(&self, other: &Self) -> bool {
+        self.principal == other.principal && self.tenant == other.tenant
+    }
+
     /// Whether the name is readable: not blank, and without control or invisible characters.
     pub(crate) fn is_named(&self) -> bool {
         is_name(&self.principal)

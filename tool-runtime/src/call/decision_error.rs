@@ -31,16 +31,25 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
+    /// What the call depends on has changed since it was shown, or could not be read. The call waits with another question.
+    World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
     /// The decider is the principal that the run acts for.
     OwnCall,
     /// The decider has no role that the policy requires.
     DeciderRole,
+    /// The policy names the principals who may decide, and the decider is not one of them.
+    DeciderPrincipal,
     /// The decider is of another tenant.
     DeciderTenant,
     /// The decider has no name, or one with invisible or control characters.
     DeciderName,
+    /// The decider has approved the call before; another one has to approve it.
+    SameDecider,
+    /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
+    /// nor allow later calls; and the call of a graph takes no edited arguments.
+    SeveralDeciders,
 }
 
 impl DecisionError {
@@ -58,11 +67,15 @@ impl DecisionError {
             Self::Labels => "labels",
             Self::Clock => "clock",
             Self::Question => "question",
+            Self::World => "world",
             Self::NotPending => "not_pending",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
+            Self::DeciderPrincipal => "decider_principal",
             Self::DeciderTenant => "decider_tenant",
             Self::DeciderName => "decider_name",
+            Self::SameDecider => "same_decider",
+            Self::SeveralDeciders => "several_deciders",
         }
     }
 }
@@ -81,13 +94,23 @@ impl fmt::Display for DecisionError {
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",
             Self::Question => "the decision answers a question that the call no longer asks; look at the call again",
+            Self::World => {
+                "what the call depends on has changed since it was shown, or could not be read; look at the call again"
+            }
             Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }
             Self::DeciderRole => "the decider has no role that the policy asks for",
+            Self::DeciderPrincipal => {
+                "the policy names the principals who may decide, and the decider is not one of them"
+            }
             Self::DeciderTenant => "the decider belongs to another tenant",
             Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
+            Self::SameDecider => "the decider has approved the call before; another one has to approve it",
+            Self::SeveralDeciders => {
+                "the call needs several approvals, and one person cannot take this decision; approve or deny the call"
+            }
         })
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Problem;
+use crate::policy::cedar::CedarRules;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::{missing_tool, unknown};
+use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::{ServerRule, server_of};
 use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::{check_budgets, check_graphs, unsatisfiable};
@@ -56,7 +58,8 @@ impl ToolPolicy {
         check_budgets::problems(self.data(), &mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
         self.check_servers(&named, &mut problems);
-        self.data().approvals.check(&mut problems);
+        let effect_of = |name: &str| tools.get(name).map(|spec| self.effect_of(name, spec.effect));
+        self.data().approvals.check(&self.approval_rules(), effect_of, &mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {
                 self.check_tool(name, spec, &mut problems);
@@ -137,7 +140,7 @@ impl ToolPolicy {
             ("principals", data.principals.keys().collect()),
             ("attributes", attributes.collect()),
             ("tenants", data.tenants.keys().collect()),
-            ("approvals", data.approvals.named_roles().collect()),
+            ("approvals", data.approvals.named_roles().chain(data.approvals.named_principals()).collect()),
         ];
         for (kind, names) in kinds {
             for name in names.into_iter().filter(|name| !is_name(name) || name.trim() != name.as_str()) {
@@ -213,6 +216,27 @@ impl ToolPolicy {
                 }
             }
         }
+    }
+
+    /// The names of the rules that can require an approval.
+    fn approval_rules(&self) -> BTreeSet<String> {
+        let data = self.data();
+        let asks = |verdict: &RuleVerdict| *verdict == RuleVerdict::RequireApproval;
+        let arguments = data.tools.iter().flat_map(|(tool, rule)| {
+            let asking = rule.arguments.iter().enumerate().filter(move |(_, rule)| asks(&rule.verdict));
+            asking.map(move |(at, _)| format!("tools.{tool}.arguments[{at}]"))
+        });
+        let labels = data.labels.iter().filter(|(_, rule)| !rule.require_approval_for_effects.is_empty());
+        let labels = labels.map(|(label, _)| format!("labels.{label}.require_approval_for_effects"));
+        let tags = data.tags.iter().filter(|(_, verdict)| asks(verdict)).map(|(tag, _)| format!("tags.{tag}"));
+        let general = [
+            ("require_approval_for_tools", !data.require_approval_for_tools.is_empty()),
+            ("require_approval_for_effects", !data.require_approval_for_effects.is_empty()),
+            ("repair.require_approval", data.repair.require_approval && !data.repair.allowed.is_empty()),
+            ("no_schema_mode.approve_each", true),
+        ];
+        let general = general.into_iter().filter(|(_, is_there)| *is_there).map(|(rule, _)| rule.to_owned());
+        arguments.chain(labels).chain(tags).chain(general).chain(data.cedar.iter().flat_map(CedarRules::asks)).collect()
     }
 
     /// Every tag in the policy, with its place there.

@@ -109,6 +109,29 @@ impl RunPolicy {
         self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
     }
 
+    /// Whether some call can need several approvals.
+    pub(crate) fn can_require_several(&self) -> bool {
+        self.all().any(|policy| policy.data().approvals.can_require_several())
+    }
+
+    /// Returns how many deciders have to approve a call: the highest number of all policies and standings.
+    pub(crate) fn required(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> u32 {
+        let mut most = 1;
+        for policy in self.all().filter(|policy| policy.data().approvals.can_require_several()) {
+            let effect = policy.effect_of(tool.name, tool.effect);
+            let mut of = |context: &PolicyContext<'_>| {
+                let (_, rules) = policy.explain(context, tool, Some(arguments));
+                let rules = rules.iter().filter(|rule| rule.verdict == Verdict::RequireApproval);
+                most = most.max(policy.required_approvals(tool.name, effect, rules.map(|rule| &*rule.rule)));
+            };
+            of(context);
+            for Standing { roles, attributes } in &self.standings {
+                of(&PolicyContext { attributes, roles, ..*context });
+            }
+        }
+        most
+    }
+
     /// Whether any of the policies requires a record of each call.
     #[inline]
     pub(crate) fn requires_records(&self) -> bool {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::call::Violation;
-use crate::capability::Requirement;
+use crate::capability::{Capabilities, Requirement};
 use crate::component::declaration::Declaration;
-use crate::component::{Bindings, Call, CapabilityList, Reconciled, Tool, ToolComponent, ToolOutput};
+use crate::component::{Bindings, Call, CapabilityList, Precondition, Reconciled, Tool, ToolComponent, ToolOutput};
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, DeError, Tree};
 use crate::redact::{Projected, Projector};
-use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas};
+use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas, Stating};
 use crate::schema;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
@@ -42,6 +42,7 @@ impl Types {
                 requirements: T::Capabilities::requirements,
                 instantiate: instantiate::<T>,
                 may_reconcile: T::Capabilities::MAY_RECONCILE,
+                may_state: T::Capabilities::MAY_STATE,
             },
         }
     }
@@ -63,6 +64,7 @@ struct Shim {
     requirements: fn() -> Vec<Requirement>,
     instantiate: fn(&Tree<'_>) -> Result<Box<dyn Instance>, DeError>,
     may_reconcile: bool,
+    may_state: bool,
 }
 
 impl Behaviour for Shim {
@@ -76,6 +78,10 @@ impl Behaviour for Shim {
 
     fn may_reconcile(&self) -> bool {
         self.may_reconcile
+    }
+
+    fn may_state(&self) -> bool {
+        self.may_state
     }
 }
 
@@ -106,6 +112,15 @@ impl<T: Tool> Instance for Typed<T> {
             Purpose::Reconcile => Some(Box::pin(std::future::ready(Err(RunFailure::Unknown)))),
         }
     }
+
+    fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
+        if T::Capabilities::MAY_STATE { stating(self.0.precondition(capabilities)) } else { None }
+    }
+}
+
+/// Returns the future of a precondition, unless it states nothing.
+fn stating<F: Future<Output = Result<Precondition, ToolError>> + Send + 'static>(future: F) -> Option<Stating> {
+    if Precondition::is_silent::<F>() { None } else { Some(Box::pin(future)) }
 }
 
 /// A function of its own, so that it is not compiled for function tools.

@@ -37,6 +37,11 @@ impl Run {
     /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
     /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
     ///
+    /// If the policy requires several approvals (`required` under `[approvals]`), an approval that is not the last one is
+    /// noted and recorded, and the call waits with the same question for other deciders: the result has their number
+    /// ([`ToolExecResult::approvals`]). The same person counts once, and one denial ends the call. Edited arguments ask
+    /// another question, for which only the editor has approved. Such a call cannot be answered in the tool's place.
+    ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
     /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an
@@ -78,8 +83,9 @@ impl Run {
         approval::expire(self, question).await
     }
 
-    /// Whether a decider may answer this question now, by the policies that the run is held to. Nothing is recorded; a
-    /// decider of another tenant is reported to operators.
+    /// Whether a decider may approve the call of this question now, by the policies that the run is held to. Nothing is
+    /// recorded; a decider of another tenant is reported to operators. A decider who has approved a call that needs
+    /// other deciders too ([`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider)) can still deny it.
     ///
     /// # Errors
     /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it
@@ -98,12 +104,29 @@ impl Run {
         posting::admits(self, question, kind, decider).await
     }
 
+    /// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if
+    /// the decision has to be brought to that process.
+    pub(crate) async fn note_here(
+        &self,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Option<ToolExecResult>, ResumeError> {
+        approval::note_here(self, question, decision, decider).await
+    }
+
+    /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
+    pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) {
+        approval::note_earlier(self, question, earlier).await;
+    }
+
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
     /// decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
     ///
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
-    /// recorded; the grant needs bounds and has none; or the store failed.
+    /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the grant
+    /// needs bounds and has none; or the store failed.
     pub async fn remember(
         &self,
         question: &Question,

@@ -17,3 +17,4 @@ pub(super) mod settle;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]
 pub(super) mod tokens;
+pub(super) mod world;

@@ -173,6 +173,10 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         prepared: None,
         graph: None,
         unknown: Vec::new(),
+        required: 1,
+        approvals: Vec::new(),
+        replaced: None,
+        world: None,
     };
     let open = record(run, call.call_id.as_str());
     let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };

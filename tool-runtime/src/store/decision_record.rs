@@ -6,10 +6,130 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordedArguments, Violation,
+    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordedArguments, RecordedWorld,
+    Violation,
 };
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
+
+/// A decision on a suspended call, or an answer to it.
+    Decision(Box<DecisionRecord>),
+}
+
+impl AuditRecord {
+    /// Returns the run.
+    #[must_use]
+    pub fn run_id(&self) -> &Arc<str> {
+        match self {
+            Self::Call(record) => &record.run_id,
+            Self::Decision(record) => &record.run_id,
+        }
+    }
+
+    /// Returns the call that it is about.
+    #[must_use]
+    pub fn call_id(&self) -> &CallId {
+        match self {
+            Self::Call(record) => &record.tool_call_id,
+            Self::Decision(record) => &record.call_id,
+        }
+    }
+
+    /// Returns the stable word for its kind: `call` or `decision`.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Call(_) => "call",
+            Self::Decision(_) => "decision",
+        }
+    }
+
+    /// Returns the name of the tool, as the model wrote it.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        match self {
+            Self::Call(record) => &record.name,
+            Self::Decision(record) => record.tool.as_str(),
+        }
+    }
+
+    /// Returns the stable code of the event: [`Outcome::code`] or [`DecisionKind::code`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Call(record) => record.outcome.code(),
+            Self::Decision(record) => record.decision.code(),
+        }
+    }
+
+    /// Returns the principal that the run acts for. `None` if the run names none.
+    #[must_use]
+    pub const fn principal(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Call(record) => record.principal.as_ref(),
+            Self::Decision(record) => record.principal.as_ref(),
+        }
+    }
+
+    /// Returns the tenant of the run. `None` if the run names none.
+    #[must_use]
+    pub const fn tenant(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Call(record) => record.tenant.as_ref(),
+            Self::Decision(record) => record.tenant.as_ref(),
+        }
+    }
+
+    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(record) => record.ended_at.unwrap_or(record.started_at),
+            Self::Decision(record) => record.at,
+        }
+    }
+
+    /// Returns the digests of arguments in the record.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = ArgumentDigest> {
+        let (arguments, repair, decided) = match self {
+            Self::Call(record) => (&record.arguments, record.repair.as_deref(), None),
+            Self::Decision(record) => (&record.arguments, None, Some([record.argument_digest, record.edited_digest])),
+        };
+        let unread = match arguments {
+            RecordedArguments::Unread { digest, .. } => Some(*digest),
+            RecordedArguments::Masked(_) => None,
+        };
+        let repaired = repair.map(|repair| [repair.before, repair.after]);
+        unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
+    }
+
+    /// Returns the record of a call; `None` for a decision.
+    #[must_use]
+    pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
+        if let Self::Call(record) = self { Some(record) } else { None }
+    }
+
+    /// Returns the record of a decision; `None` for a call.
+    #[must_use]
+    pub fn as_decision(&self) -> Option<&DecisionRecord> {
+        match self {
+            Self::Call(_) => None,
+            Self::Decision(record) => Some(record),
+        }
+    }
+}
+
+impl From<ToolInvocationRecord> for AuditRecord {
+    fn from(record: ToolInvocationRecord) -> Self {
+        Self::Call(Box::new(record))
+    }
+}
+
+impl From<DecisionRecord> for AuditRecord {
+    fn from(record: DecisionRecord) -> Self {
+        Self::Decision(Box::new(record))
+    }
+}
 
 /// A decision on a suspended call, or an answer to it.
 ///
@@ -50,10 +170,17 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
+    /// For an approval of a call that needs several: the number of approvals with this one, and the required number. The
+    /// call waits until both are equal. `None` for every other decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<(u32, u32)>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
+    /// What the call depends on. `None` if its tool states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) world: Option<Box<RecordedWorld>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
 }
@@ -169,6 +296,11 @@ impl DecisionRecord {
         self.arguments.unread()
     }
 
+    /// Whether the call waits for the approvals of other deciders after this one.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.approvals.is_some_and(|(given, required)| given < required)
+    }
+
     /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it was
     /// carried out.
     #[must_use]
@@ -189,6 +321,19 @@ impl DecisionRecord {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
+    /// Returns the statements of the tool's precondition that the decider was shown: names and values.
+    #[must_use]
+    pub fn shown_statements(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        pairs(self.world.as_deref().map_or(&[], |world| &world.shown))
+    }
+
+    /// Returns the statements as they read immediately before the approved call would have begun. `None` if the decision
+    /// let no call begin, if they could not be read then, or if there are none.
+    #[must_use]
+    pub fn statements_at_begin(&self) -> Option<impl ExactSizeIterator<Item = (&str, &str)>> {
+        self.world.as_deref().and_then(|world| world.begun.as_deref()).map(pairs)
+    }
+
     /// Creates the record of a decision that was carried out on a suspended call, with its original arguments.
     pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, decider: Option<&Decider>, at: Timestamp) -> Self {
         Self {
@@ -205,7 +350,13 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            approvals: None,
             result: None,
+            world: pending
+                .world
+                .as_deref()
+                .filter(|world| !world.stated.is_empty())
+                .map(|world| Box::new(RecordedWorld { shown: RecordedWorld::pairs(&world.stated), begun: None })),
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
     }
@@ -227,7 +378,9 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: Some(Arc::clone(&grant.id)),
+            approvals: None,
             result: None,
+            world: None,
             arguments: RecordedArguments::Masked(shown_arguments),
         }
     }
@@ -265,7 +418,9 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
+            approvals: None,
             result: None,
+            world: None,
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,
                 AuditRecord::Decision(decision) => decision.arguments,
@@ -275,13 +430,25 @@ impl DecisionRecord {
 
     /// Returns the same decision, refused because its call asks another question now.
     pub(crate) fn of_another_question(self) -> Self {
-        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::Question));
-        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
+        self.mismatched(DecisionError::Question)
     }
 
     /// Returns the same decision, refused because its call is not suspended.
     pub(crate) fn not_pending(self) -> Self {
-        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(DecisionError::NotPending));
+        self.mismatched(DecisionError::NotPending)
+    }
+
+    /// Returns the same decision, refused because the world is not the one that the decider was shown.
+    pub(crate) fn of_another_world(self) -> Self {
+        self.mismatched(DecisionError::World)
+    }
+
+    fn mismatched(self, mismatch: DecisionError) -> Self {
+        let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
         Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
     }
+}
+
+fn pairs(stated: &[(String, String)]) -> impl ExactSizeIterator<Item = (&str, &str)> {
+    stated.iter().map(|(name, value)| (name.as_str(), value.as_str()))
 }

@@ -115,7 +115,12 @@ impl Key {
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
-        let id = digest(&(of, &call.tool, call.argument_digest, graph));
+        // A decider may replace the arguments; it is the same call of the model.
+        let arguments = match &call.replaced {
+            None => call.argument_digest,
+            Some(replaced) => json::digest(replaced.arguments.as_str()),
+        };
+        let id = digest(&(of, &call.tool, arguments, graph));
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 

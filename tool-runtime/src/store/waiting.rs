@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Decider, ToolInvocationRecord};
 use crate::store::effects::Blocked;
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, StoredUnknown, Transaction, Waiting};
+use crate::store::{
+    DecisionKind, DecisionRecord, Document, Key, PendingCall, StoreError, StoredUnknown, Transaction, Waiting,
+};
 
 /// Returns the keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
@@ -21,9 +23,82 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     let key = Key::of_waiting(&waiting.call);
     match transaction.get(&key) {
         None => transaction.set(&key, Document::Waiting(Box::new(waiting.clone()))).map(|()| true),
-        Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => Ok(false),
+        Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => {
+            // A snapshot or a token can bring approvals that another store noted.
+            if let Some(merged) = with_approvals_of(kept, waiting) {
+                transaction.set(&key, Document::Waiting(Box::new(merged)))?;
+            }
+            Ok(false)
+        }
         Some(_) => Err(StoreError::Duplicate),
     }
+}
+
+/// Adds the approvals of another copy of the call that asks the same question. `None` if it has no other approvals.
+pub(crate) fn with_approvals_of(kept: &Waiting, other: &Waiting) -> Option<Waiting> {
+    let is_new = |decider: &&Decider| !kept.call.is_approved_by(decider);
+    let mut new = other.call.approvals.iter().filter(is_new).peekable();
+    new.peek()?;
+    if kept.call.question() != other.call.question() {
+        return None;
+    }
+    let mut merged = kept.clone();
+    merged.call.approvals.extend(new.cloned());
+    Some(merged)
+}
+
+/// The result of an approval of a call that needs several.
+pub(crate) enum Counted {
+    /// It was the last one that the call needs. Nothing is written: the call is taken next.
+    Last(Box<PendingCall>),
+    /// It is noted, and the call waits for the approvals of other deciders.
+    Noted(Box<Waiting>),
+    /// The decider has approved the call before.
+    Again,
+    /// The call asks another question.
+    Other,
+    /// The call does not wait.
+    Gone,
+}
+
+/// An approval of a call that needs several.
+#[derive(Clone)]
+pub(crate) struct Approval {
+    /// The call as it was when the approval was compared.
+    pub(crate) call: PendingCall,
+    pub(crate) decision: DecisionRecord,
+    pub(crate) decider: Decider,
+    /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
+    pub(crate) replaced: Option<PendingCall>,
+}
+
+/// Counts an approval: notes it with its record, unless it is the last one that the call needs. An approval that has no
+/// effect, because the call was decided or asks another question, is recorded as refused.
+pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Result<Counted, StoreError> {
+    let Approval { call, decision, decider, replaced } = approval;
+    let key = Key::of_waiting(call);
+    let mut waiting = match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.question() == call.question() => waiting.clone(),
+        Some(Document::Waiting(_)) => {
+            transaction.append(decision.clone().of_another_question())?;
+            return Ok(Counted::Other);
+        }
+        _ => {
+            transaction.append(decision.clone().not_pending())?;
+            return Ok(Counted::Gone);
+        }
+    };
+    match replaced {
+        Some(replaced) => waiting.call = replaced.clone(),
+        None if waiting.call.is_last_approval(decider) => return Ok(Counted::Last(Box::new(waiting.call))),
+        None if waiting.call.is_approved_by(decider) => return Ok(Counted::Again),
+        None => {}
+    }
+    waiting.call.approvals.push(decider.clone());
+    let given = u32::try_from(waiting.call.approvals.len()).unwrap_or(u32::MAX);
+    transaction.set(&key, Document::Waiting(waiting.clone()))?;
+    transaction.append(DecisionRecord { approvals: Some((given, waiting.call.required)), ..decision.clone() })?;
+    Ok(Counted::Noted(waiting))
 }
 
 /// Withdraws a suspension by this process that was not reported yet. Returns whether the call was suspended.
@@ -84,6 +159,41 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
     transaction.append(taken.decision.clone().of_another_question())
 }
 
+/// Whether the call has all of the approvals that the decision needs. Every approval was counted before; this check holds
+/// whatever happened since.
+fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
+    match (&taken.decision.decider, taken.decision.decision) {
+        (Some(decider), DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered) => {
+            call.is_last_approval(decider)
+        }
+        _ => true,
+    }
+}
+
+/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
+/// not count. Returns `false` if the call is no longer suspended as it was compared; the decision is then recorded as
+/// refused for that reason.
+pub(crate) fn renew(
+    transaction: &mut Transaction,
+    compared: &PendingCall,
+    renewed: &Waiting,
+    decision: &DecisionRecord,
+) -> Result<bool, StoreError> {
+    let key = Key::of_waiting(compared);
+    match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
+        _ => {
+            if decision.decider.is_some() {
+                transaction.append(decision.clone().not_pending())?;
+            }
+            return Ok(false);
+        }
+    }
+    transaction.set(&key, Document::Waiting(Box::new(renewed.clone())))?;
+    transaction.append(decision.clone())?;
+    Ok(true)
+}
+
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
@@ -91,7 +201,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
-        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) && is_approved(&waiting.call, taken) => {}
         _ => {
             if taken.decision.decider.is_some() {
                 transaction.append(taken.decision.clone().not_pending())?;

@@ -137,7 +137,7 @@ async fn main() -> Result<(), Failure> {
         "allowed_tools = [\"pay__refund\"]"
     };
     let catalog = ToolCatalog::builder().tool::<refund>().build()?;
-    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy)?).approvals(true).lease(LEASE);
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy)?).approvals(asks).lease(LEASE);
     let runner = runner.store(Arc::clone(&store)).build()?;
     let queue = RunQueue::new(&runner);
     let asked = data.join("question.json");

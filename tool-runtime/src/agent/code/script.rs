@@ -141,7 +141,8 @@ impl Script {
 impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
-        let Continued { pending, decision, decider } = continued;
+        let Continued { pending, decision, decider, earlier } = continued;
+        self.work.run.note_earlier(&pending.question, &earlier).await;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
@@ -237,6 +238,8 @@ impl Going<'_> {
             summary: pending.summary.clone(),
             names: pending.names.clone(),
             changes: pending.changes.clone(),
+            required: pending.required,
+            approvals: pending.approvals.clone(),
             rule: pending.rule.clone(),
             refused,
             run_id: run.id().into(),

@@ -6,7 +6,9 @@ use tracing::Span;
 use crate::agent::turns::Turns;
 use crate::agent::turns::state::{Progress, Slot, State, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
-use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
+use crate::call::{
+    CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
+};
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -48,6 +50,9 @@ impl Turns {
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
+                    if error.mismatch == Some(DecisionError::World) {
+                        ask_again(&self.run, call).await;
+                    }
                 }
                 if let Some(before) = before {
                     self.state.set(at, before);
@@ -61,6 +66,11 @@ impl Turns {
                 _ => settle(&self.run, &mut self.state, at).await,
             },
             Err(error) => {
+                if let (Some(Progress::Waiting(call)), ResumeError::NotAllowed(DecisionError::Question)) =
+                    (&mut before, &error)
+                {
+                    ask_again(&self.run, call).await;
+                }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
@@ -130,6 +140,13 @@ impl Turns {
     }
 }
 
+/// Reads the question that a call asks now, in place of the one that its decision answered.
+async fn ask_again(run: &Run, call: &mut WaitingCall) {
+    if let Ok(Some(pending)) = run.pending(&call.id).await {
+        describe(call, &pending);
+    }
+}
+
 fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.question = pending.question();
     call.shown_arguments = Some(pending.shown_arguments.clone());
@@ -137,6 +154,8 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.summary = summary.map(str::to_owned);
     (call.changes, call.names) = (changes.to_vec(), names.to_vec());
     call.labels.clone_from(&pending.labels);
+    let (approvals, required) = pending.approvals();
+    (call.approvals, call.required) = (approvals.to_vec(), required);
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);
     if let Some(graph) = &pending.graph {
@@ -203,7 +222,14 @@ pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) 
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
-    if run.pending(&id).await?.is_some() {
+    if let Some(pending) = run.pending(&id).await? {
+        // Another process may have noted an approval, or asked another question.
+        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress)
+            && call.expires_at.is_some()
+            && pending.approvals().1 > 1
+        {
+            describe(call, &pending);
+        }
         return Ok(false);
     }
     match went_on(run, &id, Some(&slot.progress)).await? {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Input, SavedConversation};
-use crate::call::Suspension;
+use crate::call::{DecisionError, Suspension};
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
@@ -91,6 +91,8 @@ impl RunQueue {
     /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run
     /// has nothing else to do; a post that does not match then is dropped. At most 256 posts wait in a run.
     ///
+    /// An approval of a call that needs those of other deciders too is noted at once; only the last one is posted.
+    ///
     /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, and the
     /// decider may decide. If one does not match, the refusal is recorded and nothing is posted. For a call that no
     /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store. A decider of
@@ -111,7 +113,7 @@ impl RunQueue {
             // No worker would ever take the post.
             return Err(ResumeError::Engine);
         }
-        let mut questions = Vec::new();
+        let (mut questions, mut several) = (Vec::new(), Vec::new());
         for (question, kind, decider) in input.brought() {
             let call = match self.called(&stored, question.call_id()).await {
                 Err(ResumeError::NotWaiting(id)) => {
@@ -124,6 +126,9 @@ impl RunQueue {
             let run = self.run_of(&call, Some(&stored))?;
             run.admits(question, kind, decider).await?;
             questions.push(question.clone());
+            if call.approvals().1 > 1 {
+                several.push((run, question));
+            }
         }
         for id in input.answered() {
             let call = self.called(&stored, id).await?;
@@ -136,7 +141,24 @@ impl RunQueue {
         if let Some((_, question)) = twice {
             return Err(ResumeError::NotWaiting(question.call_id().clone()));
         }
-        let body: Arc<str> = serde_json::to_string(input).map_err(corrupt)?.into();
+        let mut posted = input.clone();
+        for (run, question) in several {
+            let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
+                continue;
+            };
+            match Box::pin(run.note_here(question, decision, decider)).await? {
+                None => {}
+                Some(noted) if noted.approvals().is_some() => {
+                    posted.without(question);
+                    questions.retain(|other| other != question);
+                }
+                Some(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
+            }
+        }
+        if posted.is_empty() && !input.is_empty() {
+            return Ok(());
+        }
+        let body: Arc<str> = serde_json::to_string(&posted).map_err(corrupt)?.into();
         let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
         let keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
         let tenant = stored.tenant.clone();

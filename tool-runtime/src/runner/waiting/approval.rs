@@ -1,26 +1,32 @@
 //! Approvals: a person decides on a waiting call. All checks run again, and the call is finished once.
 
-use crate::call::PendingGraph;
+use std::sync::Arc;
+
 use crate::call::{
-    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, Question, RecordedArguments, Suspension,
-    ToolCall, ToolExecResult,
+    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, PendingGraph, Question,
+    RecordedArguments, Suspension, ToolCall, ToolExecResult,
 };
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json;
 use crate::redact::{Projected, changes};
 use crate::runner::ApprovalDecision;
 use crate::runner::gate::deliver::delivered;
-use crate::runner::gate::draft::{Refused, Shown};
+use crate::runner::gate::draft::{Draft, Refused, Shown};
 use crate::runner::gate::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
+use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::{Purpose, refused};
-use crate::runner::waiting::suspend::{Given, Reopened, reopen};
+use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
+use crate::runner::waiting::world;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
-use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::store::waiting::{Approval, Counted};
+use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall};
 use crate::text::sentence;
 
 /// See [`Run::resume`]. A tool that begins can use the client at the other end of a connection.
@@ -40,7 +46,10 @@ pub(in crate::runner) async fn resume(
     let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, decision, decider, record);
     match reopen(run, question.call_id(), given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
-        Reopened::Open(mut open, decided) => {
+        Reopened::Open(mut open, mut decided) => {
+            if let Some(noted) = Box::pin(count(&mut open, &mut decided, decider)).await? {
+                return Ok(noted);
+            }
             open.client = client;
             let graph = open.graph();
             let ended = Box::pin(carry_out(&mut open, decided)).await;
@@ -53,6 +62,130 @@ pub(in crate::runner) async fn resume(
             let result = Box::pin(open.finish_waiting(ended)).await?;
             orphans::leave(run, result.call_id(), left).await;
             Ok(result)
+        }
+    }
+}
+
+/// Counts a decision that approves a call, if the call needs several approvals. Returns the result of an approval after
+/// which the call waits for other deciders, and `None` for every decision that is carried out now.
+async fn count(
+    open: &mut OpenCall,
+    decided: &mut Decided,
+    decider: &Decider,
+) -> Result<Option<ToolExecResult>, ResumeError> {
+    let Some(claim) = &open.claim else { return Ok(None) };
+    // Every other decision ends the call: a denial, or an approval after the call expired.
+    if !matches!(claim.decision.decision, DecisionKind::Approved | DecisionKind::Edited) {
+        return Ok(None);
+    }
+    let run = open.run().clone();
+    let (call, decision) = (claim.waiting.call.clone(), claim.decision.clone());
+    let replaced = match decided {
+        Decided::Run(hydrated, None, _) if hydrated.digest() != call.argument_digest => {
+            // Other arguments can meet a rule that requires more approvals.
+            let required = call.required.max(stages::required_approvals(&run, hydrated));
+            Some((hydrated, required)).filter(|_| required > 1)
+        }
+        _ => None,
+    };
+    let replaced = match replaced {
+        Some((hydrated, required)) => match Box::pin(world::shown(open, hydrated)).await {
+            Ok(stated) => {
+                let frozen = Arc::clone(&hydrated.frozen);
+                Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await)
+            }
+            Err(stop) => {
+                discard(stop);
+                return Err(comparison::barred(&run, &claim.waiting, decision, DecisionError::World).await);
+            }
+        },
+        None if call.required > 1 => None,
+        None => return Ok(None),
+    };
+    let approval = Approval { call, decision, decider: decider.clone(), replaced };
+    match Box::pin(note(&run, approval)).await? {
+        Ok(last) => {
+            if let Decided::Run(_, Some(continued), _) = decided {
+                continued.earlier.clone_from(&last.approvals);
+            }
+            if let Some(claim) = &mut open.claim {
+                let given = claim.waiting.call.required;
+                claim.decision.approvals = Some((given, given));
+                claim.waiting.call = last;
+            }
+            Ok(None)
+        }
+        Err(noted) => Ok(Some(noted)),
+    }
+}
+
+/// Notes an approval of a call that needs several; every way of deciding counts here. `Ok` is the call as it waits, if
+/// the approval is the last one, which is carried out next. `Err` is the result of any other approval.
+async fn note(run: &Run, approval: Approval) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
+    let (call, decision) = (approval.call.clone(), approval.decision.clone());
+    match LedgerClient(run).approve(approval).await? {
+        Counted::Last(call) => Ok(Ok(*call)),
+        Counted::Noted(waiting) => {
+            let (given, required) = waiting.call.approvals();
+            let given = u32::try_from(given.len()).unwrap_or(u32::MAX);
+            let result = ToolExecResult::noted(waiting.call.question(), (given, required));
+            // The UI asks again, because the call waits for another person.
+            let mut draft = Draft::reopened(run, waiting.record.clone());
+            draft.shows(Shown::Masked(waiting.call.shown_arguments.clone()));
+            draft.asks(&waiting.call);
+            telemetry::announce_end(run, &draft, &result);
+            Ok(Err(result))
+        }
+        Counted::Again => match run.shared().store.waiting(Key::of_waiting(&call)).await {
+            Ok(Some(waiting)) => Err(comparison::barred(run, &waiting, decision, DecisionError::SameDecider).await),
+            Ok(None) => Err(ResumeError::NotWaiting(call.call_id)),
+            Err(error) => Err(run.store_failed(error)),
+        },
+        Counted::Other => Ok(Err(refused(&call, DecisionError::Question).stop.result(call.call_id, false))),
+        Counted::Gone => Err(ResumeError::NotWaiting(call.call_id)),
+    }
+}
+
+/// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if the
+/// decision has to be brought to that process: it is the last approval, or another decision.
+pub(in crate::runner) async fn note_here(
+    run: &Run,
+    question: &Question,
+    decision: &ApprovalDecision,
+    decider: &Decider,
+) -> Result<Option<ToolExecResult>, ResumeError> {
+    let id = question.call_id();
+    let needs_several = match run.pending(id).await.map_err(|error| run.store_failed(error))? {
+        Some(call) => call.required > 1 && !call.is_expired(run.shared().clock.now()),
+        None => false,
+    };
+    if *decision != ApprovalDecision::Approve || !needs_several {
+        return Ok(None);
+    }
+    let purpose = Purpose::Resume(Suspension::Approval);
+    let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
+    match suspend::asked(run, id, &given).await? {
+        Err(refused) => Ok(Some(refused)),
+        Ok((waiting, decision)) => {
+            let approval = Approval { call: waiting.call, decision, decider: decider.clone(), replaced: None };
+            Ok(Box::pin(note(run, approval)).await?.err())
+        }
+    }
+}
+
+/// Notes the approvals of a graph's call on the call that the graph waits for, except the last one. An approval that is
+/// refused there counts for neither.
+pub(in crate::runner) async fn note_earlier(run: &Run, question: &Question, earlier: &[Decider]) {
+    for decider in earlier {
+        match run.pending(question.call_id()).await {
+            Ok(Some(call)) if !call.is_approved_by(decider) && !call.is_last_approval(decider) => {}
+            Ok(Some(_)) => continue,
+            _ => return,
+        }
+        if let Err(ResumeError::Store(error)) =
+            Box::pin(note_here(run, question, &ApprovalDecision::Approve, decider)).await
+        {
+            return discard(error);
         }
     }
 }
@@ -110,7 +243,13 @@ fn read(
         record.decision = DecisionKind::TooLate;
     }
     if let Some(graph) = &pending.graph {
-        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone() };
+        // Only the run of the graph can read other arguments, and its call would ask another question.
+        let is_edited = matches!(decision, ApprovalDecision::ApproveEdited(_));
+        if !is_late && pending.required > 1 && (is_edited || matches!(decision, ApprovalDecision::Respond(_))) {
+            return Err(refused(pending, DecisionError::SeveralDeciders));
+        }
+        let earlier = pending.approvals.clone();
+        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone(), earlier };
         return within(run, pending, continued, record);
     }
     if is_late {
@@ -122,6 +261,7 @@ fn read(
             let message = sentence(&message, MAX_MESSAGE_BYTES);
             Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied).message(message)))
         }
+        ApprovalDecision::Respond(_) if pending.required > 1 => Err(refused(pending, DecisionError::SeveralDeciders)),
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
         ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
         ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
@@ -185,7 +325,16 @@ fn approved(
         let shown = Shown::Masked(hydrated.frozen.decided_on());
         return Err(Refused { stop, shown });
     }
-    let edited = (!record.changes.is_empty()).then(|| Intervention::Edited(record.changes.clone()));
+    // An earlier decider may have replaced the arguments, too.
+    let changed = match &pending.replaced {
+        None => record.changes.clone(),
+        Some(replaced) => {
+            let sensitive = &hydrated.frozen.entry.spec.sensitive;
+            let of_model = replaced.arguments.as_str();
+            changes(ArgumentChangeKind::Edited, of_model, hydrated.frozen.canonical(), sensitive)
+        }
+    };
+    let edited = (!changed.is_empty()).then_some(Intervention::Edited(changed));
     Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 

@@ -21,7 +21,9 @@ pub(in crate::runner) async fn may_decide(
     let asks = |call: &PendingCall| comparison::is_theirs(run, call, purpose) && call.question() == *question;
     let call = waiting.map(|waiting| waiting.call).filter(asks);
     let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
-    comparison::bars(run, &call, decider).map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
+    let again = || call.needs_others_than(decider).then_some(DecisionError::SameDecider);
+    let mismatch = comparison::bars(run, &call, decider).or_else(again);
+    mismatch.map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
 }
 
 /// Checks a decision for another process, with the checks of that process. A refusal is recorded.

@@ -1,0 +1,120 @@
+//! Preconditions that fail: each is a typed refusal, and none asks for ever or lets the call run.
+
+use std::task::Poll;
+
+use super::*;
+
+/// A tool whose precondition states too much.
+#[tool(name = "world__much", effect = read_only, redact = ["$"], precondition = much())]
+async fn states_much() -> Result<u8, ToolError> {
+    Ok(1)
+}
+
+async fn much() -> Result<Precondition, ToolError> {
+    Ok((0..9).fold(Precondition::default(), |stated, at| stated.and(format!("n{at}"), at)))
+}
+
+/// A tool whose precondition has a time limit.
+#[tool(name = "world__slow", effect = state_change, redact = ["$"], timeout = "1s", precondition = charged)]
+async fn slow(
+    /// Which account.
+    account: String,
+    accounts: &dyn Accounts,
+) -> Result<i64, ToolError> {
+    accounts.balance(&account).await
+}
+
+const SLOW: &str = "require_approval_for_tools = ['world__pay', 'world__slow', 'world__much']";
+
+fn run(rig: &Rig) -> Run {
+    rig.process(SLOW).run(of("run-1"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_world_cannot_be_read_does_not_wait() {
+    for (answer, outcome, code, message) in [
+        (Answer::Error, Outcome::ExecutionError, Some("no_account"), "There is no account a-1."),
+        (Answer::Panic, Outcome::Panicked, None, "could not be read"),
+        (Answer::Hang, Outcome::Timeout, None, "could not be read"),
+    ] {
+        let rig = Rig::new();
+        rig.accounts.answer(answer);
+        for tool in ["world__pay", "world__slow"] {
+            let result = rig.process(SLOW).run(of(tool)).exec(call(tool)).await;
+            assert_eq!((result.outcome(), result.executed()), (outcome, false));
+            let error = result.error().expect("an error");
+            assert_eq!(error.tool_code.as_deref(), code);
+            assert!(error.safe_message.contains(message), "{}", error.safe_message);
+            assert!(!result.to_model().contains("CANARY"));
+        }
+        let records = rig.shared.closed().await;
+        assert!(records.iter().all(|record| record.outcome == outcome && !record.executed));
+        assert!(!serde_json::to_string(&records).expect("JSON").contains("CANARY"));
+        let waiting = rig.shared.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+        assert_eq!((waiting.len(), rig.shared.effects()), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_does_not_count_while_the_world_cannot_be_read() {
+    for answer in [Answer::Error, Answer::Panic, Answer::Hang] {
+        let rig = Rig::new();
+        let question = asked(&run(&rig).exec(call("world__pay")).await);
+        rig.accounts.answer(answer);
+        of_another_world(&approve(&run(&rig), &question).await);
+        let pending = rig.waiting().await;
+        let summary = pending.summary.as_deref().expect("a sentence");
+        assert!(summary.starts_with("An approval did not count, because what the call depends on could not be read."));
+        assert!(summary.ends_with("balance “120”."), "{summary}");
+        assert_ne!(pending.question(), question);
+        let decisions = rig.decisions().await;
+        assert_eq!(decisions[0].statements_at_begin().map(pairs), None);
+        assert!(!serde_json::to_string(&decisions).expect("JSON").contains("CANARY"));
+        // The world that was shown is still the one that is compared.
+        rig.accounts.answer(Answer::Balance);
+        assert_eq!(approve(&run(&rig), &pending.question()).await.outcome(), Outcome::Ok);
+    }
+}
+
+#[tokio::test]
+async fn a_world_that_can_never_be_read_ends_the_call() {
+    let rig = Rig::new();
+    let mut question = asked(&run(&rig).exec(call("world__pay")).await);
+    rig.accounts.answer(Answer::Panic);
+    for _ in 0..3 {
+        of_another_world(&approve(&run(&rig), &question).await);
+        question = rig.waiting().await.question();
+    }
+    let ended = approve(&run(&rig), &question).await;
+    assert_eq!((ended.outcome(), rig.shared.effects()), (Outcome::Cancelled, 0));
+    assert_eq!(rig.refused().await, [DecisionError::World; 4]);
+}
+
+#[tokio::test]
+async fn too_many_statements_are_a_refusal() {
+    let rig = Rig::new();
+    let result = rig.process(SLOW).run(of("run-1")).exec(ToolCall::text("c1", "world__much", "{}")).await;
+    assert_eq!((result.outcome(), result.executed()), (Outcome::ExecutionError, false));
+    assert!(result.to_model().contains("could not be read"), "{}", result.to_model());
+}
+
+/// The caller gives up while the world is read: the call still waits, with the same question.
+#[tokio::test]
+async fn a_dropped_decision_changes_nothing() {
+    let rig = Rig::new();
+    let question = asked(&run(&rig).exec(call("world__pay")).await);
+    rig.accounts.answer(Answer::Hang);
+    let (resumed, grace) = (run(&rig), grace());
+    {
+        let mut deciding = Box::pin(resumed.resume(&question, ApprovalDecision::Approve, &grace));
+        while rig.accounts.reads() < 2 {
+            let polled = std::future::poll_fn(|cx| Poll::Ready(deciding.as_mut().poll(cx).is_pending())).await;
+            assert!(polled, "the world cannot be read yet");
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(rig.waiting().await.question(), question);
+    rig.accounts.answer(Answer::Balance);
+    assert_eq!(approve(&run(&rig), &question).await.outcome(), Outcome::Ok);
+    assert_eq!(rig.shared.effects(), 1);
+}
