@@ -3,6 +3,7 @@
 mod doors;
 mod failing;
 mod named;
+mod several;
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,77 @@
+//! Preconditions of calls that need several approvals.
+
+use super::*;
+
+fn two() -> String {
+    format!("{ASKS}\n[approvals]\nrequired = 2\n")
+}
+
+fn heidi() -> Decider {
+    Decider::new("heidi").tenant("acme")
+}
+
+/// The approvals so far, from the store.
+async fn approved_by(rig: &Rig) -> Vec<String> {
+    rig.waiting().await.approvals().0.iter().map(|decider| decider.principal().to_owned()).collect()
+}
+
+async fn decide(rig: &Rig, question: &Question, decision: ApprovalDecision, decider: &Decider) -> ToolExecResult {
+    // Another process each time.
+    rig.process(&two()).run(of("run-1")).resume(question, decision, decider).await.expect("it waits")
+}
+
+/// The world is compared when the last person has approved. If it changed, everybody is asked again.
+#[tokio::test]
+async fn a_changed_world_drops_every_approval() {
+    let rig = Rig::new();
+    let first = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
+    rig.accounts.set(90);
+    let noted = decide(&rig, &first, ApprovalDecision::Approve, &grace()).await;
+    assert_eq!((noted.approvals(), noted.question()), (Some((1, 2)), Some(&first)));
+    of_another_world(&decide(&rig, &first, ApprovalDecision::Approve, &heidi()).await);
+    assert_eq!(approved_by(&rig).await, Vec::<String>::new());
+    let second = rig.waiting().await.question();
+    assert_ne!(first, second);
+    for (decider, expected) in [(heidi(), Outcome::ApprovalRequired), (grace(), Outcome::Ok)] {
+        assert_eq!(rig.shared.effects(), 0);
+        assert_eq!(decide(&rig, &second, ApprovalDecision::Approve, &decider).await.outcome(), expected);
+    }
+    assert_eq!(rig.shared.effects(), 1);
+    assert_eq!(rig.refused().await, [DecisionError::World]);
+}
+
+/// The next person sees the world of the arguments that an editor gave, and approves that.
+#[tokio::test]
+async fn edited_arguments_have_a_world_of_their_own() {
+    let rig = Rig::new();
+    let first = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
+    let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
+    let second = asked(&decide(&rig, &first, edited, &grace()).await);
+    let summary = rig.waiting().await.summary.expect("a sentence");
+    assert_eq!(summary, "Pays 50 to “other”. This call depends on: balance “1120”.");
+    rig.accounts.set(90);
+    of_another_world(&decide(&rig, &second, ApprovalDecision::Approve, &heidi()).await);
+    let third = rig.waiting().await.question();
+    let summary = rig.waiting().await.summary.expect("a sentence");
+    assert!(summary.contains("balance was “1120” and is “1090”. Pays 50 to “other”."), "{summary}");
+    // The approval of the editor belongs to the question before, too.
+    assert_eq!(decide(&rig, &third, ApprovalDecision::Approve, &heidi()).await.approvals(), Some((1, 2)));
+    assert_eq!(decide(&rig, &third, ApprovalDecision::Approve, &grace()).await.outcome(), Outcome::Ok);
+    assert_eq!(rig.shared.effects(), 1);
+}
+
+/// An edit does not count while the world of its arguments cannot be read, and the call waits as before.
+#[tokio::test]
+async fn an_edit_needs_a_world_that_can_be_read() {
+    let rig = Rig::new();
+    let first = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
+    decide(&rig, &first, ApprovalDecision::Approve, &heidi()).await;
+    rig.accounts.answer(Answer::Panic);
+    let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
+    let refused = rig.process(&two()).run(of("run-1")).resume(&first, edited, &grace()).await;
+    assert!(matches!(refused, Err(ResumeError::NotAllowed(DecisionError::World))), "{refused:?}");
+    assert_eq!((rig.waiting().await.question(), approved_by(&rig).await), (first.clone(), vec!["heidi".to_owned()]));
+    assert_eq!(rig.refused().await, [DecisionError::World]);
+    rig.accounts.answer(Answer::Balance);
+    assert_eq!(decide(&rig, &first, ApprovalDecision::Approve, &grace()).await.outcome(), Outcome::Ok);
+}
