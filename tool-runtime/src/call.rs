@@ -58,7 +58,7 @@ pub use suspension::Suspension;
 pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
-pub(crate) use world::{Difference, RecordedWorld, Stated, World};
+pub(crate) use world::{Difference, Names, RecordedWorld, Stated, World};
 
 pub use crate::media::attachments::LeftOut;
 

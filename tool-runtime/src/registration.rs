@@ -44,8 +44,8 @@ pub(crate) trait Behaviour: Send + Sync {
         false
     }
 
-    /// Whether the tool can state what its calls depend on. [`Instance::precondition`] tells whether it does.
-    fn may_state(&self) -> bool {
+    /// Whether the tool states what its calls depend on.
+    fn states(&self) -> bool {
         false
     }
 }
@@ -73,8 +73,7 @@ pub(crate) trait Instance: Send {
         max_bytes: usize,
     ) -> Option<Running>;
 
-    /// Starts to state what the call depends on; `None` for a tool without a precondition. It is known before the future
-    /// is polled.
+    /// Starts to state what the call depends on. `None` if a tool of this kind cannot; see [`Behaviour::states`].
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
         drop(capabilities);
         None

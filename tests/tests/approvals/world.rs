@@ -1,9 +1,12 @@
 //! Preconditions: an approval holds for the world that the approver was shown, through each way of deciding.
 
+mod by_hand;
 mod doors;
 mod failing;
+mod masked;
 mod named;
 mod several;
+mod stale;
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,6 +26,9 @@ use tool_runtime::{Outcome, Precondition, ToolCall, ToolContext, ToolError, Tool
 pub(crate) trait Accounts {
     /// The balance of an account.
     async fn balance(&self, account: &str) -> Result<i64, ToolError>;
+
+    /// The balance as it was read last.
+    fn known(&self) -> i64;
 }
 
 /// The answer of the accounts.
@@ -75,6 +81,10 @@ impl Accounts for Balances {
             Answer::Panic => panic!("CANARY"),
             Answer::Hang => std::future::pending().await,
         }
+    }
+
+    fn known(&self) -> i64 {
+        self.balance.load(Ordering::Acquire)
     }
 }
 
@@ -155,7 +165,8 @@ impl Rig {
     /// Another process each time.
     fn process(&self, rules: &str) -> ToolRunner {
         let policy = format!(
-            "allowed_tools = ['world__pay', 'world__charge', 'world__close', 'world__slow', 'world__much']\n{rules}"
+            "allowed_tools = ['world__pay', 'world__charge', 'world__close', 'world__slow', 'world__much', \
+             'world__ready', 'world__wire', 'world__told', 'world__hide']\n{rules}"
         );
         self.shared.start(Arc::clone(&self.shared.store) as _, &policy, self.capabilities())
     }
@@ -212,6 +223,17 @@ fn of_another_world(result: &ToolExecResult) {
     assert_eq!(found, (Outcome::ApprovalMismatch, Some(DecisionError::World), false));
 }
 
+/// The arguments, the sentence and the question of each call that an event shows as waiting.
+fn suspended(heard: &Heard) -> Vec<(String, Option<String>, Question)> {
+    let shown = |event| match event {
+        Event::ToolCallSuspended { arguments, summary, question, .. } => {
+            Some((arguments.expect("arguments").get().to_owned(), summary, question))
+        }
+        _ => None,
+    };
+    heard.take().into_iter().filter_map(shown).collect()
+}
+
 fn pairs<'a>(stated: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
     stated.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -226,7 +248,7 @@ async fn an_unchanged_world_lets_the_approved_call_run() {
         let rig = Rig::new();
         let question = asked(&rig.run().exec(call(tool)).await);
         let summary = rig.waiting().await.summary.expect("a sentence");
-        assert_eq!(summary, format!("{sentence}This call depends on: balance “120”."));
+        assert_eq!(summary, format!("{sentence}This call depends on: “balance” is “120”."));
         // Another process, which has only the store.
         let result = approve(&rig.run(), &question).await;
         assert_eq!((result.outcome(), result.executed()), (Outcome::Ok, true));
@@ -243,7 +265,7 @@ async fn a_changed_world_asks_anew_and_the_old_decision_never_counts() {
     for tool in ["world__pay", "world__charge", "world__close"] {
         let rig = Rig::new();
         let heard = Heard::default();
-        let run = rig.process(ASKS).run(of("run-1").events(Arc::new(heard.clone())));
+        let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
         let first = asked(&run.exec(call(tool)).await);
         drop(heard.take());
         rig.accounts.set(90);
@@ -253,8 +275,9 @@ async fn a_changed_world_asks_anew_and_the_old_decision_never_counts() {
         assert_ne!(first, second);
         let summary = pending.summary.as_deref().expect("a sentence");
         assert!(
-            summary.starts_with("An approval did not count, because this has changed: balance was “120” and is “90”. ")
-                && summary.ends_with("This call depends on: balance “90”."),
+            summary
+                .starts_with("An approval did not count, because this has changed: “balance” was “120” and is “90”. ")
+                && summary.ends_with("This call depends on: “balance” is “90”."),
             "{summary}"
         );
         // A UI gets the new question.
@@ -354,11 +377,16 @@ async fn an_edited_call_is_compared_by_the_arguments_that_were_shown() {
     let question = asked(&rig.run().exec(call("world__pay")).await);
     let result = rig.run().resume(&question, edited(), &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
-    let rig = Rig::new();
-    let question = asked(&rig.run().exec(call("world__pay")).await);
+    let (rig, heard) = (Rig::new(), Heard::default());
+    let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
+    let question = asked(&run.exec(call("world__pay")).await);
     rig.accounts.set(90);
-    of_another_world(&rig.run().resume(&question, edited(), &grace()).await.expect("it waits"));
+    drop(heard.take());
+    of_another_world(&run.resume(&question, edited(), &grace()).await.expect("it waits"));
     let pending = rig.waiting().await;
+    // The new question is about the arguments of the model.
+    let arguments = r#"{"account":"a-1","cents":50}"#.to_owned();
+    assert_eq!(suspended(&heard), [(arguments, pending.summary.clone(), pending.question())]);
     assert_eq!((pending.arguments(), rig.shared.effects()), (r#"{"account":"a-1","cents":50}"#, 0));
     let result = rig.run().resume(&pending.question(), edited(), &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
@@ -370,11 +398,11 @@ async fn values_of_sensitive_arguments_are_masked_and_compared() {
     let rig = Rig::new();
     let heard = Heard::default();
     let secret = || ToolCall::text("c1", "world__pay", r#"{"account":"a-1","cents":50,"pin":"CANARY-7"}"#);
-    let run = rig.process(ASKS).run(of("run-1").events(Arc::new(heard.clone())));
+    let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
     let question = asked(&run.exec(secret()).await);
     let waiting = rig.waiting().await;
     let summary = waiting.summary.as_deref().expect("a sentence");
-    assert!(summary.ends_with("This call depends on: balance “120”, note “[sensitive]”."), "{summary}");
+    assert!(summary.ends_with("This call depends on: “balance” is “120”, “note” is “[sensitive]”."), "{summary}");
     assert!(!format!("{waiting:?}").contains("CANARY"));
     rig.accounts.set(90);
     of_another_world(&approve(&run, &question).await);
@@ -405,20 +433,23 @@ async fn decisions_that_race_over_a_changed_world() {
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
 }
 
-/// Made again while it waits, it is the same waiting call with the same question.
+/// Made again while it waits, it is the same waiting call with the same question, and announced as it waits.
 #[tokio::test]
 async fn the_same_call_again_keeps_its_question() {
-    let rig = Rig::new();
-    let question = asked(&rig.run().exec(call("world__pay")).await);
+    let (rig, heard) = (Rig::new(), Heard::default());
+    let again = async || asked(&rig.process(ASKS).run(of("run-1").events(heard.sink())).exec(call("world__pay")).await);
+    let question = again().await;
+    let first = suspended(&heard);
+    assert_eq!(first[0].2, question);
     rig.accounts.set(90);
-    assert_eq!(asked(&rig.run().exec(call("world__pay")).await), question);
+    assert_eq!((again().await, suspended(&heard)), (question.clone(), first.clone()));
     // Also if the world cannot be read now.
     rig.accounts.answer(Answer::Error);
-    assert_eq!(asked(&rig.run().exec(call("world__pay")).await), question);
+    assert_eq!((again().await, suspended(&heard)), (question.clone(), first));
     rig.accounts.answer(Answer::Balance);
     of_another_world(&approve(&rig.run(), &question).await);
     let renewed = rig.waiting().await.question();
-    assert_eq!(asked(&rig.run().exec(call("world__pay")).await), renewed);
+    assert_eq!(again().await, renewed);
 }
 
 /// A snapshot from before the question was replaced does not bring it back.

@@ -116,7 +116,8 @@ impl Conversation {
     ///
     /// # Errors
     /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation
-    /// is unchanged, and the refusal is recorded. See [`answer`](Self::answer) for the events.
+    /// is unchanged, except that its calls show the questions that they ask now, and the refusal is recorded. See
+    /// [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
         question: &Question,
@@ -133,10 +134,11 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
+    /// decider may not decide. The conversation is unchanged, except that its calls show the questions that they ask now.
+    /// See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
-        if let Err(refused) = self.check(&input).await {
+        if let Err(refused) = self.check_again(&input).await {
             self.refuse(&refused);
             done.refused(refused.code());
             return Err(refused);
@@ -151,10 +153,11 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is then unchanged. If the store failed, the calls after the one that
+    /// decider may not decide. The conversation is then unchanged, except that its calls show the questions that they ask
+    /// now. If the store failed, the calls after the one that
     /// could not be finished still wait.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
-        let admitted = match self.check(&input).await {
+        let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
             Err(refused) => Err(refused),
         };
@@ -359,6 +362,15 @@ impl Conversation {
                 // The gate refuses it for the same reason as here, and records the refusal.
                 let _refused = self.turns.run.admits(question, kind, decider).await;
             }
+        }
+        checked
+    }
+
+    /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
+    async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
+        let checked = self.check(input).await;
+        if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
+            self.turns.ask_again().await?;
         }
         checked
     }

@@ -2,8 +2,11 @@
 
 use std::any::TypeId;
 use std::fmt;
-use std::future::{Future, Ready, ready};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use crate::capability::Capabilities;
 use crate::error::ToolError;
 
 /// The state of the world on which a call depends: statements, each with a name and a value, such as the balance that a
@@ -14,7 +17,8 @@ use crate::error::ToolError;
 /// decision depends on, and nothing that changes without a meaning for it, such as the time.
 ///
 /// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are compared
-/// as a whole. A text that contains the value of a sensitive argument is masked.
+/// as a whole. A text that contains the value of a sensitive argument, or the name of a member of one that the schema does
+/// not name, is masked. A value in another form, such as a rounded number, is not recognised.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,7 +67,7 @@ use crate::error::ToolError;
 ///
 /// let waiting = harness.runner().store().pending_calls(&Default::default()).await?;
 /// let asked = waiting[0].summary.as_deref();
-/// assert_eq!(asked, Some("Pays 50 to “ada”. This call depends on: balance “120”."));
+/// assert_eq!(asked, Some("Pays 50 to “ada”. This call depends on: “balance” is “120”."));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,8 +78,16 @@ pub struct Precondition {
     stated: Vec<(String, String)>,
 }
 
-/// The future of a tool that states nothing. Its type tells it from every other one before it is polled.
-type Silent = Ready<Result<Precondition, ToolError>>;
+/// The future of a tool that states nothing. No other crate can make one, so its type tells such a tool from every other.
+struct Silent;
+
+impl Future for Silent {
+    type Output = Result<Precondition, ToolError>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(Precondition::default()))
+    }
+}
 
 impl Precondition {
     /// The maximum number of statements of one call.
@@ -99,11 +111,11 @@ impl Precondition {
 
     /// The future of a tool that states nothing.
     pub(crate) fn silent() -> impl Future<Output = Result<Self, ToolError>> + Send + 'static {
-        ready(Ok(Self::default()))
+        Silent
     }
 
-    /// Whether a future is the one of a tool that states nothing.
-    pub(crate) fn is_silent<F: 'static>() -> bool {
+    /// Whether this method of a tool states nothing. The method is not called.
+    pub(crate) fn is_silent<T, F: 'static>(_method: impl FnOnce(T, Capabilities) -> F) -> bool {
         TypeId::of::<F>() == TypeId::of::<Silent>()
     }
 }

@@ -42,7 +42,7 @@ impl Types {
                 requirements: T::Capabilities::requirements,
                 instantiate: instantiate::<T>,
                 may_reconcile: T::Capabilities::MAY_RECONCILE,
-                may_state: T::Capabilities::MAY_STATE,
+                states: states::<T>,
             },
         }
     }
@@ -64,7 +64,7 @@ struct Shim {
     requirements: fn() -> Vec<Requirement>,
     instantiate: fn(&Tree<'_>) -> Result<Box<dyn Instance>, DeError>,
     may_reconcile: bool,
-    may_state: bool,
+    states: fn() -> bool,
 }
 
 impl Behaviour for Shim {
@@ -80,9 +80,14 @@ impl Behaviour for Shim {
         self.may_reconcile
     }
 
-    fn may_state(&self) -> bool {
-        self.may_state
+    fn states(&self) -> bool {
+        (self.states)()
     }
+}
+
+/// Whether a tool has a precondition.
+fn states<T: Tool>() -> bool {
+    T::Capabilities::MAY_STATE && !Precondition::is_silent(T::precondition)
 }
 
 fn instantiate<T: Tool>(arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
@@ -114,13 +119,8 @@ impl<T: Tool> Instance for Typed<T> {
     }
 
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
-        if T::Capabilities::MAY_STATE { stating(self.0.precondition(capabilities)) } else { None }
+        if T::Capabilities::MAY_STATE { Some(Box::pin(self.0.precondition(capabilities))) } else { None }
     }
-}
-
-/// Returns the future of a precondition, unless it states nothing.
-fn stating<F: Future<Output = Result<Precondition, ToolError>> + Send + 'static>(future: F) -> Option<Stating> {
-    if Precondition::is_silent::<F>() { None } else { Some(Box::pin(future)) }
 }
 
 /// A function of its own, so that it is not compiled for function tools.

@@ -208,8 +208,9 @@ impl DecisionRecord {
         pairs(self.world.as_deref().map_or(&[], |world| &world.shown))
     }
 
-    /// Returns the statements as they read immediately before the approved call would have begun. `None` if the decision
-    /// let no call begin, if they could not be read then, or if there are none.
+    /// Returns the statements as they read immediately before the approved call began, or would have begun: if they are
+    /// not those that the decider was shown, the decision is refused. `None` if the decision was not to let the call
+    /// begin, if they could not be read then, or if there are none.
     #[must_use]
     pub fn statements_at_begin(&self) -> Option<impl ExactSizeIterator<Item = (&str, &str)>> {
         self.world.as_deref().and_then(|world| world.begun.as_deref()).map(pairs)
@@ -326,7 +327,8 @@ impl DecisionRecord {
 
     fn mismatched(self, mismatch: DecisionError) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
-        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), ..self }
+        // An approval that does not count is none of several.
+        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), approvals: None, ..self }
     }
 }
 

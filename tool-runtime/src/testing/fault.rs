@@ -113,8 +113,8 @@ impl Behaviour for Faulty {
         self.behaviour.may_reconcile()
     }
 
-    fn may_state(&self) -> bool {
-        self.behaviour.may_state()
+    fn states(&self) -> bool {
+        self.behaviour.states()
     }
 }
 

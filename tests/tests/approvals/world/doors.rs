@@ -173,7 +173,7 @@ async fn a_graph_asks_anew() {
     let graph = pending.graph.as_deref().expect("it waits with its call");
     assert_eq!(graph.refused.as_ref().and_then(|refused| refused.mismatch), Some(DecisionError::World));
     let summary = graph.summary.as_deref().expect("a sentence");
-    assert!(summary.contains("balance was “120” and is “90”"), "{summary}");
+    assert!(summary.contains("“balance” was “120” and is “90”"), "{summary}");
     // The first decision again answers another question.
     let again = approve(&run, &first).await;
     assert_eq!(again.error().and_then(|error| error.mismatch), Some(DecisionError::Question));
@@ -308,7 +308,7 @@ async fn only_connections_that_read_are_opened_for_a_waiting_call() {
     let question = asked(&run.exec(ToolCall::text("c2", "world__open", "{}")).await);
     assert_eq!(opened(), ["vault"]);
     let pending = run.pending(&CallId::new("c2")).await.expect("a store").expect("it waits");
-    assert_eq!(pending.summary.as_deref(), Some("This call depends on: seal “whole”."));
+    assert_eq!(pending.summary.as_deref(), Some("This call depends on: “seal” is “whole”."));
     assert_eq!(approve(&run, &question).await.outcome(), Outcome::Ok);
     assert_eq!(opened().len(), 2, "each is opened once");
     assert_eq!(approve(&run, &forced).await.outcome(), Outcome::Ok);

@@ -2,6 +2,9 @@
 
 use std::task::Poll;
 
+use tool_runtime::runner::Failure;
+use tool_runtime::{ToolCatalog, ToolPolicy};
+
 use super::*;
 
 /// A tool whose precondition states too much.
@@ -65,7 +68,7 @@ async fn an_approval_does_not_count_while_the_world_cannot_be_read() {
         let pending = rig.waiting().await;
         let summary = pending.summary.as_deref().expect("a sentence");
         assert!(summary.starts_with("An approval did not count, because what the call depends on could not be read."));
-        assert!(summary.ends_with("balance “120”."), "{summary}");
+        assert!(summary.ends_with("“balance” is “120”."), "{summary}");
         assert_ne!(pending.question(), question);
         let decisions = rig.decisions().await;
         assert_eq!(decisions[0].statements_at_begin().map(pairs), None);
@@ -118,3 +121,48 @@ async fn a_dropped_decision_changes_nothing() {
     assert_eq!(approve(&run(&rig), &question).await.outcome(), Outcome::Ok);
     assert_eq!(rig.shared.effects(), 1);
 }
+
+/// Operators read why the world could not be read, wherever that was.
+#[tokio::test]
+async fn operators_learn_why_a_world_could_not_be_read() {
+    let rig = Rig::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let run = |required| {
+        let told = Arc::clone(&told);
+        let rules = format!("allowed_tools = ['world__pay']\n{ASKED}\n[approvals]\nrequired = {required}\n");
+        let policy = ToolPolicy::from_toml(&rules).expect("a policy");
+        ToolRunner::builder(ToolCatalog::builder().tool::<Pay>().build().expect("a catalog"), policy)
+            .capabilities(rig.capabilities())
+            .approvals(true)
+            .clock(Arc::clone(&rig.shared.clock))
+            .store(Arc::clone(&rig.shared.store))
+            .failures(move |failure: &Failure<'_>| told.lock().unwrap().push(failure.code.to_owned()))
+            .build()
+            .expect("a runner")
+            .run(of("run-1"))
+    };
+    let told = || std::mem::take(&mut *told.lock().unwrap());
+    asked(&run(1).exec(call("world__pay")).await);
+    assert!(told().is_empty());
+    for (answer, code) in [(Answer::Error, "execution_error"), (Answer::Panic, "panicked")] {
+        rig.accounts.answer(answer);
+        // The call is made again while it waits.
+        asked(&run(1).exec(call("world__pay")).await);
+        assert_eq!(told(), [code]);
+        // It is approved.
+        of_another_world(&approve(&run(1), &rig.waiting().await.question()).await);
+        assert_eq!(told(), [code]);
+    }
+    let denied = run(1).resume(&rig.waiting().await.question(), ApprovalDecision::Deny(None), &grace()).await;
+    assert_eq!(denied.expect("it waits").outcome(), Outcome::ApprovalDenied);
+    // It is edited, and needs another approval.
+    rig.accounts.answer(Answer::Balance);
+    let second = asked(&run(2).exec(ToolCall::text("c2", "world__pay", r#"{"account":"a-1","cents":50}"#)).await);
+    rig.accounts.answer(Answer::Panic);
+    let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
+    let refused = run(2).resume(&second, edited, &grace()).await;
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(told(), ["panicked"]);
+}
+
+const ASKED: &str = "require_approval_for_tools = ['world__pay']";

@@ -38,6 +38,9 @@ async fn a_changed_world_drops_every_approval() {
     }
     assert_eq!(rig.shared.effects(), 1);
     assert_eq!(rig.refused().await, [DecisionError::World]);
+    // The refused decision is no approval.
+    let approvals: Vec<_> = rig.decisions().await.iter().map(|decision| decision.approvals).collect();
+    assert_eq!(approvals, [Some((1, 2)), None, Some((1, 2)), Some((2, 2))]);
 }
 
 /// The next person sees the world of the arguments that an editor gave, and approves that.
@@ -48,12 +51,12 @@ async fn edited_arguments_have_a_world_of_their_own() {
     let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
     let second = asked(&decide(&rig, &first, edited, &grace()).await);
     let summary = rig.waiting().await.summary.expect("a sentence");
-    assert_eq!(summary, "Pays 50 to “other”. This call depends on: balance “1120”.");
+    assert_eq!(summary, "Pays 50 to “other”. This call depends on: “balance” is “1120”.");
     rig.accounts.set(90);
     of_another_world(&decide(&rig, &second, ApprovalDecision::Approve, &heidi()).await);
     let third = rig.waiting().await.question();
     let summary = rig.waiting().await.summary.expect("a sentence");
-    assert!(summary.contains("balance was “1120” and is “1090”. Pays 50 to “other”."), "{summary}");
+    assert!(summary.contains("“balance” was “1120” and is “1090”. Pays 50 to “other”."), "{summary}");
     // The approval of the editor belongs to the question before, too.
     assert_eq!(decide(&rig, &third, ApprovalDecision::Approve, &heidi()).await.approvals(), Some((1, 2)));
     assert_eq!(decide(&rig, &third, ApprovalDecision::Approve, &grace()).await.outcome(), Outcome::Ok);
@@ -74,4 +77,51 @@ async fn an_edit_needs_a_world_that_can_be_read() {
     assert_eq!(rig.refused().await, [DecisionError::World]);
     rig.accounts.answer(Answer::Balance);
     assert_eq!(decide(&rig, &first, ApprovalDecision::Approve, &grace()).await.outcome(), Outcome::Ok);
+}
+
+/// Made again while its world cannot be read, the call of edited arguments still waits, as it was edited.
+#[tokio::test]
+async fn the_same_call_again_keeps_the_edit() {
+    let (rig, heard) = (Rig::new(), Heard::default());
+    let first = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
+    let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
+    let second = asked(&decide(&rig, &first, edited, &grace()).await);
+    let summary = rig.waiting().await.summary;
+    for answer in [Answer::Balance, Answer::Error] {
+        rig.accounts.answer(answer);
+        let again = rig.process(&two()).run(of("run-1").events(heard.sink())).exec(call("world__pay")).await;
+        assert_eq!(asked(&again), second);
+        let arguments = r#"{"account":"other","cents":50}"#.to_owned();
+        assert_eq!(suspended(&heard), [(arguments, summary.clone(), second.clone())]);
+    }
+    // Another call under the id is not the one that waits.
+    let other = ToolCall::text("c1", "world__pay", r#"{"account":"other","cents":50}"#);
+    let other = rig.process(&two()).run(of("run-1")).exec(other).await;
+    assert_eq!(other.outcome(), Outcome::ExecutionError);
+    rig.accounts.answer(Answer::Balance);
+    assert_eq!(decide(&rig, &second, ApprovalDecision::Approve, &heidi()).await.outcome(), Outcome::Ok);
+    let records = rig.shared.closed().await;
+    assert_eq!(records.iter().filter(|record| record.executed).count(), 1);
+}
+
+/// Edits do not let a world that always changes ask for ever.
+#[tokio::test]
+async fn an_edit_does_not_begin_the_count_again() {
+    let rig = Rig::new();
+    rig.accounts.answer(Answer::Anything);
+    let mut question = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
+    for cents in 1..=4 {
+        let edited = ApprovalDecision::ApproveEdited(format!(r#"{{"account":"a-1","cents":{cents}}}"#));
+        question = asked(&decide(&rig, &question, edited, &grace()).await);
+        let summary = rig.waiting().await.summary.expect("a sentence");
+        assert!(summary.starts_with(&format!("Pays {cents} to ")), "{summary}");
+        let ended = decide(&rig, &question, ApprovalDecision::Approve, &heidi()).await;
+        if cents < 4 {
+            of_another_world(&ended);
+            question = rig.waiting().await.question();
+        } else {
+            assert_eq!(ended.outcome(), Outcome::Cancelled, "{}", ended.to_model());
+        }
+    }
+    assert_eq!(rig.shared.effects(), 0);
 }

@@ -43,13 +43,13 @@ async fn a_changed_world_asks_anew() {
         let waits = |said: &str| assert!(said.contains("approval_required"), "{said}");
         waits(text(&paid().await));
         let first = one_waiting(&*store).await;
-        assert!(first.summary.as_deref().unwrap().contains("balance “120”"));
+        assert!(first.summary.as_deref().unwrap().contains("“balance” is “120”"));
         BALANCE.store(90, Ordering::Release);
         post(&store, &first, ApprovalDecision::Approve).await;
         waits(text(&paid().await));
         let second = one_waiting(&*store).await;
         assert_eq!((second.call_id == first.call_id, second.question() == first.question()), (true, false));
-        assert!(second.summary.as_deref().unwrap().contains("balance was “120” and is “90”"));
+        assert!(second.summary.as_deref().unwrap().contains("“balance” was “120” and is “90”"));
         assert_eq!(PAID.load(Ordering::Acquire), before);
         post(&store, &second, ApprovalDecision::Approve).await;
         assert_eq!(text(&paid().await), format!("paid {account}"));

@@ -50,14 +50,28 @@ impl Turns {
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
-                    if error.mismatch == Some(DecisionError::World) {
-                        ask_again(&self.run, call).await;
-                    }
                 }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
+                let mismatch = result.error().and_then(|error| error.mismatch);
+                if matches!(mismatch, Some(DecisionError::World | DecisionError::Question)) {
+                    self.ask_again().await?;
+                }
                 return Ok(result.error().cloned());
+            }
+            // The person was not shown that an earlier call may have had the effect: the call asks another question.
+            Err(ResumeError::NotAllowed(DecisionError::Question)) => {
+                let mut error = SafeError::new(Outcome::ApprovalMismatch, Outcome::ApprovalMismatch.safe_message());
+                error.mismatch = Some(DecisionError::Question);
+                if let Some(Progress::Waiting(call)) = &mut before {
+                    call.refused = Some(error.clone());
+                }
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+                self.ask_again().await?;
+                return Ok(Some(error));
             }
             Ok(result) => self.state.take(at, &result),
             // Decided before, by a process that may be gone.
@@ -66,11 +80,6 @@ impl Turns {
                 _ => settle(&self.run, &mut self.state, at).await,
             },
             Err(error) => {
-                if let (Some(Progress::Waiting(call)), ResumeError::NotAllowed(DecisionError::Question)) =
-                    (&mut before, &error)
-                {
-                    ask_again(&self.run, call).await;
-                }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
@@ -112,19 +121,31 @@ impl Turns {
         Ok(())
     }
 
-    /// Finishes the calls that have expired. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether any of them no longer waits.
     pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
-        let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        if self.state.waiting().any(|call| is_late(&call)) {
+            // The expiry of another question would be refused.
+            self.ask_again().await?;
+        }
         let late: Vec<_> =
-            self.state.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
+            self.state.waiting().filter(is_late).map(|call| (call.question.clone(), call.suspension)).collect();
+        let mut ended = false;
         for (question, suspension) in &late {
             let action = match suspension {
                 Suspension::Approval => Action::Expire(question.clone()),
                 Suspension::Client => Action::Abandon,
             };
-            self.act(question.call_id(), action).await?;
+            let id = question.call_id();
+            self.act(id, action).await?;
+            ended |= self.state.waiting().all(|call| call.id != *id);
         }
-        Ok(!late.is_empty())
+        Ok(ended)
+    }
+
+    /// Reads the waiting calls again, because another process may have replaced their questions.
+    pub(in crate::agent) async fn ask_again(&mut self) -> Result<(), ResumeError> {
+        ask_again(&self.run, &mut self.state).await.map_err(ResumeError::Store)
     }
 
     /// Reads from the store the details that a person needs for a decision.
@@ -140,10 +161,24 @@ impl Turns {
     }
 }
 
-/// Reads the question that a call asks now, in place of the one that its decision answered.
-async fn ask_again(run: &Run, call: &mut WaitingCall) {
-    if let Ok(Some(pending)) = run.pending(&call.id).await {
-        describe(call, &pending);
+/// Reads the waiting calls again: another process may have replaced their questions, or noted approvals. A process that
+/// was killed then did not keep the conversation.
+pub(in crate::agent) async fn ask_again(run: &Run, state: &mut State) -> Result<(), StoreError> {
+    for slot in &mut state.open {
+        if let Progress::Waiting(call) = &mut slot.progress
+            && let Some(pending) = run.pending(&slot.id).await?
+        {
+            describe_again(call, &pending);
+        }
+    }
+    Ok(())
+}
+
+fn describe_again(call: &mut WaitingCall, pending: &PendingCall) {
+    let is_new = call.question != pending.question() || call.approvals.len() != pending.approvals().0.len();
+    // Two processes can use one id for two calls.
+    if is_new && *call.name == *pending.tool.as_str() {
+        describe(call, pending);
     }
 }
 
@@ -223,12 +258,8 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
     if let Some(pending) = run.pending(&id).await? {
-        // Another process may have noted an approval, or asked another question.
-        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress)
-            && call.expires_at.is_some()
-            && pending.approvals().1 > 1
-        {
-            describe(call, &pending);
+        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
+            describe_again(call, &pending);
         }
         return Ok(false);
     }

@@ -214,7 +214,13 @@ impl Turns {
             match self.advance().await {
                 Step::Asked => used.add(self.last_usage()),
                 Step::Ran => {}
-                Step::Waits(calls) => return TurnOutcome::Waiting { calls },
+                Step::Waits(calls) => {
+                    // Another process may have replaced a question since it was read. If the store cannot be read, the
+                    // next decision finds out.
+                    drop(self.ask_again().await);
+                    let now: Vec<_> = self.state.waiting().cloned().collect();
+                    return TurnOutcome::Waiting { calls: if now.is_empty() { calls } else { now } };
+                }
                 Step::Ended(ended) => return ended,
             }
         }

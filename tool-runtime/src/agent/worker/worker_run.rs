@@ -105,7 +105,13 @@ impl WorkerRun<'_> {
                 continue;
             }
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
-            let due = if running { Due::In(ELSEWHERE) } else { expires.map_or(Due::Never, Due::At) };
+            let due = match expires {
+                _ if running => Due::In(ELSEWHERE),
+                // Its expiry was refused.
+                Some(expires) if expires <= self.worker.runner.store_time().await? => Due::In(ELSEWHERE),
+                Some(expires) => Due::At(expires),
+                None => Due::Never,
+            };
             let document = conversation.save().await?.to_text()?;
             let next = Next::Release { due, news };
             return Ok(self.write(Some(document), step.code(), None, next).await?);

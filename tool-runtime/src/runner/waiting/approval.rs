@@ -84,17 +84,15 @@ async fn count(
         Decided::Run(hydrated, None, _) if hydrated.digest() != call.argument_digest => {
             // Other arguments can meet a rule that requires more approvals.
             let required = call.required.max(stages::required_approvals(&run, hydrated));
-            Some((hydrated, required)).filter(|_| required > 1)
+            Some((Arc::clone(&hydrated.frozen), required)).filter(|_| required > 1)
         }
         _ => None,
     };
     let replaced = match replaced {
-        Some((hydrated, required)) => match Box::pin(world::shown(open, hydrated)).await {
-            Ok(stated) => {
-                let frozen = Arc::clone(&hydrated.frozen);
-                Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await)
-            }
+        Some((frozen, required)) => match Box::pin(world::shown(open, &frozen)).await {
+            Ok(stated) => Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await),
             Err(stop) => {
+                world::report(open, &stop);
                 discard(stop);
                 return Err(comparison::barred(&run, &claim.waiting, decision, DecisionError::World).await);
             }
@@ -131,8 +129,7 @@ async fn note(run: &Run, approval: Approval) -> Result<Result<PendingCall, ToolE
             let result = ToolExecResult::noted(waiting.call.question(), (given, required));
             // The UI asks again, because the call waits for another person.
             let mut draft = Draft::reopened(run, waiting.record.clone());
-            draft.shows(Shown::Masked(waiting.call.shown_arguments.clone()));
-            draft.asks(&waiting.call);
+            draft.waits(&waiting.call);
             telemetry::announce_end(run, &draft, &result);
             Ok(Err(result))
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{
-    ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, NamedArgument, Outcome, PendingGraph,
+    ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Names, Outcome, PendingGraph,
     Question, Stated, Suspension, ToolExecResult, World, ledger_key,
 };
 use crate::contain::discard;
@@ -44,7 +44,7 @@ pub(in crate::runner) struct Waits {
 /// Freezes a call into the store, so that it can be resumed later.
 pub(in crate::runner) async fn suspend(
     open: &mut OpenCall,
-    mut hydrated: Hydrated,
+    hydrated: Hydrated,
     suspension: Suspension,
     Waits { prepared, graph, unknown }: Waits,
 ) -> Result<Ending, Stop> {
@@ -56,7 +56,7 @@ pub(in crate::runner) async fn suspend(
     };
     // A client's payload was prepared already, and the call that a graph waits for has a world of its own.
     let stated = match (suspension, &graph) {
-        (Suspension::Approval, None) => Box::pin(world::shown(open, &mut hydrated)).await,
+        (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,
         _ => Ok(Vec::new()),
     };
     // The typed arguments are built again when the call is resumed.
@@ -82,7 +82,7 @@ pub(in crate::runner) async fn suspend(
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.hash())),
-        names,
+        names: names.shown,
         changes,
         required,
         expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
@@ -91,7 +91,7 @@ pub(in crate::runner) async fn suspend(
         graph,
         ..frozen_call(open, &frozen, now)
     };
-    pending.explain(summary, World { stated, ..World::default() });
+    pending.explain(summary, World { stated, cut: names.cut, ..World::default() });
     pending.ask_about(unknown);
     pending.approvals = approvals;
     open.draft.asks(&pending);
@@ -110,6 +110,7 @@ pub(in crate::runner) async fn suspend(
             if matches!(kept, Kept::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
+                open.draft.waits(&before);
                 *suspended.question = before.question();
             }
             Ok(Ending::Suspended(suspended))
@@ -153,7 +154,7 @@ pub(in crate::runner) async fn suspend(
 
 /// The texts that explain a call to a person.
 struct Explained {
-    names: Vec<NamedArgument>,
+    names: Names,
     summary: Option<String>,
     changes: Vec<ArgumentChange>,
 }
@@ -166,7 +167,7 @@ async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Exp
     changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.canonical(), effective, &spec.sensitive));
     let unnamed = if is_named { names::unnamed(run, spec, effective) } else { Vec::new() };
     let names = names::look_up(run, id, spec.name.as_str(), unnamed).await;
-    Explained { summary: summary(spec, effective, &names), names, changes: changed }
+    Explained { summary: summary(spec, effective, &names.shown), names, changes: changed }
 }
 
 /// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them. It
@@ -188,14 +189,16 @@ pub(in crate::runner) async fn replaced(
         argument_digest: frozen.hash(),
         record_digest: Some(run.digests().await.of(frozen.hash())),
         shown_arguments: frozen.decided_on(),
-        names: explained.names,
+        names: explained.names.shown,
         changes: changed,
         required,
         replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
         // Both may have the same effect key, so it still names the calls of unknown outcome.
         ..call.clone()
     };
-    replaced.explain(explained.summary, World { stated, ..World::default() });
+    // Otherwise a world that changes all the time would ask for ever, with an edit now and then.
+    let renewed = call.world.as_deref().map_or(0, |world| world.renewed);
+    replaced.explain(explained.summary, World { stated, cut: explained.names.cut, renewed, ..World::default() });
     replaced
 }
 

@@ -2,21 +2,23 @@
 //!
 //! Looked-up names are compared in the same way. A difference suspends the call anew, and the decision does not count.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::call::{
-    Bounds, Cause, DecisionError, Difference, NamedArgument, Outcome, RecordedWorld, Stated, ToolExecResult, World,
-    context_of,
+    Bounds, Cause, DecisionError, Difference, NamedArgument, Names, Outcome, RecordedWorld, Stated, Suspension,
+    ToolExecResult, World, context_of,
 };
-use crate::capability::{Capabilities, Source};
+use crate::capability::Source;
 use crate::component::{Bindings, Precondition};
 use crate::contain::{attempted, caught, discard};
 use crate::error::ToolError;
 use crate::hydrate::{Frozen, Hydrated};
 use crate::json::{self, Limits, Tree};
 use crate::redact::{MASK, summary};
-use crate::registration::{Instance, Stating};
 use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, Suspended};
 use crate::runner::gate::invoke;
@@ -40,8 +42,11 @@ const CHANGED: &str = "world_changed";
 pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, stop: Stop) -> Result<Ending, Stop> {
     let pending = open.run().pending(&open.draft.id).await;
     match pending.map_err(|error| discard(open.run().store_unread(error))) {
-        Ok(Some(pending)) if pending.tool == frozen.entry.spec.name && pending.argument_digest == frozen.hash() => {
-            open.draft.asks(&pending);
+        Ok(Some(pending)) if is_again(&pending, frozen) => {
+            // No record has the reason.
+            report(open, &stop);
+            discard(stop);
+            open.draft.waits(&pending);
             let question = Box::new(pending.question());
             Ok(Ending::Suspended(Suspended { question, suspension: pending.suspension, prepared: None }))
         }
@@ -49,17 +54,29 @@ pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, st
     }
 }
 
+/// Whether a waiting call is the same call of the model. A decider may have replaced its arguments.
+fn is_again(pending: &PendingCall, frozen: &Frozen) -> bool {
+    pending.suspension == Suspension::Approval
+        && pending.graph.is_none()
+        && pending.tool == frozen.entry.spec.name
+        && pending.definition_hash == frozen.entry.spec.definition_hash
+        && pending.of_model().as_str() == &**frozen.canonical()
+}
+
+/// Reports to operators why a world could not be read, where no record of the call does.
+pub(in crate::runner) fn report(open: &OpenCall, unread: &Stop) {
+    if unread.outcome != Outcome::Cancelled {
+        telemetry::contained(open.run(), &open.draft, unread);
+    }
+}
+
 /// Returns the statements about a call that is about to wait. Empty for a tool without a precondition.
-pub(in crate::runner) async fn shown(open: &OpenCall, hydrated: &mut Hydrated) -> Result<Vec<Stated>, Stop> {
-    let (frozen, instance) = hydrated.parts();
-    if !frozen.entry.behaviour.may_state() {
-        discard(instance);
+pub(in crate::runner) async fn shown(open: &OpenCall, frozen: &Frozen) -> Result<Vec<Stated>, Stop> {
+    if !frozen.entry.behaviour.states() {
         return Ok(Vec::new());
     }
-    // A tool that reconciled another call has used its arguments up.
-    let again = || stages::read_again(open.run(), &frozen.entry, &open.draft.id, frozen.canonical()).ok();
-    let instance = instance.or_else(|| again().and_then(|mut hydrated| hydrated.parts().1));
-    stated(open, frozen, instance, None).await
+    let again = stages::read_again(open.run(), &frozen.entry, &open.draft.id, frozen.canonical());
+    stated(open, again, None).await
 }
 
 /// Compares the world with the one that the approver was shown, immediately before the approved call begins. `None` if
@@ -69,20 +86,15 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     let run = open.run().clone();
     let pending = claim.waiting.call.clone();
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()).cloned() else { return Ok(None) };
-    let may_state = entry.behaviour.may_state();
-    if pending.graph.is_some() || !(may_state || pending.world.is_some() || !pending.names.is_empty()) {
+    let states = entry.behaviour.states();
+    if pending.graph.is_some() || !(states || pending.world.is_some() || !pending.names.is_empty()) {
         return Ok(None);
     }
-    // A person may have edited the arguments. The world is that of the arguments that were shown.
+    // A person may have edited the arguments. The world is that of the arguments that were shown. They may be wrong by
+    // now, and corrected by the edit: then they have no names to compare.
     let asked = stages::read_again(&run, &entry, &pending.call_id, pending.arguments());
-    let (found, effective) = match asked {
-        Ok(mut asked) => {
-            let (frozen, instance) = asked.parts();
-            let found = if may_state { stated(open, frozen, instance, Some(bound)).await } else { Ok(Vec::new()) };
-            (found, Some(frozen.effective().to_owned()))
-        }
-        Err(stop) => (Err(stop), None),
-    };
+    let effective = asked.as_ref().ok().map(|asked| asked.frozen.effective().to_owned());
+    let found = if states { stated(open, asked, Some(bound)).await } else { Ok(Vec::new()) };
     let found = match found {
         Err(stop) if stop.outcome == Outcome::Cancelled => return Err(stop),
         found => found,
@@ -92,8 +104,10 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
             let unnamed = names::unnamed(&run, &entry.spec, effective);
             names::look_up(&run, &pending.call_id, pending.tool.as_str(), unnamed).await
         }
-        _ => Vec::new(),
+        _ => Names::default(),
     };
+    let mut shown = Names { shown: pending.names.clone(), ..Names::default() };
+    shown.cut = pending.world.as_deref().map(|world| world.cut.clone()).unwrap_or_default();
     let was = pending.world.as_deref().map_or(&[][..], |world| &world.stated);
     let message = "What the call depends on has changed since it was shown, or could not be read. The call did not run, \
                    and waits with a new question.";
@@ -101,7 +115,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     let (differences, begun) = match &found {
         Ok(found) => {
             let mut differences = Difference::of_statements(was, found);
-            differences.extend(Difference::of_names(&pending.names, &names));
+            differences.extend(Difference::of_names(&shown, &names));
             let begun = RecordedWorld::pairs(found);
             if differences.is_empty() {
                 note(open, Some(begun), false);
@@ -110,6 +124,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
             (differences, Some(begun))
         }
         Err(unread) => {
+            report(open, unread);
             stop.reason.clone_from(&unread.reason);
             (Vec::new(), None)
         }
@@ -123,8 +138,11 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
         return Err(ended);
     }
     // A world that could not be read is still the one that was shown.
+    let unread = found.is_err();
     let stated = found.unwrap_or_else(|_| was.to_vec());
-    let renewed = anew(&pending, &entry.spec, effective.as_deref(), World { stated, renewed, differences }, names);
+    shown.update(names);
+    let world = World { stated, cut: shown.cut, renewed, differences, unread };
+    let renewed = anew(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
     Ok(Some(renew(open, renewed, &stop).await))
 }
 
@@ -149,12 +167,7 @@ fn anew(
     world: World,
     names: Vec<NamedArgument>,
 ) -> PendingCall {
-    let mut renewed = pending.clone();
-    for name in names.into_iter().filter(|name| !name.failed) {
-        if let Some(before) = renewed.names.iter_mut().find(|before| before.pointer == name.pointer) {
-            *before = name;
-        }
-    }
+    let mut renewed = PendingCall { names, ..pending.clone() };
     let sentence = match effective {
         Some(effective) => summary(spec, effective, &renewed.names),
         None => pending.sentence().map(str::to_owned),
@@ -175,27 +188,27 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Ending
         return Ending::NotTaken(error);
     }
     telemetry::contained(&run, &open.draft, stop);
-    open.draft.asks(&renewed);
+    open.draft.waits(&renewed);
     let (id, outcome) = (renewed.call_id.clone(), Outcome::ApprovalRequired);
     let suspended = ToolExecResult::suspended(id.clone(), outcome, None, renewed.question());
     telemetry::announce_end(&run, &open.draft, &suspended);
     Ending::Refused(Box::new(stop.result(id, false)))
 }
 
-/// Lets the tool state what the call depends on. `bound` has the connections of a call that is about to begin.
+/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections of
+/// a call that is about to begin.
 async fn stated(
     open: &OpenCall,
-    frozen: &Arc<Frozen>,
-    instance: Option<Box<dyn Instance>>,
+    built: Result<Hydrated, Stop>,
     bound: Option<&Connections>,
 ) -> Result<Vec<Stated>, Stop> {
+    let mut built = built.map_err(|stop| {
+        discard(stop);
+        unbuilt()
+    })?;
+    let (frozen, instance) = built.parts();
+    let instance = instance.ok_or_else(unbuilt)?;
     let run = open.run();
-    match stating(instance, Capabilities::new())? {
-        // A tool without a precondition opens no connection.
-        None => return Ok(Vec::new()),
-        Some(future) => discard(future),
-    }
-    let mut again = stages::read_again(run, &frozen.entry, &open.draft.id, frozen.canonical())?;
     let limits = run.policy().limits_of(frozen.entry.spec.name.as_str());
     let timeout = [frozen.entry.timeout, limits.runtime].into_iter().flatten().min();
     let timeout = timeout.unwrap_or(run.shared().lease);
@@ -203,7 +216,6 @@ async fn stated(
         Some(_) => Connections::default(),
         None => opened(open, frozen, timeout).await?,
     };
-    let (frozen, instance) = again.parts();
     let client = open.client.as_ref().map(|client| Arc::clone(&client.cancellation));
     let bindings = Bindings {
         granted: &frozen.entry.requirements,
@@ -213,7 +225,9 @@ async fn stated(
         context: context_of(Arc::clone(frozen) as _, Some(timeout), client),
         host: None,
     };
-    let future = stating(instance, bindings.read_only())?;
+    // A part of it may run before the future is polled.
+    let future = attempted(|| instance.precondition(bindings.read_only()));
+    let future = future.map_err(|text| unread(Outcome::Panicked, text))?;
     drop(bindings);
     let Some(future) = future else { return Ok(Vec::new()) };
     let bounds = Bounds::new(Some(timeout), open.cancellation(), &frozen.ends);
@@ -225,12 +239,9 @@ async fn stated(
     }
 }
 
-/// Starts the precondition. `None` for a tool without one. The start is the author's code, so a panic in it is contained.
-fn stating(instance: Option<Box<dyn Instance>>, capabilities: Capabilities) -> Result<Option<Stating>, Stop> {
-    let Some(instance) = instance else {
-        return Err(unread(Outcome::ExecutionError, "the arguments could not be built again".to_owned()));
-    };
-    attempted(|| instance.precondition(capabilities)).map_err(|text| unread(Outcome::Panicked, text))
+/// The stop of a call whose arguments cannot be built again.
+fn unbuilt() -> Stop {
+    unread(Outcome::ExecutionError, "the arguments could not be built again".to_owned())
 }
 
 /// Opens the connections that only read. The others are opened for an approved call only.
@@ -262,31 +273,57 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
     Ok(stated.map(|(name, value)| Stated::new((name, value), shown, |hash| digests.of(hash))).collect())
 }
 
-/// The length from which a value of a sensitive argument is also found inside a longer text. Shorter ones occur by chance.
+/// The length from which a value of a sensitive argument is found anywhere in a text. Shorter ones occur by chance, so
+/// they are found only where no letter or digit is beside them.
 const FOUND_INSIDE: usize = 4;
 
 fn reveals(text: &str, secret: &str) -> bool {
-    text.trim() == secret || (secret.chars().count() >= FOUND_INSIDE && text.contains(secret))
+    let is_long = secret.chars().count() >= FOUND_INSIDE;
+    text.match_indices(secret).any(|(at, found)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + found.len()..).and_then(|after| after.chars().next());
+        is_long || !before.into_iter().chain(after).any(char::is_alphanumeric)
+    })
 }
 
-/// Returns the values of the sensitive arguments.
+/// Returns the values of the sensitive arguments, and the names of members that their schema does not name.
 fn secrets(spec: &ToolSpec, arguments: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !spec.sensitive.is_empty()
         && let Ok(arguments) = json::parse(arguments, &Limits::UNBOUNDED)
     {
-        spec.sensitive.iter().filter_map(|name| arguments.get(name)).for_each(|value| collect(value, &mut found));
+        let (schema, mut named) = (spec.input_schema.to_value(), BTreeSet::new());
+        name(&schema, &mut named);
+        let sensitive = spec.sensitive.iter().filter_map(|name| arguments.get(name));
+        sensitive.for_each(|value| collect(value, &named, &mut found));
     }
     found
 }
 
-fn collect(value: &Tree<'_>, found: &mut Vec<String>) {
+/// Adds the names of members that a schema has anywhere.
+fn name<'s>(schema: &'s Value, named: &mut BTreeSet<&'s str>) {
+    match schema {
+        Value::Object(members) => {
+            let properties = members.get("properties").and_then(Value::as_object);
+            named.extend(properties.into_iter().flat_map(|properties| properties.keys()).map(String::as_str));
+            members.values().for_each(|member| name(member, named));
+        }
+        Value::Array(items) => items.iter().for_each(|item| name(item, named)),
+        _ => {}
+    }
+}
+
+fn collect(value: &Tree<'_>, named: &BTreeSet<&str>, found: &mut Vec<String>) {
     match value {
         Tree::String(text) => found.extend(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
-        Tree::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        Tree::Object(members) => members.iter().for_each(|(_, member)| collect(member, found)),
-        Tree::Null | Tree::Bool(_) => {}
-        number => found.extend(serde_json::to_string(number)),
+        Tree::Array(items) => items.iter().for_each(|item| collect(item, named, found)),
+        Tree::Object(members) => members.iter().for_each(|(name, member)| {
+            let secret = Some(name.trim()).filter(|name| !name.is_empty() && !named.contains(name));
+            found.extend(secret.map(str::to_owned));
+            collect(member, named, found);
+        }),
+        Tree::Null => {}
+        scalar => found.extend(serde_json::to_string(scalar)),
     }
 }
 

@@ -332,7 +332,7 @@ fn begun_with(
         }
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
-            open.draft.asks(&call);
+            open.draft.waits(&call);
             Ok(Beginning::End(Ending::Suspended(Suspended {
                 question: Box::new(call.question()),
                 suspension: call.suspension,
