@@ -162,6 +162,13 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.subject())
     }
 
+    /// Whether a tool states what its calls depend on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)).
+    /// `false` for an unknown name.
+    #[must_use]
+    pub fn has_precondition(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.behaviour.states())
+    }
+
     /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time,
     /// and for an unknown name.
     #[must_use]

@@ -335,6 +335,8 @@ impl Conversation {
         for (id, action) in decisions.chain(answers) {
             mistake = mistake.or(self.turns.act(&id, action).await?);
         }
+        // A call can wait for another decider.
+        self.turns.describe().await;
         let content = Input::content(text, media);
         typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
         if !content.is_empty() {
