@@ -243,7 +243,7 @@ async fn a_changed_world_asks_anew_and_the_old_decision_never_counts() {
     for tool in ["world__pay", "world__charge", "world__close"] {
         let rig = Rig::new();
         let heard = Heard::default();
-        let run = rig.process(ASKS).run(of("run-1").events(Arc::new(heard.clone())));
+        let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
         let first = asked(&run.exec(call(tool)).await);
         drop(heard.take());
         rig.accounts.set(90);
@@ -370,7 +370,7 @@ async fn values_of_sensitive_arguments_are_masked_and_compared() {
     let rig = Rig::new();
     let heard = Heard::default();
     let secret = || ToolCall::text("c1", "world__pay", r#"{"account":"a-1","cents":50,"pin":"CANARY-7"}"#);
-    let run = rig.process(ASKS).run(of("run-1").events(Arc::new(heard.clone())));
+    let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
     let question = asked(&run.exec(secret()).await);
     let waiting = rig.waiting().await;
     let summary = waiting.summary.as_deref().expect("a sentence");
