@@ -362,7 +362,7 @@ impl Conversation {
         if checked.is_err() {
             for (question, kind, decider) in input.brought() {
                 // The gate refuses it for the same reason as here, and records the refusal.
-                let _refused = self.turns.run.admits(question, kind, decider).await;
+                let _refused = self.turns.run.admits(question, (kind, decider), input.has_message()).await;
             }
         }
         checked
@@ -399,6 +399,9 @@ impl Conversation {
             }
             if kind == DecisionKind::Approved && decider.is_some_and(|decider| pending.needs_others_than(decider)) {
                 return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
+            }
+            if input.has_message() && self.turns.run.leaves_waiting(&pending, (kind, decider)) {
+                return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
             }
         }
         Ok(())

@@ -43,13 +43,16 @@ pub enum DecisionError {
     DeciderPrincipal,
     /// The decider is of another tenant.
     DeciderTenant,
-    /// The decider has no name, or one with invisible or control characters.
+    /// The decider has no name, or one with invisible or control characters or with white space at its ends.
     DeciderName,
     /// The decider has approved the call before; another one has to approve it.
     SameDecider,
     /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
     /// nor allow later calls; and the call of a graph takes no edited arguments.
     SeveralDeciders,
+    /// The call waits for other deciders after this approval, and the message that came with it would abandon the call.
+    /// Send the approval without a message.
+    WithMessage,
 }
 
 impl DecisionError {
@@ -76,6 +79,7 @@ impl DecisionError {
             Self::DeciderName => "decider_name",
             Self::SameDecider => "same_decider",
             Self::SeveralDeciders => "several_deciders",
+            Self::WithMessage => "with_message",
         }
     }
 }
@@ -106,10 +110,15 @@ impl fmt::Display for DecisionError {
                 "the policy names the principals who may decide, and the decider is not one of them"
             }
             Self::DeciderTenant => "the decider belongs to another tenant",
-            Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
+            Self::DeciderName => {
+                "the name of the decider is empty, has invisible or control characters, or begins or ends with a space"
+            }
             Self::SameDecider => "the decider has approved the call before; another one has to approve it",
             Self::SeveralDeciders => {
                 "the call needs several approvals, and one person cannot take this decision; approve or deny the call"
+            }
+            Self::WithMessage => {
+                "the call waits for other approvals after this one, and a message would abandon it; send the approval alone"
             }
         })
     }

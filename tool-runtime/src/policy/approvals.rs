@@ -94,7 +94,8 @@ impl Approvals {
     /// Returns why the decider may not decide, `None` if they may.
     pub(super) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         let (own_calls, roles) = self.of(call.tool, call.effect);
-        if call.principal == Some(decider.principal()) && !own_calls {
+        // A principal with white space at its ends is still the person who decides under the name without it.
+        if call.principal.map(str::trim) == Some(decider.principal()) && !own_calls {
             return Some(DecisionError::OwnCall);
         }
         if self.principals_of(call.tool, call.effect).is_some_and(|named| !named.contains(decider.principal())) {
@@ -165,15 +166,11 @@ impl Approvals {
     }
 
     /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and rules that
-    /// require no approval. `rules` are the names of those that do.
-    pub(super) fn check(
-        &self,
-        rules: &BTreeSet<String>,
-        effect_of: impl Fn(&str) -> Option<ToolEffect>,
-        problems: &mut Vec<Problem>,
-    ) {
+    /// require no approval. `rules` are the names of those that do, and `tools` those that some run may be allowed or that
+    /// a table names.
+    pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[Asked<'_>], problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
-        let tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
+        let of_tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
         let general = Deciders {
             own_calls: self.own_calls,
             roles: self.roles.clone(),
@@ -199,44 +196,59 @@ impl Approvals {
             }
         };
         of("approvals".to_owned(), &general, true);
-        effects.chain(tools).for_each(|(path, deciders)| of(path, deciders, false));
+        effects.chain(of_tools).for_each(|(path, deciders)| of(path, deciders, false));
         for rule in self.rules.keys() {
             let path = format!("approvals.rules.{rule}");
             let names = rules.iter().map(String::as_str);
             unknown("rule that requires an approval", path, rule, rules.contains(rule), names, problems);
         }
-        self.check_numbers(effect_of, problems);
+        self.check_numbers(tools, problems);
     }
 
-    /// Reports numbers of approvals that the named principals can never reach.
-    fn check_numbers(&self, effect_of: impl Fn(&str) -> Option<ToolEffect>, problems: &mut Vec<Problem>) {
-        let mut compare = |path: String, named: Option<&BTreeSet<String>>, needed: u32| {
+    /// Reports numbers of approvals that the named principals can never reach: of each table, and of each tool with the
+    /// rules that can require an approval of its calls.
+    fn check_numbers(&self, tools: &[Asked<'_>], problems: &mut Vec<Problem>) {
+        let mut seen = BTreeSet::new();
+        // Each pair of a list of principals and a number is reported once.
+        let mut compare = |path: String, (of, named): (String, Option<&BTreeSet<String>>), needed: u32| {
             let count = named.map_or(usize::MAX, BTreeSet::len);
-            if count > 0 && usize::try_from(needed).is_ok_and(|needed| needed > count) {
+            let is_more = count > 0 && usize::try_from(needed).is_ok_and(|needed| needed > count);
+            if is_more && seen.insert((of, needed)) {
                 let message = format!(
                     "{needed} deciders have to approve, and `principals` names {count}; name more, or lower `required`"
                 );
                 problems.push(Problem::policy(path, message));
             }
         };
-        compare("approvals".to_owned(), self.principals.as_ref(), self.required.unwrap_or(1));
+        let general = || ("approvals".to_owned(), self.principals.as_ref());
+        compare("approvals".to_owned(), general(), self.required.unwrap_or(1));
         for (effect, deciders) in &self.effects {
-            let named = deciders.principals.as_ref().or(self.principals.as_ref());
-            let needed = deciders.required.or(self.required).unwrap_or(1);
-            compare(format!("approvals.effects.{effect}"), named, needed);
+            let path = format!("approvals.effects.{effect}");
+            let named = deciders.principals.as_ref().map_or_else(general, |named| (path.clone(), Some(named)));
+            compare(path, named, deciders.required.or(self.required).unwrap_or(1));
         }
-        let of_rules = self.rules.keys().filter_map(|rule| Some(rule.strip_prefix("tools.")?.rsplit_once('.')?.0));
-        for tool in self.tools.keys().map(String::as_str).chain(of_rules).collect::<BTreeSet<_>>() {
-            let Some(effect) = effect_of(tool) else { continue };
-            let own = format!("tools.{tool}.");
-            let rules = self.rules.keys().map(String::as_str).filter(|rule| rule.starts_with(&own));
-            let needed = self.required(tool, effect, rules);
-            compare(format!("approvals.tools.{tool}"), self.principals_of(tool, effect), needed);
-        }
-        // The rules for labels, tags and effects can concern every tool.
-        let others = self.rules.iter().filter(|(rule, _)| !rule.starts_with("tools."));
-        for (rule, ForRule { required }) in others {
-            compare(format!("approvals.rules.{rule}"), self.principals.as_ref(), *required);
+        for Asked { name, effect, rules } in tools {
+            if rules.is_empty() && !self.tools.contains_key(*name) {
+                continue;
+            }
+            let path = format!("approvals.tools.{name}");
+            let of_tool = self.tools.get(*name).and_then(|deciders| deciders.principals.as_ref());
+            let of_effect = self.effects.get(effect).and_then(|deciders| deciders.principals.as_ref());
+            let named = match (of_tool, of_effect) {
+                (Some(named), _) => (path.clone(), Some(named)),
+                (None, Some(named)) => (format!("approvals.effects.{effect}"), Some(named)),
+                (None, None) => general(),
+            };
+            compare(path, named, self.required(name, *effect, rules.iter().map(String::as_str)));
         }
     }
+}
+
+/// A tool whose calls can wait for a person.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a str,
+    /// The effect that the policy gives the tool.
+    pub(super) effect: ToolEffect,
+    /// The rules that can require an approval of its calls.
+    pub(super) rules: BTreeSet<String>,
 }

@@ -98,7 +98,9 @@ impl RunPolicy {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
     }
 
-    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
+    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them, by
+    /// the effect that it gives the tool, as [`required`](Self::required) does. `call` has the effect that the tool
+    /// declares.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {
             return Some(DecisionError::DeciderTenant);
@@ -106,7 +108,16 @@ impl RunPolicy {
         if !decider.is_named() {
             return Some(DecisionError::DeciderName);
         }
-        self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
+        self.all().find_map(|policy| {
+            let effect = policy.effect_of(call.tool, call.effect);
+            policy.data().approvals.bars(decider, &Decided { effect, ..*call })
+        })
+    }
+
+    /// Returns the highest number of deciders that calls of a tool can need under any of the policies.
+    pub(crate) fn most_required(&self, tool: &str, declared: ToolEffect) -> u32 {
+        let of = |policy: &ToolPolicy| policy.data().approvals.most_required(tool, policy.effect_of(tool, declared));
+        self.all().map(of).max().unwrap_or(1)
     }
 
     /// Whether some call can need several approvals.

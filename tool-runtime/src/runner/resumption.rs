@@ -25,6 +25,7 @@ use crate::runner::waiting::late::Party;
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
@@ -94,14 +95,40 @@ impl Run {
         posting::may_decide(self, question, decider).await
     }
 
-    /// Checks a decision for another process, with the checks of that process. A refusal is recorded.
+    /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
+    /// that a message of the user comes with it.
     pub(crate) async fn admits(
         &self,
         question: &Question,
-        kind: DecisionKind,
-        decider: Option<&Decider>,
+        by: (DecisionKind, Option<&Decider>),
+        with_message: bool,
     ) -> Result<(), ResumeError> {
-        posting::admits(self, question, kind, decider).await
+        posting::admits(self, question, by, with_message).await
+    }
+
+    /// Whether a call waits for other deciders after this decision.
+    pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: (DecisionKind, Option<&Decider>)) -> bool {
+        posting::leaves_waiting(self, call, by)
+    }
+
+    /// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any
+    /// other decision. `Err` is the result of a decision that was refused.
+    pub(crate) async fn read_here(
+        &self,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
+        approval::read_here(self, question, decision, decider).await
+    }
+
+    /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
+    pub(crate) async fn told(
+        &self,
+        approval: Approval,
+        counted: Counted,
+    ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
+        approval::told(self, approval, counted).await
     }
 
     /// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if
@@ -116,8 +143,8 @@ impl Run {
     }
 
     /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
-    pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) {
-        approval::note_earlier(self, question, earlier).await;
+    pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
+        approval::note_earlier(self, question, earlier).await
     }
 
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:

@@ -55,6 +55,10 @@ pub struct DecisionRecord {
     /// call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
+    /// For the last approval of a call that needs several: the other deciders whose approvals count. A snapshot, a token or
+    /// a graph can have brought these from another store, which has their records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Decider>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,6 +237,7 @@ impl DecisionRecord {
             changes: Vec::new(),
             grant: None,
             approvals: None,
+            earlier: Vec::new(),
             result: None,
             world: pending
                 .world
@@ -261,6 +266,7 @@ impl DecisionRecord {
             changes: Vec::new(),
             grant: Some(Arc::clone(&grant.id)),
             approvals: None,
+            earlier: Vec::new(),
             result: None,
             world: None,
             arguments: RecordedArguments::Masked(shown_arguments),
@@ -301,6 +307,7 @@ impl DecisionRecord {
             changes: Vec::new(),
             grant: None,
             approvals: None,
+            earlier: Vec::new(),
             result: None,
             world: None,
             arguments: match known {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_runtime::agent::{Input, RunQueue};
-use tool_runtime::call::{DecisionError, Event, ToolExecResult};
+use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
+use tool_runtime::call::{DecisionError, Event, Question, ToolExecResult};
 use tool_runtime::runner::Grant;
 use tool_runtime::store::{Clock as _, DecisionRecord, GrantScope, ManualClock, PendingCall};
 use tool_runtime::tool::ToolEffect;
@@ -270,6 +270,11 @@ async fn a_restored_run_and_a_token_carry_the_approvals() {
     let restored = runner(&two(), &elsewhere).restore(snapshot(), ada()).await.expect("restored");
     not_allowed(approve(&restored, &grace()).await, DecisionError::SameDecider);
     assert!(approve(&restored, &by("heidi")).await.expect("it counts").is_ok());
+    // The record of the last approval names the people whose records are elsewhere.
+    let records = elsewhere.records(&RecordFilter::run("run-1")).await.expect("records");
+    let last = records.iter().filter_map(|sealed| sealed.record.as_decision()).next_back().expect("a decision");
+    let last = serde_json::to_value(last).expect("a document");
+    assert_eq!((&last["approvals"], &last["earlier"][0]["principal"]), (&serde_json::json!([2, 2]), &"grace".into()));
     // The store had the call without the approval, which the snapshot brings.
     let earlier = Arc::new(MemoryStore::new());
     let mut before = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("a document");
@@ -356,6 +361,161 @@ async fn a_queue_counts_like_the_run() {
     assert!(decide("heidi").await.expect("it counts").expect("carried out here").is_ok());
 }
 
+/// A run of a queue, whose call waits for a person.
+struct Queued {
+    runner: ToolRunner,
+    agent: Agent,
+    store: Arc<MemoryStore>,
+    question: Question,
+}
+
+impl Queued {
+    async fn new(policy: &str) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let runner = runner(policy, &store);
+        let calls = ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#);
+        let calls = calls.and_call("client", "waiting__cursor", "{}");
+        let agent = Agent::new(Arc::new(ScriptedModel::new([calls])));
+        let mut conversation = agent.converse(runner.run(ada()));
+        assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
+        let question = tests::question(&conversation, "person");
+        RunQueue::new(&runner).enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+        Self { runner, agent, store, question }
+    }
+
+    /// Carries out what was posted.
+    async fn take_posts(&self) {
+        let queue = RunQueue::new(&self.runner);
+        let (mut leased, saved) = queue.take("run-1", Some("acme"), Some("ada"), "web").await.expect("it is free");
+        let restored = self.agent.restore(&self.runner, leased.options(ada()), saved).await;
+        leased.accept_posts(&mut restored.expect("a conversation")).await.expect("they are taken");
+        leased.release(None).await.expect("a store");
+    }
+
+    async fn approved_by(&self) -> Vec<String> {
+        let run = self.runner.run(ada());
+        pending(&run).await.approvals().0.iter().map(|decider| decider.principal().to_owned()).collect()
+    }
+
+    fn approval(&self, name: &str) -> Input {
+        Input::new().decide(&self.question, ApprovalDecision::Approve, &by(name))
+    }
+}
+
+/// A process without the tool reads other tables than the effect's. The process that begins the call judges everybody.
+#[tokio::test]
+async fn an_approval_noted_without_the_tool_counts_only_by_the_rules_of_the_tool() {
+    let of_role = "[approvals.effects.state_change]\nrequired = 2\nroles = [\"finance\"]\n";
+    let of_own = "[approvals]\nown_calls = true\n[approvals.effects.state_change]\nrequired = 2\nown_calls = false\n";
+    for (rules, first, why) in
+        [(of_role, "mallory", DecisionError::DeciderRole), (of_own, "ada", DecisionError::OwnCall)]
+    {
+        let queued = Queued::new(&format!("{POLICY}\n{rules}")).await;
+        let policy = ToolPolicy::from_toml("[approvals]\nown_calls = true").expect("a policy");
+        let none = ToolCatalog::builder().build().expect("a catalog");
+        let without = ToolRunner::builder(none, policy).store(Arc::clone(&queued.store)).build().expect("a runner");
+        let queue = RunQueue::new(&without);
+        let decide = async |decider: Decider| {
+            queue.decide("run-1", &queued.question, ApprovalDecision::Approve, &decider).await.expect("it waits")
+        };
+        let noted = decide(by(first)).await.expect("noted here");
+        assert_eq!(noted.approvals(), Some((1, 2)));
+        assert!(decide(by("grace").role("finance")).await.is_none(), "posted");
+        queued.take_posts().await;
+        assert_eq!(queued.approved_by().await, ["grace"], "{rules}");
+        assert!(decide(by("heidi").role("finance")).await.is_none(), "posted");
+        queued.take_posts().await;
+        assert_eq!(record(&queued.store, "person").await.outcome, Outcome::Ok);
+        let expected = [
+            (first.to_owned(), "approved", Some((1, 2)), None),
+            refused(first, "approved", why),
+            noted_by("grace", 1),
+            noted_by("heidi", 2),
+        ];
+        assert_eq!(chain(&queued.store).await, expected);
+    }
+}
+
+fn noted_by(who: &str, number: u32) -> Told {
+    noted(who, number, 2)
+}
+
+/// A message is posted, and its approvals are noted, as a whole or not at all.
+#[tokio::test]
+async fn a_post_that_is_refused_notes_nothing() {
+    let queued = Queued::new(&two()).await;
+    let queue = RunQueue::new(&queued.runner);
+    let post = async |input: Input| queue.post("run-1", Some("acme"), &input).await;
+    let answer = || ClientAnswer::value("client", "\"x\"");
+    post(Input::new().answer(answer())).await.expect("posted");
+    let twice = post(queued.approval("grace").answer(answer())).await;
+    assert_eq!(twice.expect_err("answered").code(), "not_pending");
+    assert_eq!((queued.approved_by().await, chain(&queued.store).await), (Vec::new(), Vec::new()));
+    post(queued.approval("grace")).await.expect("it counts");
+    assert_eq!(queued.approved_by().await, ["grace"]);
+}
+
+/// A message of the user abandons the calls that wait, so it does not come with an approval that does not suffice.
+#[tokio::test]
+async fn an_approval_that_does_not_suffice_comes_without_a_message() {
+    let queued = Queued::new(&two()).await;
+    let queue = RunQueue::new(&queued.runner);
+    let post = async |input: Input| queue.post("run-1", Some("acme"), &input).await;
+    let edited = ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into());
+    let messages = [
+        queued.approval("grace").text("And then?"),
+        Input::new().decide(&queued.question, edited, &by("grace")).text("And then?"),
+    ];
+    for message in messages {
+        let refused = post(message).await;
+        assert!(matches!(refused, Err(ResumeError::NotAllowed(DecisionError::WithMessage))), "{refused:?}");
+    }
+    let saved = queue.find("run-1", Some("acme")).await.expect("it is there").1;
+    let mut conversation = queued.agent.restore(&queued.runner, ada(), saved).await.expect("a conversation");
+    let message = || queued.approval("grace").text("And then?");
+    let refused = conversation.receive(message()).await;
+    assert!(matches!(refused, Err(ResumeError::NotAllowed(DecisionError::WithMessage))), "{refused:?}");
+    assert!(conversation.accept(message()).await.is_err());
+    assert_eq!(queued.approved_by().await, Vec::<String>::new());
+    let kinds = chain(&queued.store).await.into_iter().map(|(_, kind, _, why)| (kind, why));
+    let why = Some(DecisionError::WithMessage);
+    assert_eq!(kinds.collect::<Vec<_>>(), [("approved", why), ("edited", why), ("approved", why), ("approved", why)]);
+    conversation.accept(queued.approval("grace")).await.expect("it counts");
+    conversation.accept(queued.approval("heidi").text("And then?")).await.expect("the last one");
+    assert_eq!(record(&queued.store, "person").await.outcome, Outcome::Ok);
+}
+
+/// A name with white space at its ends is no other person.
+#[tokio::test]
+async fn a_person_has_one_name() {
+    let store = Arc::new(MemoryStore::new());
+    let run = suspended(&runner(&two(), &store), ada()).await;
+    approve(&run, &grace()).await.expect("it counts");
+    for name in ["grace ", " grace", "\u{a0}grace", "ada ", " ada"] {
+        not_allowed(approve(&run, &by(name)).await, DecisionError::DeciderName);
+    }
+    let spaced = runner(&two(), &store).run(ada().run_id("run-2").principal("ada "));
+    let waits = spaced.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    not_allowed(approve(&spaced, &by("ada")).await, DecisionError::OwnCall);
+}
+
+/// Each policy of a run gives a tool an effect, and both the number and the deciders are those of that effect.
+#[tokio::test]
+async fn a_policy_judges_by_its_own_effect() {
+    let rules = "[approvals.effects.state_change]\nrequired = 2\nroles = [\"finance\"]\n";
+    let store = Arc::new(MemoryStore::new());
+    let before = runner(&format!("{POLICY}\n{rules}"), &store).run(ada());
+    let snapshot = before.snapshot().await.expect("a snapshot");
+    let later = format!("{POLICY}\n[tools.waiting__change]\neffect = \"external_side_effect\"\n");
+    let run = runner(&later, &store).restore(snapshot, ada()).await.expect("restored");
+    let waits = run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    assert_eq!(pending(&run).await.approvals().1, 2);
+    not_allowed(approve(&run, &by("mallory")).await, DecisionError::DeciderRole);
+    assert_eq!(approve(&run, &by("grace").role("finance")).await.expect("it counts").approvals(), Some((1, 2)));
+}
+
 #[test]
 fn a_number_of_approvals_can_be_reached() {
     let build = |rules: &str| match ToolPolicy::from_toml(&format!("{POLICY}\n{rules}")) {
@@ -385,6 +545,27 @@ fn a_number_of_approvals_can_be_reached() {
             "[approvals.effects.state_change]\nprincipals = [\"a\"]\n[approvals.tools.waiting__change]\nrequired = 2",
             "`principals` names 1",
         ),
+        (
+            "[approvals.tools.waiting__change]\nprincipals = [\"a\"]\n\
+             [approvals.rules.require_approval_for_tools]\nrequired = 2",
+            "2 deciders have to approve, and `principals` names 1",
+        ),
+        (
+            "[approvals.effects.state_change]\nprincipals = [\"a\"]\n\
+             [approvals.rules.require_approval_for_tools]\nrequired = 2",
+            "2 deciders have to approve, and `principals` names 1",
+        ),
+        (
+            "[tags]\nweb = \"require_approval\"\n[approvals.effects.read_only]\nprincipals = [\"a\"]\n\
+             [approvals.rules.\"tags.web\"]\nrequired = 2",
+            "2 deciders have to approve, and `principals` names 1",
+        ),
+        (
+            "[labels.minor]\nfrom_run = true\nrequire_approval_for_effects = [\"state_change\"]\n\
+             [approvals]\nrequired = 2\n[approvals.tools.waiting__change]\nprincipals = [\"a\", \"b\"]\n\
+             [approvals.rules.\"labels.minor.require_approval_for_effects\"]\nrequired = 3",
+            "3 deciders have to approve, and `principals` names 2",
+        ),
         ("[approvals.rules.require_approval_for_tool]\nrequired = 2", "there is no rule that requires an approval"),
         ("[approvals.rules.\"tools.waiting__change.arguments[0]\"]\nrequired = 2", "there is no rule"),
         ("[approvals.rules.\"tags.web\"]\nrequired = 2", "there is no rule"),
@@ -399,6 +580,11 @@ fn a_number_of_approvals_can_be_reached() {
         "[approvals]\nrequired = 2\nprincipals = [\"a\", \"b\"]",
         "[approvals.rules.require_approval_for_tools]\nrequired = 2",
         "[tags]\nweb = \"require_approval\"\n[approvals.rules.\"tags.web\"]\nrequired = 2",
+        // The rule does not concern the tools of these people.
+        "[approvals.tools.waiting__page]\nprincipals = [\"a\"]\n\
+         [approvals.rules.require_approval_for_tools]\nrequired = 2",
+        "[approvals]\nprincipals = [\"a\"]\n[approvals.tools.waiting__change]\nprincipals = [\"a\", \"b\"]\n\
+         [approvals.rules.require_approval_for_tools]\nrequired = 2",
     ] {
         build(rules).unwrap_or_else(|problem| panic!("{rules}: {problem}"));
     }

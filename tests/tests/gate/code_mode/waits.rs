@@ -223,3 +223,21 @@ async fn a_call_of_a_script_needs_as_many_people_as_any_other() {
     }
     assert_eq!(rig.effects(), 2);
 }
+
+/// One person edits the arguments of a script's call, so that it needs two. The script waits for the other one.
+#[tokio::test]
+async fn an_edit_of_a_scripts_call_that_raises_the_number_waits() {
+    let rules = "[[tools.notes__delete.arguments]]\npointer = '/number'\nat_most = 9\notherwise = 'require_approval'\n\
+                 [approvals.rules.'tools.notes__delete.arguments[0]']\nrequired = 2";
+    let rig = Rig::new();
+    let run = rig.run(rules, with_effects());
+    assert_eq!(run.exec(call(SCRIPT)).await.outcome(), Outcome::ApprovalRequired);
+    let edited = decide(&run, ApprovalDecision::ApproveEdited(r#"{"number":20}"#.to_owned())).await;
+    assert_eq!((edited.outcome(), rig.effects()), (Outcome::ApprovalRequired, 0), "{}", edited.to_model());
+    let heidi = Decider::new("heidi").tenant("acme");
+    assert!(run.resume_shown("c1", ApprovalDecision::Approve, &tests::grace().tenant("acme")).await.is_err());
+    let next = run.resume_shown("c1", ApprovalDecision::Approve, &heidi).await.expect("it waits");
+    assert_eq!((next.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1), "the next effect waits");
+    let last = decide(&run, ApprovalDecision::Approve).await;
+    assert_eq!((done(&last).as_str(), rig.effects()), ("[20,8]", 2));
+}

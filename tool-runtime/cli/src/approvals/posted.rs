@@ -184,7 +184,7 @@ fn barred(mismatch: DecisionError) -> Failure {
     let hint = match mismatch {
         DecisionError::OwnCall => "; name another decider with --as NAME",
         DecisionError::Question => " (`approvals show`)",
-        DecisionError::SameDecider => "; name that one with --as NAME",
+        DecisionError::SameDecider => " (`approvals list` shows who has)",
         DecisionError::DeciderRole => "; name it with --role NAME (see `approvals show`)",
         _ => "",
     };

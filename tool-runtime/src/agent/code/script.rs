@@ -142,7 +142,7 @@ impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
         let Continued { pending, decision, decider, earlier } = continued;
-        self.work.run.note_earlier(&pending.question, &earlier).await;
+        self.work.run.note_earlier(&pending.question, &earlier).await.map_err(broken)?;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
@@ -153,7 +153,8 @@ impl Going<'_> {
             }
             Err(error) => return Err(broken(error)),
         };
-        if result.outcome() == Outcome::ApprovalMismatch {
+        // The decision did not match, or other deciders have to approve the call, too.
+        if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
         self.took(asked, &result).await.map(|_| ())

@@ -88,7 +88,8 @@ impl Task {
                 let (runner, options) = host.again(context, &worker, &continued.pending);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
-                work.run.note_earlier(&continued.pending.question, &continued.earlier).await;
+                let (question, earlier) = (&continued.pending.question, &continued.earlier);
+                work.run.note_earlier(question, earlier).await.map_err(broken)?;
                 let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, input)
             }

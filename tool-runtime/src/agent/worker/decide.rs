@@ -47,7 +47,8 @@ impl RunQueue {
                     return Ok(Some(noted));
                 }
                 let input = Input::new().decide(question, decision, decider);
-                self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
+                // Another process may have dropped an approval meanwhile, so that this one is not the last.
+                self.post_noting(run_id, stored.tenant.as_deref(), &input).await.map(|mut noted| noted.pop())
             }
             None => {
                 let result = Box::pin(run.resume(question, decision, decider)).await?;

@@ -198,3 +198,17 @@ fn what_the_engine_cannot_decide_is_denied() {
     }
     assert_eq!(told(&cedar, &none, "mail__send", Some("{]")), "deny internal_error.arguments_unreadable");
 }
+
+/// Each policy that asks can require a number of approvals of its own, so an explanation names all of them.
+#[test]
+fn every_policy_that_asks_is_named() {
+    let asks = |id: &str| format!("@id(\"{id}\") @approval(\"required\") forbid(principal, action, resource);");
+    let cedar = format!("{PERMIT}\n{}\n{}", asks("large"), asks("any"));
+    let policy = policy(&cedar).unwrap_or_else(|error| panic!("{error}"));
+    let specs = specs();
+    for arguments in [None, Some(LETTER)] {
+        let (decision, rules) = policy.explain(&PolicyContext::default(), &Subject::of(&specs[0]), arguments);
+        assert_eq!(decision.rule, "cedar:any");
+        assert_eq!(rules.iter().map(|rule| &*rule.rule).collect::<Vec<_>>(), ["cedar:any", "cedar:large"]);
+    }
+}
