@@ -349,8 +349,8 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The token was changed, its key was removed from the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those at sealing; or the call was decided before over the store of
-    /// this runner.
+    /// definition, the policy or the run differ from those at sealing; the call asks another question now over the store
+    /// of this runner ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token); or it was decided before there.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,

@@ -335,7 +335,8 @@ impl DecisionRecord {
     fn mismatched(self, mismatch: DecisionError) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
         // An approval that does not count is none of several.
-        Self { refused: Some(Refusal { outcome, mismatch, violations: Vec::new() }), approvals: None, ..self }
+        let refused = Some(Refusal { outcome, mismatch, violations: Vec::new() });
+        Self { refused, approvals: None, earlier: Vec::new(), ..self }
     }
 }
 

@@ -160,8 +160,7 @@ async fn operators_learn_why_a_world_could_not_be_read() {
     let second = asked(&run(2).exec(ToolCall::text("c2", "world__pay", r#"{"account":"a-1","cents":50}"#)).await);
     rig.accounts.answer(Answer::Panic);
     let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
-    let refused = run(2).resume(&second, edited, &grace()).await;
-    assert!(refused.is_err(), "{refused:?}");
+    of_another_world(&run(2).resume(&second, edited, &grace()).await.expect("it waits"));
     assert_eq!(told(), ["panicked"]);
 }
 

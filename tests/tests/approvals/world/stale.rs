@@ -7,6 +7,7 @@ use tool_runtime::agent::{
     Agent, Conversation, Durable, Input, RunQueue, SavedConversation, ScriptedModel, ScriptedTurn, Step, StepError,
     StepFuture, TurnOutcome, Worker,
 };
+use tool_runtime::runner::SealingKeys;
 
 use super::*;
 
@@ -139,6 +140,68 @@ async fn a_call_with_another_question_expires_once() {
     assert_eq!(found, [(DecisionKind::Approved, Some(DecisionError::World)), (DecisionKind::Expired, None)]);
     let records = rig.shared.closed().await;
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [Outcome::ApprovalExpired]);
+}
+
+/// A process without a worker takes the run for each request.
+#[tokio::test]
+async fn a_leased_run_asks_anew() {
+    let rig = Rig::new();
+    let (conversation, saved, first) = waiting(&rig).await;
+    drop(conversation);
+    let runner = rig.process(ASKS);
+    let queue = RunQueue::new(&runner);
+    queue.enqueue(&saved).await.expect("it is new");
+    let take = async |agent: Agent| {
+        let (leased, saved) = queue.take("run-1", Some("acme"), Some("ada"), "web").await.expect("it is free");
+        let restored = agent.restore(&runner, leased.options(of("run-1")), saved).await;
+        (leased, restored.expect("restored"))
+    };
+    let decide = async |question: &Question| {
+        let posted = queue.decide("run-1", question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        assert!(posted.is_none());
+    };
+    decide(&first).await;
+    rig.accounts.set(90);
+    let (mut leased, mut conversation) = take(silent()).await;
+    assert!(leased.accept_posts(&mut conversation).await.expect("a post"));
+    let second = only(&conversation);
+    assert_eq!((&second, second != first), (&rig.waiting().await.question(), true));
+    leased.release(None).await.expect("released");
+    // Behind its back, the question is replaced once more.
+    rig.accounts.set(70);
+    of_another_world(&approve(&rig.run(), &second).await);
+    let (leased, conversation) = take(silent()).await;
+    let third = only(&conversation);
+    assert_eq!((&third, third != second), (&rig.waiting().await.question(), true));
+    leased.release(None).await.expect("released");
+    decide(&third).await;
+    let (mut leased, mut conversation) = take(goes_on()).await;
+    let ended = leased.receive(&mut conversation, Input::new()).await;
+    assert!(matches!(ended, Ok(TurnOutcome::Waiting { .. })), "a turn takes no posts: {ended:?}");
+    assert!(leased.accept_posts(&mut conversation).await.expect("a post"));
+    let ended = leased.receive(&mut conversation, Input::new()).await.expect("no input");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+    assert_eq!(rig.shared.effects(), 1);
+}
+
+/// The bearer of a token was shown its question, so it does not become one on the new question.
+#[tokio::test]
+async fn a_token_of_a_replaced_question_is_refused() {
+    let rig = Rig::new();
+    let run = rig.run();
+    asked(&run.exec(call("world__pay")).await);
+    let keys = SealingKeys::new("2026-01", [7; 32]);
+    let token = run.seal("c1", &keys).await.expect("it waits");
+    let open = async |token: &str| rig.process(ASKS).open_token(token, &keys, of("run-1")).await;
+    rig.accounts.set(90);
+    let (opened, first) = open(&token).await.expect("it opens");
+    of_another_world(&approve(&opened, &first).await);
+    assert_eq!(open(&token).await.expect_err("another question").code(), "question");
+    // A new token has the new question.
+    let token = run.seal("c1", &keys).await.expect("it waits");
+    let (opened, second) = open(&token).await.expect("it opens");
+    assert_eq!((&second, second != first), (&rig.waiting().await.question(), true));
+    assert_eq!((approve(&opened, &second).await.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
 }
 
 /// Takes money by a wire that takes its time.

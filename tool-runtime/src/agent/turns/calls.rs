@@ -175,7 +175,7 @@ pub(in crate::agent) async fn ask_again(run: &Run, state: &mut State) -> Result<
 }
 
 fn describe_again(call: &mut WaitingCall, pending: &PendingCall) {
-    let is_new = call.question != pending.question() || call.approvals.len() != pending.approvals().0.len();
+    let is_new = call.question != pending.question() || (&*call.approvals, call.required) != pending.approvals();
     // Two processes can use one id for two calls.
     if is_new && *call.name == *pending.tool.as_str() {
         describe(call, pending);
