@@ -21,7 +21,7 @@ fn goes_on() -> Agent {
     Agent::new(ScriptedModel::new([ScriptedTurn::text("Paid.")]))
 }
 
-/// The model never answers: no turn goes on.
+/// A model that never answers.
 fn silent() -> Agent {
     Agent::new(ScriptedModel::new([]))
 }
