@@ -23,7 +23,7 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting, settle};
+use crate::runner::waiting::{abandon, approval, client, counting, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
@@ -119,7 +119,7 @@ impl Run {
         decision: &ApprovalDecision,
         decider: &Decider,
     ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
-        approval::read_here(self, question, decision, decider).await
+        counting::read_here(self, question, decision, decider).await
     }
 
     /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
@@ -128,7 +128,7 @@ impl Run {
         approval: Approval,
         counted: Counted,
     ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-        approval::told(self, approval, counted).await
+        counting::told(self, approval, counted).await
     }
 
     /// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if
@@ -139,12 +139,12 @@ impl Run {
         decision: &ApprovalDecision,
         decider: &Decider,
     ) -> Result<Option<ToolExecResult>, ResumeError> {
-        approval::note_here(self, question, decision, decider).await
+        counting::note_here(self, question, decision, decider).await
     }
 
     /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
     pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
-        approval::note_earlier(self, question, earlier).await
+        counting::note_earlier(self, question, earlier).await
     }
 
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
