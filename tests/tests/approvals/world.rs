@@ -119,7 +119,7 @@ impl Pay {
 
 /// Charges an account.
 #[tool(name = "world__charge", effect = state_change, redact = ["$"], precondition = charged(account, accounts))]
-async fn charge(
+fn charge(
     world: &dyn World,
     accounts: &dyn Accounts,
     /// Which account.
@@ -477,7 +477,7 @@ async fn a_new_question_does_not_prolong_the_wait() {
     let rig = Rig::new();
     let question = asked(&rig.run().exec(call("world__pay")).await);
     let expires = rig.waiting().await.expires_at;
-    rig.shared.clock.advance(Duration::from_secs(60));
+    rig.shared.clock.advance(Duration::from_mins(1));
     rig.accounts.set(90);
     of_another_world(&approve(&rig.run(), &question).await);
     assert_eq!(rig.waiting().await.expires_at, expires);

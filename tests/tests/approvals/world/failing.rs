@@ -9,10 +9,11 @@ use super::*;
 
 /// A tool whose precondition states too much.
 #[tool(name = "world__much", effect = read_only, redact = ["$"], precondition = much())]
-async fn states_much() -> Result<u8, ToolError> {
+fn states_much() -> Result<u8, ToolError> {
     Ok(1)
 }
 
+#[expect(clippy::unused_async, reason = "a precondition is asynchronous")]
 async fn much() -> Result<Precondition, ToolError> {
     Ok((0..9).fold(Precondition::default(), |stated, at| stated.and(format!("n{at}"), at)))
 }

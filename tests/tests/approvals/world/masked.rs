@@ -13,6 +13,7 @@ fn tells(
     Ok(account)
 }
 
+#[expect(clippy::unused_async, reason = "a precondition is asynchronous")]
 async fn told(account: &str) -> Result<Precondition, ToolError> {
     Ok(Precondition::of(account, account))
 }
@@ -45,6 +46,7 @@ fn hides(
     Ok(format!("{code} {flag} {}", by_name.len()))
 }
 
+#[expect(clippy::unused_async, reason = "a precondition is asynchronous")]
 async fn hidden() -> Result<Precondition, ToolError> {
     let stated = Precondition::of("short", "the code is 42.").and("part", "1423 of x42");
     Ok(stated.and("flag", "false").and("member", "of CANARY-NAME").and("number", "with 7").and("other", "with 77"))

@@ -25,6 +25,7 @@ fn pay(
     Ok(format!("paid {account}"))
 }
 
+#[expect(clippy::unused_async, reason = "a precondition is asynchronous")]
 async fn balance() -> Result<Precondition, ToolError> {
     Ok(Precondition::of("balance", BALANCE.load(Ordering::Acquire)))
 }
