@@ -188,8 +188,5 @@ fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: 
     }
     // Each policy that asks can require a number of approvals of its own.
     let denied = named(&mut answer.diagnostics().reason(), "cedar");
-    match denied.is_empty() {
-        false => Some(denied),
-        true => permit.then(|| vec!["cedar".to_owned()]),
-    }
+    if denied.is_empty() { permit.then(|| vec!["cedar".to_owned()]) } else { Some(denied) }
 }
